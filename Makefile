@@ -1,0 +1,102 @@
+# Everything a developer runs. Each target makes the virtual environment it needs the first time;
+# `make PYTHON=python3.13 test` chooses the interpreter that makes it.
+
+PYTHON ?= python3
+VENV   ?= .venv
+PARITY ?= .venv-parity
+SHARED ?= ../shared
+
+PY      = $(VENV)/bin/python
+BASE    = $(VENV)/.stamp-base
+DEV     = $(VENV)/.stamp-dev
+PIP     = -m pip install --quiet --disable-pip-version-check
+
+# Arguments for pytest, for instance: make test ARGS="tests/core -k view"
+ARGS   ?=
+JOBS   ?= auto
+# Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
+OPS    ?=
+
+.PHONY: help demo test test-cuda bench lint stubs docs docs-check parity parity-env clean
+
+help:
+	@echo "make demo        train a small transformer, eager and compiled"
+	@echo "make test        the tests (no torch, no GPU needed)"
+	@echo "make lint        style, import contract, types, generated files in step"
+	@echo "make bench       our benchmarks"
+	@echo "make parity      compare with PyTorch, operator by operator (installs torch)"
+	@echo "make test-cuda   the operator tests on a GPU (needs CuPy)"
+	@echo "make stubs docs  write the generated files anew"
+
+# --- environments ---------------------------------------------------------------------------------
+
+$(BASE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Pullback needs Python 3.11 or newer; \
+	this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 ...")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) $(PIP) --editable .
+	@touch $@
+
+$(DEV): $(BASE)
+	$(PY) $(PIP) --editable '.[dev]'
+	@touch $@
+
+# Exactly this PyTorch is the oracle; it lives in an environment of its own.
+$(PARITY)/.stamp: pyproject.toml
+	test -x $(PARITY)/bin/python || $(PYTHON) -m venv $(PARITY)
+	$(PARITY)/bin/python $(PIP) torch==2.13.0
+	$(PARITY)/bin/python $(PIP) expecttest
+	$(PARITY)/bin/python $(PIP) --editable .
+	@touch $@
+
+# --- what one runs --------------------------------------------------------------------------------
+
+demo: $(BASE)
+	$(PY) examples/chargpt.py $(ARGS)
+
+test: $(DEV)
+	$(PY) -m pytest -n $(JOBS) $(ARGS)
+
+test-cuda: $(DEV)
+	@$(PY) -c "import cupy" 2>/dev/null || $(PY) $(PIP) --editable '.[cuda]'
+	PULLBACK_TEST_DEVICE=cuda $(PY) -m pytest -m "not cc" tests/ops $(ARGS)
+
+bench: $(DEV)
+	$(PY) -m bench $(ARGS)
+	@if [ -d $(SHARED)/bench ]; then \
+	  echo; echo "Against the peers (needs their environments, see $(SHARED)/bench/README.md):"; \
+	  echo "  BENCH_PYTHON_PULLBACK=$(abspath $(PY)) $(PY) $(SHARED)/bench/run.py --targets torch,torch-compile,jax-jit,pullback,pullback-compile"; \
+	  echo "  BENCH_PYTHON_PULLBACK=$(abspath $(PY)) $(PY) $(SHARED)/bench/startup.py"; \
+	fi
+
+lint: $(DEV)
+	$(PY) -m ruff check .
+	$(VENV)/bin/lint-imports
+	$(PY) tools/gen_stubs.py --check
+	$(PY) tools/gen_docs.py --check
+	$(PY) -m mypy
+
+stubs: $(DEV)
+	$(PY) tools/gen_stubs.py
+
+docs: $(DEV)
+	$(PY) tools/gen_docs.py
+
+docs-check: $(DEV)
+	$(PY) tools/gen_docs.py --check
+	$(PY) -m pytest tests/docs $(ARGS)
+
+parity-env: $(PARITY)/.stamp
+
+parity:
+	@if [ -d $(SHARED)/parity ]; then \
+	  $(MAKE) --no-print-directory parity-env && \
+	  $(PARITY)/bin/python $(SHARED)/parity/opinfo_parity.py --target pullback \
+	    $(if $(OPS),--ops '$(OPS)') $(ARGS); \
+	else \
+	  echo "make parity: there is no $(SHARED)/parity here, so there is nothing to compare with."; \
+	fi
+
+clean:
+	rm -rf $(VENV) $(PARITY) build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,77 @@
+"""Pullback: differentiates Python array programs and compiles them ahead of time.
+
+`import pullback as torch` runs ordinary PyTorch programs.  Names are resolved lazily, so importing is cheap.
+Read `docs/internals.md` for the architecture, `core/` for the heart of it.
+"""
+
+from __future__ import annotations
+
+import math as _math
+import warnings as _warnings
+
+__version__ = "0.1.0"
+
+# array libraries warn about overflow and division by zero; PyTorch's semantics are silent infinities and NaNs
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
+
+from .core import dtype as _dt  # noqa: E402
+from .core import op as _op  # noqa: E402
+from .core.device import Device as device  # noqa: E402
+from .core.dtype import DType as dtype  # noqa: E402
+from .core.dtype import finfo, iinfo  # noqa: E402
+from .core.handle import Tensor  # noqa: E402
+from .core.size import Size  # noqa: E402
+from . import tensor as _tensor  # noqa: E402
+
+_tensor.attach()
+_op._watchers.append(_tensor.attach_entry)
+from .core.table import load_table as _load_table  # noqa: E402
+from .core.table import ops as _operators  # noqa: E402
+
+_load_table()
+
+for _d in _dt.ALL:
+    globals()[_d.name] = _d
+globals().update(_dt.ALIASES)
+strided = "strided"
+contiguous_format = "contiguous_format"
+preserve_format = "preserve_format"
+channels_last = "channels_last"
+pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
+
+_LAZY = {
+    "autograd": "autograd", "func": "func", "nn": "nn", "optim": "optim", "fx": "fx", "compiler": "compiler",
+    "linalg": "linalg", "special": "special", "testing": "testing", "utils": "utils", "ops": "ops", "errors": "errors",
+    "derivatives": "derivatives", "aot": "aot", "cache": "cache", "random": "random_api", "_functorch": "_functorch",
+}
+_FROM = {
+    "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "set_grad_enabled": "autograd.grad_mode",
+    "inference_mode": "autograd.grad_mode", "is_grad_enabled": "autograd.grad_mode",
+    "is_inference_mode_enabled": "autograd.grad_mode", "vmap": "func.vmap", "compile": "aot.api",
+    "manual_seed": "random_api", "seed": "random_api", "initial_seed": "random_api", "get_rng_state": "random_api",
+    "set_rng_state": "random_api", "Generator": "random_api", "default_generator": "random_api",
+    "set_printoptions": "printing", "tensor": "creation", "as_tensor": "creation", "asarray": "creation",
+    "from_numpy": "creation", "from_dlpack": "creation", "is_tensor": "creation", "numel": "creation",
+    "is_floating_point": "creation", "is_complex": "creation", "set_default_dtype": "creation",
+    "get_default_dtype": "creation", "promote_types": "creation", "result_type": "creation", "can_cast": "creation",
+    "set_num_threads": "creation", "get_num_threads": "creation", "broadcast_shapes": "creation",
+    "broadcast_tensors": "creation", "typename": "creation", "is_nonzero": "creation", "make_fx": "fx.make_fx",
+}
+
+
+def __getattr__(name: str):
+    import importlib
+    if name in _LAZY:
+        value = importlib.import_module(f".{_LAZY[name]}", __name__)
+    elif name in _FROM:
+        value = getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
+    elif name in _operators:
+        value = getattr(_operators, name)
+    else:
+        raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY, *_FROM, *_op.families})

@@ -1,0 +1,1860 @@
+"""Types of the package's names. Made from the operator table by tools/gen_stubs.py."""
+
+# mypy: disable-error-code="override,misc,overload-overlap,overload-cannot-match"
+from collections.abc import Callable as Callable, Iterator as Iterator, Sequence as Sequence
+from types import EllipsisType as _EllipsisType
+from typing import Any as Any, overload as _overload
+
+import numpy as _np
+from pullback.core.device import Device as device
+from pullback.core.dtype import DType as dtype
+from pullback.core.size import Size as Size
+
+# Names of builtin types that the package or Tensor use for something else.
+_bool = bool
+_complex = complex
+_float = float
+_int = int
+_str = str
+_type = type
+_dtype = dtype
+_device = device
+_Number = _int | _float | _bool | _complex
+_Index = Any
+
+from pullback.core.generator import Generator as Generator
+from pullback import aot as aot
+from pullback import autograd as autograd
+from pullback import core as core
+from pullback.autograd.grad_mode import enable_grad as enable_grad
+from pullback import errors as errors
+from pullback.core.dtype import finfo as finfo
+from pullback import formulas as formulas
+from pullback import func as func
+from pullback import fx as fx
+from pullback.core.dtype import iinfo as iinfo
+from pullback.autograd.grad_mode import inference_mode as inference_mode
+from pullback import linalg as linalg
+from pullback import nn as nn
+from pullback.autograd.grad_mode import no_grad as no_grad
+from pullback import ops as ops
+from pullback import optim as optim
+from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from pullback import tensor as tensor
+from pullback import testing as testing
+from pullback import utils as utils
+
+class Tensor:
+    __hash__: Any
+    def __array__(self, dtype: Any = None, copy: Any = None) -> _np.ndarray: ...
+    def __bool__(self) -> _bool: ...
+    def __complex__(self) -> _complex: ...
+    def __float__(self) -> _float: ...
+    def __getitem__(self, key: Any) -> Tensor: ...
+    def __index__(self) -> _int: ...
+    def __int__(self) -> _int: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __len__(self) -> _int: ...
+    def __repr__(self) -> _str: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+    def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: _bool = False, inputs: Any = None) -> None: ...
+    def cpu(self) -> Tensor: ...
+    def cuda(self, device: Any = None) -> Tensor: ...
+    @property
+    def data(self) -> Tensor: ...
+    @data.setter
+    def data(self, value: Any) -> None: ...
+    def data_ptr(self) -> _int: ...
+    @property
+    def device(self) -> _device: ...
+    def dim(self) -> Any: ...
+    @property
+    def dtype(self) -> _dtype: ...
+    def element_size(self) -> Any: ...
+    def get_device(self) -> Any: ...
+    @property
+    def grad(self) -> Tensor | None: ...
+    @grad.setter
+    def grad(self, value: Any) -> None: ...
+    @property
+    def grad_fn(self) -> Any: ...
+    def is_complex(self) -> Any: ...
+    def is_conj(self) -> Any: ...
+    def is_contiguous(self, memory_format: Any = None) -> _bool: ...
+    @property
+    def is_cuda(self) -> Any: ...
+    def is_floating_point(self) -> Any: ...
+    def is_inference(self) -> Any: ...
+    @property
+    def is_leaf(self) -> _bool: ...
+    @property
+    def is_meta(self) -> Any: ...
+    def is_neg(self) -> Any: ...
+    @property
+    def is_quantized(self) -> Any: ...
+    def is_signed(self) -> Any: ...
+    @property
+    def is_sparse(self) -> Any: ...
+    def item(self) -> Any: ...
+    @property
+    def itemsize(self) -> _int: ...
+    @property
+    def layout(self) -> Any: ...
+    @property
+    def name(self) -> Any: ...
+    @property
+    def names(self) -> Any: ...
+    @property
+    def nbytes(self) -> _int: ...
+    @property
+    def ndim(self) -> _int: ...
+    def ndimension(self) -> Any: ...
+    def nelement(self) -> _int: ...
+    def numel(self) -> _int: ...
+    def numpy(self, *, force: _bool = False) -> _np.ndarray: ...
+    @property
+    def output_nr(self) -> Any: ...
+    def register_hook(self, hook: Any) -> Any: ...
+    def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
+    @property
+    def requires_grad(self) -> _bool: ...
+    @requires_grad.setter
+    def requires_grad(self, value: Any) -> None: ...
+    def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...
+    def resolve_conj(self) -> Any: ...
+    def resolve_neg(self) -> Any: ...
+    def retain_grad(self) -> None: ...
+    @property
+    def retains_grad(self) -> Any: ...
+    @property
+    def shape(self) -> Size: ...
+    def size(self, dim: _int | None = None) -> Any: ...
+    def storage_offset(self) -> _int: ...
+    def stride(self, dim: _int | None = None) -> Any: ...
+    def tolist(self) -> Any: ...
+    def type(self, dtype: Any = None) -> Any: ...
+    def __add__(self, other: Tensor | _Number) -> Tensor: ...
+    def __radd__(self, other: Tensor | _Number) -> Tensor: ...
+    def __iadd__(self, other: Tensor | _Number) -> Tensor: ...
+    def __sub__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rsub__(self, other: Tensor | _Number) -> Tensor: ...
+    def __isub__(self, other: Tensor | _Number) -> Tensor: ...
+    def __mul__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rmul__(self, other: Tensor | _Number) -> Tensor: ...
+    def __imul__(self, other: Tensor | _Number) -> Tensor: ...
+    def __truediv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rtruediv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __itruediv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __floordiv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rfloordiv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ifloordiv__(self, other: Tensor | _Number) -> Tensor: ...
+    def __mod__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rmod__(self, other: Tensor | _Number) -> Tensor: ...
+    def __imod__(self, other: Tensor | _Number) -> Tensor: ...
+    def __pow__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rpow__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ipow__(self, other: Tensor | _Number) -> Tensor: ...
+    def __matmul__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rmatmul__(self, other: Tensor | _Number) -> Tensor: ...
+    def __and__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rand__(self, other: Tensor | _Number) -> Tensor: ...
+    def __iand__(self, other: Tensor | _Number) -> Tensor: ...
+    def __or__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ror__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ior__(self, other: Tensor | _Number) -> Tensor: ...
+    def __xor__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rxor__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ixor__(self, other: Tensor | _Number) -> Tensor: ...
+    def __lshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __eq__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ne__(self, other: Tensor | _Number) -> Tensor: ...
+    def __lt__(self, other: Tensor | _Number) -> Tensor: ...
+    def __le__(self, other: Tensor | _Number) -> Tensor: ...
+    def __gt__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ge__(self, other: Tensor | _Number) -> Tensor: ...
+    def __neg__(self) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
+    def __abs__(self) -> Tensor: ...
+    def __invert__(self) -> Tensor: ...
+    def abs(self) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+    def abs_(self) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+    def absolute(self) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+    def absolute_(self) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+    def acos(self) -> Tensor: """Angle whose cosine is the element."""
+    def acos_(self) -> Tensor: """Angle whose cosine is the element."""
+    def arccos(self) -> Tensor: """Angle whose cosine is the element."""
+    def arccos_(self) -> Tensor: """Angle whose cosine is the element."""
+    def acosh(self) -> Tensor: """Number whose hyperbolic cosine is the element."""
+    def acosh_(self) -> Tensor: """Number whose hyperbolic cosine is the element."""
+    def arccosh(self) -> Tensor: """Number whose hyperbolic cosine is the element."""
+    def arccosh_(self) -> Tensor: """Number whose hyperbolic cosine is the element."""
+    @_overload
+    def add(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Sum of two tensors, the second times `alpha`."""
+    @_overload
+    def add(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    @_overload
+    def add_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Sum of two tensors, the second times `alpha`."""
+    @_overload
+    def add_(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the sum of the products of two stacks of matrices, each scaled."""
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the sum of the products of two stacks of matrices, each scaled."""
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: """self + value * tensor1 / tensor2."""
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: """self + value * tensor1 / tensor2."""
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: """self + value * tensor1 * tensor2."""
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1) -> Tensor: """self + value * tensor1 * tensor2."""
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the product of two others, each scaled."""
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the product of two others, each scaled."""
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A vector plus a matrix times a vector, each scaled."""
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A vector plus a matrix times a vector, each scaled."""
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the outer product of two vectors, each scaled."""
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A matrix plus the outer product of two vectors, each scaled."""
+    def adjoint(self) -> Tensor: """Conjugate transpose of the last two dims."""
+    def alias(self) -> Tensor: """The same tensor under another name."""
+    @_overload
+    def all(self) -> Tensor: """Whether all elements are nonzero."""
+    @_overload
+    def all(self, dim: _int, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def all(self, dim: Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor: ...
+    def allclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool: """Whether all elements of two tensors are close (a Python bool)."""
+    def amax(self, dim: _int | Sequence[_int] = ..., keepdim: _bool = False) -> Tensor: """Largest elements over some dims; ties share the gradient."""
+    def amin(self, dim: _int | Sequence[_int] = ..., keepdim: _bool = False) -> Tensor: """Smallest elements over some dims; ties share the gradient."""
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> tuple[Tensor, Tensor]: """Smallest and largest elements, of all or along one dim."""
+    def angle(self) -> Tensor: """Phase of each element: for a real one 0, or pi where it is negative."""
+    @_overload
+    def any(self) -> Tensor: """Whether any element is nonzero."""
+    @_overload
+    def any(self, dim: _int, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def any(self, dim: Sequence[_int] | None = None, keepdim: _bool = False) -> Tensor: ...
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor: """Where the largest element is, along a dim or in the flattened tensor."""
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor: """Where the smallest element is, along a dim or in the flattened tensor."""
+    @_overload
+    def argsort(self, dim: _int = -1, descending: _bool = False) -> Tensor: """Where the elements in order along a dim were."""
+    @_overload
+    def argsort(self, *, stable: _bool, dim: _int = -1, descending: _bool = False) -> Tensor: ...
+    def argwhere(self) -> Tensor: """Another name of `nonzero`."""
+    def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: """The tensor's memory read with the given sizes, strides and offset."""
+    def as_strided_scatter(self, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: """A copy of `self` with `src` written where `as_strided` reads."""
+    def asin(self) -> Tensor: """Angle whose sine is the element."""
+    def asin_(self) -> Tensor: """Angle whose sine is the element."""
+    def arcsin(self) -> Tensor: """Angle whose sine is the element."""
+    def arcsin_(self) -> Tensor: """Angle whose sine is the element."""
+    def asinh(self) -> Tensor: """Number whose hyperbolic sine is the element."""
+    def asinh_(self) -> Tensor: """Number whose hyperbolic sine is the element."""
+    def arcsinh(self) -> Tensor: """Number whose hyperbolic sine is the element."""
+    def arcsinh_(self) -> Tensor: """Number whose hyperbolic sine is the element."""
+    def atan(self) -> Tensor: """Angle whose tangent is the element."""
+    def atan_(self) -> Tensor: """Angle whose tangent is the element."""
+    def arctan(self) -> Tensor: """Angle whose tangent is the element."""
+    def arctan_(self) -> Tensor: """Angle whose tangent is the element."""
+    def atan2(self, other: Tensor) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+    def atan2_(self, other: Tensor) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+    def arctan2(self, other: Tensor) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+    def arctan2_(self, other: Tensor) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+    def atanh(self) -> Tensor: """Number whose hyperbolic tangent is the element."""
+    def atanh_(self) -> Tensor: """Number whose hyperbolic tangent is the element."""
+    def arctanh(self) -> Tensor: """Number whose hyperbolic tangent is the element."""
+    def arctanh_(self) -> Tensor: """Number whose hyperbolic tangent is the element."""
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A stack of matrices plus the products of two other stacks, each scaled."""
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: """A stack of matrices plus the products of two other stacks, each scaled."""
+    @_overload
+    def bernoulli(self, *, generator: Any = None) -> Tensor: """Ones with the probabilities that a tensor gives, else zeros."""
+    @_overload
+    def bernoulli(self, p: Tensor, *, generator: Any = None) -> Tensor: ...
+    @_overload
+    def bernoulli(self, p: _float = 0.5, *, generator: Any = None) -> Tensor: ...
+    @_overload
+    def bernoulli_(self, p: Tensor, *, generator: Any = None) -> Tensor: """Ones with the probabilities that another tensor gives, in the dtype of self."""
+    @_overload
+    def bernoulli_(self, p: _float = 0.5, *, generator: Any = None) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = None, minlength: _int = 0) -> Tensor: """How often each small integer occurs, optionally weighted."""
+    @_overload
+    def bitwise_and(self, other: Tensor) -> Tensor: """Bits set in both integers."""
+    @_overload
+    def bitwise_and(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_and_(self, other: Tensor) -> Tensor: """Bits set in both integers."""
+    @_overload
+    def bitwise_and_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_left_shift(self, other: Tensor) -> Tensor: """Each integer with its bits moved up; bits that leave are lost."""
+    @_overload
+    def bitwise_left_shift(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_left_shift_(self, other: Tensor) -> Tensor: """Each integer with its bits moved up; bits that leave are lost."""
+    @_overload
+    def bitwise_left_shift_(self, other: _Number) -> Tensor: ...
+    def bitwise_not(self) -> Tensor: """Each integer with all bits inverted; negation of a bool."""
+    def bitwise_not_(self) -> Tensor: """Each integer with all bits inverted; negation of a bool."""
+    @_overload
+    def bitwise_or(self, other: Tensor) -> Tensor: """Bits set in one of two integers."""
+    @_overload
+    def bitwise_or(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_or_(self, other: Tensor) -> Tensor: """Bits set in one of two integers."""
+    @_overload
+    def bitwise_or_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_right_shift(self, other: Tensor) -> Tensor: """Each integer with its bits moved down; the sign is kept."""
+    @_overload
+    def bitwise_right_shift(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_right_shift_(self, other: Tensor) -> Tensor: """Each integer with its bits moved down; the sign is kept."""
+    @_overload
+    def bitwise_right_shift_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_xor(self, other: Tensor) -> Tensor: """Bits in which two integers differ."""
+    @_overload
+    def bitwise_xor(self, other: _Number) -> Tensor: ...
+    @_overload
+    def bitwise_xor_(self, other: Tensor) -> Tensor: """Bits in which two integers differ."""
+    @_overload
+    def bitwise_xor_(self, other: _Number) -> Tensor: ...
+    def bmm(self, mat2: Tensor) -> Tensor: """Matrix products of two stacks of matrices."""
+    @_overload
+    def broadcast_to(self, size: Sequence[_int]) -> Tensor: """Another name of `expand`."""
+    @_overload
+    def broadcast_to(self, *size: _int) -> Tensor: ...
+    def cauchy(self, median: _float = 0, sigma: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of the Cauchy distribution."""
+    def cauchy_(self, median: _float = 0, sigma: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of the Cauchy distribution."""
+    def ceil(self) -> Tensor: """Smallest integer not below each element."""
+    def ceil_(self) -> Tensor: """Smallest integer not below each element."""
+    def cholesky(self, upper: _bool = False) -> Tensor: """Triangular factor of a positive-definite matrix (older name)."""
+    def cholesky_inverse(self, upper: _bool = False) -> Tensor: """Inverse of a matrix that is given by its Cholesky factor."""
+    def cholesky_solve(self, input2: Tensor, upper: _bool = False) -> Tensor: """Solution of a system whose matrix is given by its Cholesky factor."""
+    def chunk(self, chunks: _int, dim: _int = 0) -> list[Tensor]: """At most `chunks` pieces of equal size; the last may be smaller."""
+    @_overload
+    def clamp(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+    @_overload
+    def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
+    @_overload
+    def clamp_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+    @_overload
+    def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
+    @_overload
+    def clip(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+    @_overload
+    def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
+    @_overload
+    def clip_(self, min: Tensor | None = None, max: Tensor | None = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+    @_overload
+    def clip_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...
+    @_overload
+    def clamp_max(self, max: Tensor) -> Tensor: """Each element, or the other tensor's where that is smaller."""
+    @_overload
+    def clamp_max(self, max: _Number) -> Tensor: ...
+    @_overload
+    def clamp_max_(self, max: Tensor) -> Tensor: """Each element, or the other tensor's where that is smaller."""
+    @_overload
+    def clamp_max_(self, max: _Number) -> Tensor: ...
+    @_overload
+    def clamp_min(self, min: Tensor) -> Tensor: """Each element, or the other tensor's where that is larger."""
+    @_overload
+    def clamp_min(self, min: _Number) -> Tensor: ...
+    @_overload
+    def clamp_min_(self, min: Tensor) -> Tensor: """Each element, or the other tensor's where that is larger."""
+    @_overload
+    def clamp_min_(self, min: _Number) -> Tensor: ...
+    def clone(self, *, memory_format: Any = None) -> Tensor: """A copy in memory of its own."""
+    def combinations(self, r: _int = 2, with_replacement: _bool = False) -> Tensor: """All combinations of r elements of a vector, as rows."""
+    def conj(self) -> Tensor: """Complex conjugate of each element; a real tensor itself."""
+    def conj_physical(self) -> Tensor: """Complex conjugate of each element, never a view."""
+    def conj_physical_(self) -> Tensor: """Complex conjugate of each element, never a view."""
+    def contiguous(self, *, memory_format: Any = 'contiguous_format') -> Tensor: """The tensor itself if it is row-major, else a row-major copy."""
+    @_overload
+    def copysign(self, other: Tensor) -> Tensor: """Size of the first element with the sign of the second."""
+    @_overload
+    def copysign(self, other: _Number) -> Tensor: ...
+    @_overload
+    def copysign_(self, other: Tensor) -> Tensor: """Size of the first element with the sign of the second."""
+    @_overload
+    def copysign_(self, other: _Number) -> Tensor: ...
+    def cos(self) -> Tensor: """Cosine of each element."""
+    def cos_(self) -> Tensor: """Cosine of each element."""
+    def cosh(self) -> Tensor: """Hyperbolic cosine of each element."""
+    def cosh_(self) -> Tensor: """Hyperbolic cosine of each element."""
+    @_overload
+    def count_nonzero(self, dim: Sequence[_int]) -> Tensor: """How many elements over some dims are not zero."""
+    @_overload
+    def count_nonzero(self, *dim: _int) -> Tensor: ...
+    @_overload
+    def count_nonzero(self, dim: _int | None = None) -> Tensor: ...
+    def cross(self, other: Tensor, dim: _int | None = None) -> Tensor: """Cross product along `dim`, by default the first dim of size 3."""
+    def cumprod(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running products along a dim."""
+    def cumprod_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running products along a dim."""
+    def cumsum(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running sums along a dim."""
+    def cumsum_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running sums along a dim."""
+    def deg2rad(self) -> Tensor: """Degrees as radians."""
+    def deg2rad_(self) -> Tensor: """Degrees as radians."""
+    def detach(self) -> Tensor: """The same memory without history."""
+    def diag(self, diagonal: _int = 0) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
+    def diagflat(self, offset: _int = 0) -> Tensor: """A matrix with all elements on its diagonal."""
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: """A diagonal of the matrices in two dims, as the last dim."""
+    def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: """A copy of `self` with `src` written on a diagonal."""
+    def digamma(self) -> Tensor: """Derivative of `lgamma`."""
+    def digamma_(self) -> Tensor: """Derivative of `lgamma`."""
+    def special_digamma(self) -> Tensor: """Derivative of `lgamma`."""
+    def special_digamma_(self) -> Tensor: """Derivative of `lgamma`."""
+    def special_psi(self) -> Tensor: """Derivative of `lgamma`."""
+    def special_psi_(self) -> Tensor: """Derivative of `lgamma`."""
+    @_overload
+    def div(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def div(self, other: _Number) -> Tensor: ...
+    @_overload
+    def div(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def div(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def div_(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def div_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def div_(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def div_(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def divide(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def divide(self, other: _Number) -> Tensor: ...
+    @_overload
+    def divide(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def divide(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def divide_(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def divide_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def divide_(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def divide_(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def true_divide(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def true_divide(self, other: _Number) -> Tensor: ...
+    @_overload
+    def true_divide(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def true_divide(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def true_divide_(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
+    @_overload
+    def true_divide_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def true_divide_(self, other: Tensor | _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    @_overload
+    def true_divide_(self, other: _Number, *, rounding_mode: _str | None) -> Tensor: ...
+    def dot(self, tensor: Tensor) -> Tensor: """Sum of the products of two vectors (no conjugation)."""
+    @_overload
+    def dsplit(self, sections: _int) -> list[Tensor]: """Equal pieces along the third dim."""
+    @_overload
+    def dsplit(self, indices: Sequence[_int]) -> list[Tensor]: ...
+    @_overload
+    def dsplit(self, *indices: _int) -> list[Tensor]: ...
+    @_overload
+    def eq(self, other: Tensor) -> Tensor: """Whether two elements are equal."""
+    @_overload
+    def eq(self, other: _Number) -> Tensor: ...
+    @_overload
+    def eq_(self, other: Tensor) -> Tensor: """Whether two elements are equal."""
+    @_overload
+    def eq_(self, other: _Number) -> Tensor: ...
+    def equal(self, other: Tensor) -> _bool: """Whether two tensors have the same shape and elements (a Python bool)."""
+    def erf(self) -> Tensor: """Error function of each element."""
+    def erf_(self) -> Tensor: """Error function of each element."""
+    def special_erf(self) -> Tensor: """Error function of each element."""
+    def special_erf_(self) -> Tensor: """Error function of each element."""
+    def erfc(self) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+    def erfc_(self) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+    def special_erfc(self) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+    def special_erfc_(self) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+    def erfinv(self) -> Tensor: """Number whose error function is the element."""
+    def erfinv_(self) -> Tensor: """Number whose error function is the element."""
+    def special_erfinv(self) -> Tensor: """Number whose error function is the element."""
+    def special_erfinv_(self) -> Tensor: """Number whose error function is the element."""
+    def exp(self) -> Tensor: """e to the power of each element."""
+    def exp_(self) -> Tensor: """e to the power of each element."""
+    def exp2(self) -> Tensor: """Two to the power of each element."""
+    def exp2_(self) -> Tensor: """Two to the power of each element."""
+    @_overload
+    def expand(self, size: Sequence[_int], *, implicit: _bool = False) -> Tensor: """Dims of size 1 repeated without a copy, and new dims in front."""
+    @_overload
+    def expand(self, *size: _int, implicit: _bool = False) -> Tensor: ...
+    def expand_as(self, other: Tensor) -> Tensor: """`expand` to the shape of another tensor."""
+    def expm1(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+    def expm1_(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+    def exponential(self, lambd: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with waiting times."""
+    def exponential_(self, lambd: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with waiting times."""
+    @_overload
+    def fill(self, value: Tensor) -> Tensor: """The shape of `self` filled with a 0-d tensor."""
+    @_overload
+    def fill(self, value: _Number) -> Tensor: ...
+    @_overload
+    def fill_(self, value: Tensor) -> Tensor: """The shape of `self` filled with a 0-d tensor."""
+    @_overload
+    def fill_(self, value: _Number) -> Tensor: ...
+    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: """Merge the dims from start_dim to end_dim into one."""
+    @_overload
+    def flip(self, dims: Sequence[_int]) -> Tensor: """The order of the elements reversed along dims."""
+    @_overload
+    def flip(self, *dims: _int) -> Tensor: ...
+    def fliplr(self) -> Tensor: """Columns in reverse order."""
+    def flipud(self) -> Tensor: """Rows in reverse order."""
+    def floor(self) -> Tensor: """Largest integer not above each element."""
+    def floor_(self) -> Tensor: """Largest integer not above each element."""
+    @_overload
+    def floor_divide(self, other: Tensor | _Number) -> Tensor: """Quotient rounded down."""
+    @_overload
+    def floor_divide(self, other: _Number) -> Tensor: ...
+    @_overload
+    def floor_divide_(self, other: Tensor | _Number) -> Tensor: """Quotient rounded down."""
+    @_overload
+    def floor_divide_(self, other: _Number) -> Tensor: ...
+    def fmax(self, other: Tensor) -> Tensor: """The larger of two elements; a number wins over NaN."""
+    def fmin(self, other: Tensor) -> Tensor: """The smaller of two elements; a number wins over NaN."""
+    @_overload
+    def fmod(self, other: Tensor) -> Tensor: """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
+    @_overload
+    def fmod(self, other: _Number) -> Tensor: ...
+    @_overload
+    def fmod_(self, other: Tensor) -> Tensor: """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
+    @_overload
+    def fmod_(self, other: _Number) -> Tensor: ...
+    def frac(self) -> Tensor: """Each element without its integer part."""
+    def frac_(self) -> Tensor: """Each element without its integer part."""
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor: """One element along a dim for each entry of an index."""
+    @_overload
+    def ge(self, other: Tensor) -> Tensor: """Whether the first element is not smaller."""
+    @_overload
+    def ge(self, other: _Number) -> Tensor: ...
+    @_overload
+    def ge_(self, other: Tensor) -> Tensor: """Whether the first element is not smaller."""
+    @_overload
+    def ge_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def greater_equal(self, other: Tensor) -> Tensor: """Whether the first element is not smaller."""
+    @_overload
+    def greater_equal(self, other: _Number) -> Tensor: ...
+    @_overload
+    def greater_equal_(self, other: Tensor) -> Tensor: """Whether the first element is not smaller."""
+    @_overload
+    def greater_equal_(self, other: _Number) -> Tensor: ...
+    def geometric(self, p: _float, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of trials up to a success."""
+    def geometric_(self, p: _float, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of trials up to a success."""
+    def ger(self, vec2: Tensor) -> Tensor: """The same as `outer`."""
+    @_overload
+    def gt(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
+    @_overload
+    def gt(self, other: _Number) -> Tensor: ...
+    @_overload
+    def gt_(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
+    @_overload
+    def gt_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def greater(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
+    @_overload
+    def greater(self, other: _Number) -> Tensor: ...
+    @_overload
+    def greater_(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
+    @_overload
+    def greater_(self, other: _Number) -> Tensor: ...
+    def heaviside(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
+    def heaviside_(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
+    @_overload
+    def hsplit(self, sections: _int) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
+    @_overload
+    def hsplit(self, indices: Sequence[_int]) -> list[Tensor]: ...
+    @_overload
+    def hsplit(self, *indices: _int) -> list[Tensor]: ...
+    def hypot(self, other: Tensor) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
+    def hypot_(self, other: Tensor) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
+    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: """A copy of `self` with slices of `source` at the listed indices of one dim."""
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: """A copy of `self` with slices of `source` at the listed indices of one dim."""
+    @_overload
+    def index_fill(self, dim: _int, index: Tensor, value: Tensor) -> Tensor: """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
+    @_overload
+    def index_fill(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
+    @_overload
+    def index_fill_(self, dim: _int, index: Tensor, value: Tensor) -> Tensor: """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
+    @_overload
+    def index_fill_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
+    def index_put(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with values written, or added, at the given index tensors."""
+    def index_put_(self, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with values written, or added, at the given index tensors."""
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
+    def index_select(self, dim: _int, index: Tensor) -> Tensor: """The indices of one dim that a vector lists."""
+    def inner(self, other: Tensor) -> Tensor: """Products summed over the last dim of both arguments."""
+    def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
+    def isfinite(self) -> Tensor: """Whether each element is neither infinite nor NaN."""
+    def isinf(self) -> Tensor: """Whether each element is infinite."""
+    def isnan(self) -> Tensor: """Whether each element is NaN."""
+    def kron(self, other: Tensor) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
+    @_overload
+    def le(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
+    @_overload
+    def le(self, other: _Number) -> Tensor: ...
+    @_overload
+    def le_(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
+    @_overload
+    def le_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def less_equal(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
+    @_overload
+    def less_equal(self, other: _Number) -> Tensor: ...
+    @_overload
+    def less_equal_(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
+    @_overload
+    def less_equal_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def lerp(self, end: Tensor, weight: Tensor) -> Tensor: """Straight-line interpolation from `self` to `end` at `weight`."""
+    @_overload
+    def lerp(self, end: Tensor, weight: _Number) -> Tensor: ...
+    @_overload
+    def lerp_(self, end: Tensor, weight: Tensor) -> Tensor: """Straight-line interpolation from `self` to `end` at `weight`."""
+    @_overload
+    def lerp_(self, end: Tensor, weight: _Number) -> Tensor: ...
+    def lgamma(self) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+    def lgamma_(self) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+    def special_gammaln(self) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+    def special_gammaln_(self) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+    def linalg_cross(self, other: Tensor, *, dim: _int = -1) -> Tensor: """Cross product of vectors of three elements along one dim."""
+    def linalg_matmul(self, other: Tensor) -> Tensor: """The same as `matmul`."""
+    def log(self) -> Tensor: """Natural logarithm of each element."""
+    def log_(self) -> Tensor: """Natural logarithm of each element."""
+    def log10(self) -> Tensor: """Logarithm to base 10 of each element."""
+    def log10_(self) -> Tensor: """Logarithm to base 10 of each element."""
+    def log1p(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
+    def log1p_(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
+    def log2(self) -> Tensor: """Logarithm to base 2 of each element."""
+    def log2_(self) -> Tensor: """Logarithm to base 2 of each element."""
+    def log_normal(self, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor: """The shape of self filled with exponentials of normal numbers."""
+    def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor: """The shape of self filled with exponentials of normal numbers."""
+    def log_softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor: """Logarithm of the softmax along `dim`, optionally in another dtype."""
+    def logaddexp(self, other: Tensor) -> Tensor: """log(exp(x) + exp(y)) without overflow."""
+    def logical_and(self, other: Tensor) -> Tensor: """Whether both elements are nonzero."""
+    def logical_and_(self, other: Tensor) -> Tensor: """Whether both elements are nonzero."""
+    def logical_not(self) -> Tensor: """Whether each element is zero."""
+    def logical_not_(self) -> Tensor: """Whether each element is zero."""
+    def logical_or(self, other: Tensor) -> Tensor: """Whether one of the elements is nonzero."""
+    def logical_or_(self, other: Tensor) -> Tensor: """Whether one of the elements is nonzero."""
+    def logical_xor(self, other: Tensor) -> Tensor: """Whether exactly one of the elements is nonzero."""
+    def logical_xor_(self, other: Tensor) -> Tensor: """Whether exactly one of the elements is nonzero."""
+    def logit(self, eps: _float | None = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+    def logit_(self, eps: _float | None = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+    def special_logit(self, eps: _float | None = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+    def special_logit_(self, eps: _float | None = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = False) -> Tensor: """log of the sum of exp over some dims, without overflow."""
+    def special_logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = False) -> Tensor: """log of the sum of exp over some dims, without overflow."""
+    @_overload
+    def lt(self, other: Tensor) -> Tensor: """Whether the first element is smaller."""
+    @_overload
+    def lt(self, other: _Number) -> Tensor: ...
+    @_overload
+    def lt_(self, other: Tensor) -> Tensor: """Whether the first element is smaller."""
+    @_overload
+    def lt_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def less(self, other: Tensor) -> Tensor: """Whether the first element is smaller."""
+    @_overload
+    def less(self, other: _Number) -> Tensor: ...
+    @_overload
+    def less_(self, other: Tensor) -> Tensor: """Whether the first element is smaller."""
+    @_overload
+    def less_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def masked_fill(self, mask: Tensor, value: Tensor) -> Tensor: """`self` with a 0-d tensor where a mask is true."""
+    @_overload
+    def masked_fill(self, mask: Tensor, value: _Number) -> Tensor: ...
+    @_overload
+    def masked_fill_(self, mask: Tensor, value: Tensor) -> Tensor: """`self` with a 0-d tensor where a mask is true."""
+    @_overload
+    def masked_fill_(self, mask: Tensor, value: _Number) -> Tensor: ...
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor: """`self` with consecutive elements of a source where a mask is true."""
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor: """`self` with consecutive elements of a source where a mask is true."""
+    def masked_select(self, mask: Tensor) -> Tensor: """The elements where a mask is true, in a vector."""
+    def matmul(self, other: Tensor) -> Tensor: """Product of two tensors seen as stacks of matrices or vectors."""
+    @_overload
+    def max(self, other: Tensor) -> Tensor: """The larger of two elements."""
+    @_overload
+    def max(self, dim: _int, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+    @_overload
+    def max(self) -> Tensor: ...
+    def maximum(self, other: Tensor) -> Tensor: """The larger of two elements; NaN wins."""
+    @_overload
+    def mean(self, *, dtype: _dtype | None = None) -> Tensor: """Mean of all elements."""
+    @_overload
+    def mean(self, dim: _int | Sequence[_int] | None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
+    @_overload
+    def median(self) -> Tensor: """Lower median of all elements; NaN if there is one."""
+    @_overload
+    def median(self, dim: _int, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+    @_overload
+    def min(self, other: Tensor) -> Tensor: """The smaller of two elements."""
+    @_overload
+    def min(self, dim: _int, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+    @_overload
+    def min(self) -> Tensor: ...
+    def minimum(self, other: Tensor) -> Tensor: """The smaller of two elements; NaN wins."""
+    def mm(self, mat2: Tensor) -> Tensor: """Matrix times matrix."""
+    @_overload
+    def moveaxis(self, source: _int, destination: _int) -> Tensor: """Another name of `movedim`."""
+    @_overload
+    def moveaxis(self, source: Sequence[_int], destination: Sequence[_int]) -> Tensor: ...
+    @_overload
+    def movedim(self, source: _int, destination: _int) -> Tensor: """One dim moved to another place."""
+    @_overload
+    def movedim(self, source: Sequence[_int], destination: Sequence[_int]) -> Tensor: ...
+    def msort(self) -> Tensor: """Elements in order along the first dim."""
+    @_overload
+    def mul(self, other: Tensor | _Number) -> Tensor: """Product of two tensors."""
+    @_overload
+    def mul(self, other: _Number) -> Tensor: ...
+    @_overload
+    def mul_(self, other: Tensor | _Number) -> Tensor: """Product of two tensors."""
+    @_overload
+    def mul_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def multiply(self, other: Tensor | _Number) -> Tensor: """Product of two tensors."""
+    @_overload
+    def multiply(self, other: _Number) -> Tensor: ...
+    @_overload
+    def multiply_(self, other: Tensor | _Number) -> Tensor: """Product of two tensors."""
+    @_overload
+    def multiply_(self, other: _Number) -> Tensor: ...
+    def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor: """Indices drawn in proportion to the weights in the last dim."""
+    def mv(self, vec: Tensor) -> Tensor: """Matrix times vector."""
+    def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
+    def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
+    def nansum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
+    @_overload
+    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: """`length` indices of one dim from `start` on."""
+    @_overload
+    def narrow(self, dim: _int, start: Tensor, length: _int) -> Tensor: ...
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor: """A copy of `narrow`."""
+    @_overload
+    def ne(self, other: Tensor) -> Tensor: """Whether two elements differ."""
+    @_overload
+    def ne(self, other: _Number) -> Tensor: ...
+    @_overload
+    def ne_(self, other: Tensor) -> Tensor: """Whether two elements differ."""
+    @_overload
+    def ne_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def not_equal(self, other: Tensor) -> Tensor: """Whether two elements differ."""
+    @_overload
+    def not_equal(self, other: _Number) -> Tensor: ...
+    @_overload
+    def not_equal_(self, other: Tensor) -> Tensor: """Whether two elements differ."""
+    @_overload
+    def not_equal_(self, other: _Number) -> Tensor: ...
+    def neg(self) -> Tensor: """Each element with its sign changed."""
+    def neg_(self) -> Tensor: """Each element with its sign changed."""
+    def negative(self) -> Tensor: """Each element with its sign changed."""
+    def negative_(self) -> Tensor: """Each element with its sign changed."""
+    @_overload
+    def new_empty(self, size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """An uninitialised tensor with the dtype of another."""
+    @_overload
+    def new_empty(self, *size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: ...
+    def new_empty_strided(self, size: Sequence[_int], stride: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """An uninitialised tensor with given strides and the dtype of another."""
+    def new_full(self, size: Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """One number everywhere, with the dtype of another tensor."""
+    @_overload
+    def new_ones(self, size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """Ones with the dtype of another tensor."""
+    @_overload
+    def new_ones(self, *size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: ...
+    @_overload
+    def new_zeros(self, size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """Zeros with the dtype of another tensor."""
+    @_overload
+    def new_zeros(self, *size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: ...
+    @_overload
+    def nonzero(self) -> Tensor: """Coordinates of the nonzero elements, one row each."""
+    @_overload
+    def nonzero(self, *, as_tuple: _bool) -> list[Tensor]: ...
+    def nonzero_static(self, *, size: _int, fill_value: _int = -1) -> Tensor: """The first rows of `nonzero`, filled up to a given number."""
+    @_overload
+    def norm(self, p: _str | None = 'fro', dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: """Norm by name: "fro" is the 2-norm of all elements, "nuc" the sum of singular values."""
+    @_overload
+    def norm(self, p: _Number, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
+    @_overload
+    def norm(self, p: _Number = 2) -> Tensor: ...
+    @_overload
+    def norm(self, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def norm(self, p: _Number | None, *, dtype: _dtype) -> Tensor: ...
+    @_overload
+    def norm(self, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool, *, dtype: _dtype) -> Tensor: ...
+    def normal(self, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor: """What `normal_` fills a tensor with."""
+    def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor: """What `normal_` fills a tensor with."""
+    def outer(self, vec2: Tensor) -> Tensor: """All products of the elements of two vectors."""
+    @_overload
+    def permute(self, dims: Sequence[_int]) -> Tensor: """The dims in another order."""
+    @_overload
+    def permute(self, *dims: _int) -> Tensor: ...
+    def positive(self) -> Tensor: """The tensor itself; refuses bool."""
+    @_overload
+    def pow(self, exponent: Tensor) -> Tensor: """Each element of the first tensor to the power of the second."""
+    @_overload
+    def pow(self, exponent: _Number) -> Tensor: ...
+    @_overload
+    def pow_(self, exponent: Tensor) -> Tensor: """Each element of the first tensor to the power of the second."""
+    @_overload
+    def pow_(self, exponent: _Number) -> Tensor: ...
+    @_overload
+    def prod(self, *, dtype: _dtype | None = None) -> Tensor: """Product of all elements."""
+    @_overload
+    def prod(self, dim: _int, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
+    def rad2deg(self) -> Tensor: """Radians as degrees."""
+    def rad2deg_(self) -> Tensor: """Radians as degrees."""
+    @_overload
+    def random(self, *, generator: Any = None) -> Tensor: """The shape of self filled with integers over the range of its dtype."""
+    @_overload
+    def random(self, to: _int, *, generator: Any = None) -> Tensor: ...
+    @_overload
+    def random_(self, *, generator: Any = None) -> Tensor: """The shape of self filled with integers over the range of its dtype."""
+    @_overload
+    def random_(self, to: _int, *, generator: Any = None) -> Tensor: ...
+    def ravel(self) -> Tensor: """All elements in one dim; a view if the tensor is contiguous."""
+    def reciprocal(self) -> Tensor: """One divided by each element."""
+    def reciprocal_(self) -> Tensor: """One divided by each element."""
+    def relu(self) -> Tensor: """Each element, or 0 where it is negative."""
+    def relu_(self) -> Tensor: """Each element, or 0 where it is negative."""
+    @_overload
+    def remainder(self, other: Tensor) -> Tensor: """Remainder of the division that rounds down; it has the sign of the divisor."""
+    @_overload
+    def remainder(self, other: _Number) -> Tensor: ...
+    @_overload
+    def remainder_(self, other: Tensor) -> Tensor: """Remainder of the division that rounds down; it has the sign of the divisor."""
+    @_overload
+    def remainder_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def repeat(self, repeats: Sequence[_int]) -> Tensor: """The whole tensor repeated along each dim."""
+    @_overload
+    def repeat(self, *repeats: _int) -> Tensor: ...
+    @_overload
+    def repeat_interleave(self, repeats: _int, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor: """Each element repeated the same number of times."""
+    @_overload
+    def repeat_interleave(self, repeats: Tensor, dim: _int | None = None, *, output_size: _int | None = None) -> Tensor: ...
+    @_overload
+    def reshape(self, shape: Sequence[_int]) -> Tensor: """The same elements in another shape: a view if the strides allow it, else a copy."""
+    @_overload
+    def reshape(self, *shape: _int) -> Tensor: ...
+    def reshape_as(self, other: Tensor) -> Tensor: """`reshape` to the shape of another tensor."""
+    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ...) -> Tensor: """Elements moved along dims; what leaves at one end enters at the other."""
+    def rot90(self, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: """Rotation by multiples of 90 degrees in the plane of two dims."""
+    @_overload
+    def round(self) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+    @_overload
+    def round(self, *, decimals: _int) -> Tensor: ...
+    @_overload
+    def round_(self) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+    @_overload
+    def round_(self, *, decimals: _int) -> Tensor: ...
+    @_overload
+    def special_round(self) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+    @_overload
+    def special_round(self, *, decimals: _int) -> Tensor: ...
+    @_overload
+    def special_round_(self) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+    @_overload
+    def special_round_(self, *, decimals: _int) -> Tensor: ...
+    def rsqrt(self) -> Tensor: """One divided by the square root of each element."""
+    def rsqrt_(self) -> Tensor: """One divided by the square root of each element."""
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: """A copy of `self` with one element of src written for each entry of an index."""
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, src: Tensor, *, reduce: _str) -> Tensor: ...
+    @_overload
+    def scatter(self, dim: _int, index: Tensor, value: _Number, *, reduce: _str) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: """A copy of `self` with one element of src written for each entry of an index."""
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, value: _Number) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor, *, reduce: _str) -> Tensor: ...
+    @_overload
+    def scatter_(self, dim: _int, index: Tensor, value: _Number, *, reduce: _str) -> Tensor: ...
+    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: """A copy of `self` with one element of src added for each entry of an index."""
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: """A copy of `self` with one element of src added for each entry of an index."""
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor: """A copy of `self` reduced with one element of src for each entry of an index."""
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor: """A copy of `self` reduced with one element of src for each entry of an index."""
+    def select(self, dim: _int, index: _int) -> Tensor: """One index of one dim; the dim disappears."""
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor: """A copy of `self` with `src` written where `select` reads."""
+    def sgn(self) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
+    def sgn_(self) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
+    def sigmoid(self) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+    def sigmoid_(self) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+    def special_expit(self) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+    def special_expit_(self) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+    def sign(self) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
+    def sign_(self) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
+    def sin(self) -> Tensor: """Sine of each element."""
+    def sin_(self) -> Tensor: """Sine of each element."""
+    def sinh(self) -> Tensor: """Hyperbolic sine of each element."""
+    def sinh_(self) -> Tensor: """Hyperbolic sine of each element."""
+    def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
+    def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
+    @_overload
+    def sort(self, dim: _int = -1, descending: _bool = False) -> tuple[Tensor, Tensor]: """Elements in order along a dim, and where they were."""
+    @_overload
+    def sort(self, *, stable: _bool | None, dim: _int = -1, descending: _bool = False) -> tuple[Tensor, Tensor]: ...
+    @_overload
+    def split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """Consecutive pieces of equal size; the last may be smaller."""
+    @_overload
+    def split(self, split_size: Sequence[_int], dim: _int = 0) -> list[Tensor]: ...
+    def split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """Consecutive pieces of the given sizes."""
+    def sqrt(self) -> Tensor: """Square root of each element."""
+    def sqrt_(self) -> Tensor: """Square root of each element."""
+    def square(self) -> Tensor: """Each element times itself."""
+    def square_(self) -> Tensor: """Each element times itself."""
+    @_overload
+    def squeeze(self) -> Tensor: """All dims of size 1 removed."""
+    @_overload
+    def squeeze(self, dim: _int) -> Tensor: ...
+    @_overload
+    def squeeze(self, dim: Sequence[_int]) -> Tensor: ...
+    @_overload
+    def squeeze(self, *dim: _int) -> Tensor: ...
+    @_overload
+    def std(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: """Standard deviations over some dims."""
+    @_overload
+    def std(self, *dim: _int, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def std(self, unbiased: _bool = True) -> Tensor: ...
+    @_overload
+    def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+    @_overload
+    def sub(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    @_overload
+    def sub_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+    @_overload
+    def sub_(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    @_overload
+    def subtract(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+    @_overload
+    def subtract(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    @_overload
+    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+    @_overload
+    def subtract_(self, other: _Number, alpha: _Number = 1) -> Tensor: ...
+    @_overload
+    def sum(self, *, dtype: _dtype | None = None) -> Tensor: """Sum of all elements."""
+    @_overload
+    def sum(self, dim: _int | Sequence[_int] | None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
+    @_overload
+    def sum_to_size(self, size: Sequence[_int]) -> Tensor: """Sums until the tensor has the given size, undoing a broadcast."""
+    @_overload
+    def sum_to_size(self, *size: _int) -> Tensor: ...
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: """Another name of `transpose`."""
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor: """Another name of `transpose`."""
+    def t(self) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
+    def take(self, index: Tensor) -> Tensor: """Elements of the flattened tensor."""
+    def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor: """`gather` with broadcasting; without dim, elements of the flattened tensor."""
+    def tan(self) -> Tensor: """Tangent of each element."""
+    def tan_(self) -> Tensor: """Tangent of each element."""
+    def tanh(self) -> Tensor: """Hyperbolic tangent of each element."""
+    def tanh_(self) -> Tensor: """Hyperbolic tangent of each element."""
+    @_overload
+    def tensor_split(self, sections: _int, dim: _int = 0) -> list[Tensor]: """Pieces as equal as possible."""
+    @_overload
+    def tensor_split(self, indices: Sequence[_int], dim: _int = 0) -> list[Tensor]: ...
+    @_overload
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = 0) -> list[Tensor]: ...
+    @_overload
+    def tile(self, dims: Sequence[_int]) -> Tensor: """`repeat` with missing repeats taken as 1."""
+    @_overload
+    def tile(self, *dims: _int) -> Tensor: ...
+    @_overload
+    def to(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: """Conversion to a dtype."""
+    @_overload
+    def to(self, device: _device | _str, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
+    @_overload
+    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
+    @_overload
+    def to(self, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]: """The k largest or smallest elements along a dim, and where they were."""
+    def trace(self) -> Tensor: """Sum of the diagonal of a matrix."""
+    def transpose(self, dim0: _int, dim1: _int) -> Tensor: """Two dims exchanged."""
+    def tril(self, diagonal: _int = 0) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
+    def tril_(self, diagonal: _int = 0) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
+    def triu(self, diagonal: _int = 0) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
+    def triu_(self, diagonal: _int = 0) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
+    def trunc(self) -> Tensor: """The integer part of each element."""
+    def trunc_(self) -> Tensor: """The integer part of each element."""
+    def fix(self) -> Tensor: """The integer part of each element."""
+    def fix_(self) -> Tensor: """The integer part of each element."""
+    def type_as(self, other: Tensor) -> Tensor: """Conversion to the dtype of another tensor."""
+    def unbind(self, dim: _int = 0) -> list[Tensor]: """One tensor per index of a dim."""
+    def unflatten(self, dim: _int, sizes: Sequence[_int]) -> Tensor: """Split one dim into several."""
+    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor: """Sliding windows of one dim; the window becomes the last dim."""
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> list[Tensor]: """The different values, and what else was asked for."""
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> list[Tensor]: """Values without immediate repetitions, and what else was asked for."""
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> list[Tensor]: """`chunk` into fresh tensors."""
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """`split` into fresh tensors."""
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
+    def unsqueeze(self, dim: _int) -> Tensor: """A new dim of size 1."""
+    @_overload
+    def var(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
+    @_overload
+    def var(self, *dim: _int, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
+    @_overload
+    def var(self, unbiased: _bool = True) -> Tensor: ...
+    def vdot(self, other: Tensor) -> Tensor: """Sum of the products of two vectors, the first one conjugated."""
+    @_overload
+    def view(self, size: Sequence[_int]) -> Tensor: """The same elements in another shape, without a copy."""
+    @_overload
+    def view(self, *size: _int) -> Tensor: ...
+    @_overload
+    def view(self, dtype: _dtype) -> Tensor: ...
+    def view_as(self, other: Tensor) -> Tensor: """`view` with the shape of another tensor."""
+    def view_as_complex(self) -> Tensor: """Pairs of real numbers in the last dim as complex numbers."""
+    def view_as_real(self) -> Tensor: """A complex tensor as pairs of real numbers in a last dim."""
+    @_overload
+    def vsplit(self, sections: _int) -> list[Tensor]: """Equal pieces along the first dim."""
+    @_overload
+    def vsplit(self, indices: Sequence[_int]) -> list[Tensor]: ...
+    @_overload
+    def vsplit(self, *indices: _int) -> list[Tensor]: ...
+    @_overload
+    def xlogy(self, other: Tensor) -> Tensor: """x log(y), 0 where x is 0."""
+    @_overload
+    def xlogy(self, other: _Number) -> Tensor: ...
+    @_overload
+    def xlogy_(self, other: Tensor) -> Tensor: """x log(y), 0 where x is 0."""
+    @_overload
+    def xlogy_(self, other: _Number) -> Tensor: ...
+    @_overload
+    def special_xlogy(self, other: Tensor) -> Tensor: """x log(y), 0 where x is 0."""
+    @_overload
+    def special_xlogy(self, other: _Number) -> Tensor: ...
+    @_overload
+    def special_xlogy_(self, other: Tensor) -> Tensor: """x log(y), 0 where x is 0."""
+    @_overload
+    def special_xlogy_(self, other: _Number) -> Tensor: ...
+    def zero(self) -> Tensor: """The shape of `self` filled with zeros."""
+    def zero_(self) -> Tensor: """The shape of `self` filled with zeros."""
+
+__version__: _str
+annotations: Any
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor: ...
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: _bool = False) -> Tensor: ...
+bfloat16: _dtype
+bool: _dtype
+def broadcast_shapes(*shapes: Any) -> Size: ...
+def can_cast(from_: Any, to: Any) -> _bool: ...
+cdouble: _dtype
+cfloat: _dtype
+channels_last: _str
+def compile(model: Any = None, *, fullgraph: _bool = False, dynamic: Any = None, backend: Any = 'native', mode: Any = None, options: Any = None, disable: _bool = False) -> Any: ...
+complex128: _dtype
+complex64: _dtype
+contiguous_format: _str
+default_generator: Any
+double: _dtype
+e: _float
+float: _dtype
+float16: _dtype
+float32: _dtype
+float64: _dtype
+def from_dlpack(source: Any) -> Tensor: ...
+def from_numpy(array: _np.ndarray) -> Tensor: ...
+def get_default_dtype() -> Any: ...
+def get_num_threads() -> _int: ...
+def get_rng_state() -> Tensor: ...
+half: _dtype
+inf: _float
+def initial_seed() -> _int: ...
+int: _dtype
+int16: _dtype
+int32: _dtype
+int64: _dtype
+int8: _dtype
+def is_complex(input: Tensor) -> _bool: ...
+def is_floating_point(input: Tensor) -> _bool: ...
+def is_grad_enabled() -> _bool: ...
+def is_inference_mode_enabled() -> _bool: ...
+def is_nonzero(input: Tensor) -> _bool: ...
+def is_tensor(value: Any) -> _bool: ...
+long: _dtype
+def make_fx(f: Any, decomposition_table: dict | None = None, tracing_mode: _str = 'real', *, pre_dispatch: _bool = False, _allow_non_fake_inputs: _bool = False) -> Any: ...
+def manual_seed(seed: _int) -> Any: ...
+nan: _float
+newaxis: Any
+def numel(input: Tensor) -> _int: ...
+pi: _float
+preserve_format: _str
+def promote_types(type1: Any, type2: Any) -> Any: ...
+def result_type(tensor1: Any, tensor2: Any) -> Any: ...
+def seed() -> _int: ...
+def set_default_dtype(d: Any) -> None: ...
+def set_num_threads(count: _int) -> None: ...
+def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: _str | None = None, sci_mode: _bool | None = None) -> None: ...
+def set_rng_state(new_state: Tensor) -> None: ...
+short: _dtype
+strided: _str
+def typename(value: Any) -> _str: ...
+uint8: _dtype
+def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *, chunk_size: _int | None = None) -> Any: ...
+def abs(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+def absolute(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""
+def acos(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose cosine is the element."""
+def arccos(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose cosine is the element."""
+def acosh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic cosine is the element."""
+def arccosh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic cosine is the element."""
+@_overload
+def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor: """Sum of two tensors, the second times `alpha`."""
+@_overload
+def add(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A matrix plus the sum of the products of two stacks of matrices, each scaled."""
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor: """self + value * tensor1 / tensor2."""
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: _Number = 1, out: Any = None) -> Tensor: """self + value * tensor1 * tensor2."""
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A matrix plus the product of two others, each scaled."""
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A vector plus a matrix times a vector, each scaled."""
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A matrix plus the outer product of two vectors, each scaled."""
+def adjoint(input: Tensor, *, out: Any = None) -> Tensor: """Conjugate transpose of the last two dims."""
+def alias(input: Tensor, *, out: Any = None) -> Tensor: """The same tensor under another name."""
+@_overload
+def all(input: Tensor, *, out: Any = None) -> Tensor: """Whether all elements are nonzero."""
+@_overload
+def all(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def all(input: Tensor, dim: Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+def allclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False, *, out: Any = None) -> _bool: """Whether all elements of two tensors are close (a Python bool)."""
+def alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """Dropout that keeps the mean and variance of self-normalising networks."""
+def amax(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor: """Largest elements over some dims; ties share the gradient."""
+def amin(input: Tensor, dim: _int | Sequence[_int] = ..., keepdim: _bool = False, *, out: Any = None) -> Tensor: """Smallest elements over some dims; ties share the gradient."""
+def aminmax(input: Tensor, *, dim: _int | None = None, keepdim: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: """Smallest and largest elements, of all or along one dim."""
+def angle(input: Tensor, *, out: Any = None) -> Tensor: """Phase of each element: for a real one 0, or pi where it is negative."""
+@_overload
+def any(input: Tensor, *, out: Any = None) -> Tensor: """Whether any element is nonzero."""
+@_overload
+def any(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def any(input: Tensor, dim: Sequence[_int] | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def arange(end: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The numbers from 0 up to but not including `end`."""
+@_overload
+def arange(start: _Number, end: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def arange(start: _Number, end: _Number, step: _Number = 1, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def argmax(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor: """Where the largest element is, along a dim or in the flattened tensor."""
+def argmin(input: Tensor, dim: _int | None = None, keepdim: _bool = False, *, out: Any = None) -> Tensor: """Where the smallest element is, along a dim or in the flattened tensor."""
+@_overload
+def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, *, out: Any = None) -> Tensor: """Where the elements in order along a dim were."""
+@_overload
+def argsort(input: Tensor, *, stable: _bool, dim: _int = -1, descending: _bool = False, out: Any = None) -> Tensor: ...
+def argwhere(input: Tensor, *, out: Any = None) -> Tensor: """Another name of `nonzero`."""
+def as_strided(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor: """The tensor's memory read with the given sizes, strides and offset."""
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `as_strided` reads."""
+def asin(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose sine is the element."""
+def arcsin(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose sine is the element."""
+def asinh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic sine is the element."""
+def arcsinh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic sine is the element."""
+def atan(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose tangent is the element."""
+def arctan(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose tangent is the element."""
+def atan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+def arctan2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Angle of the point with ordinate `self` and abscissa `other`."""
+def atanh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic tangent is the element."""
+def arctanh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic tangent is the element."""
+@_overload
+def atleast_1d(input: Tensor, *, out: Any = None) -> Tensor: """A 0-d tensor as a vector."""
+@_overload
+def atleast_1d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def atleast_2d(input: Tensor, *, out: Any = None) -> Tensor: """A scalar or vector as a matrix of one row."""
+@_overload
+def atleast_2d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def atleast_3d(input: Tensor, *, out: Any = None) -> Tensor: """A tensor with at least three dims."""
+@_overload
+def atleast_3d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A stack of matrices plus the products of two other stacks, each scaled."""
+@_overload
+def bernoulli(input: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Ones with the probabilities that a tensor gives, else zeros."""
+@_overload
+def bernoulli(input: Tensor, p: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def bernoulli(input: Tensor, p: _float = 0.5, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor: """How often each small integer occurs, optionally weighted."""
+@_overload
+def bitwise_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Bits set in both integers."""
+@_overload
+def bitwise_and(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_and(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_left_shift(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Each integer with its bits moved up; bits that leave are lost."""
+@_overload
+def bitwise_left_shift(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_left_shift(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+def bitwise_not(input: Tensor, *, out: Any = None) -> Tensor: """Each integer with all bits inverted; negation of a bool."""
+@_overload
+def bitwise_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Bits set in one of two integers."""
+@_overload
+def bitwise_or(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_or(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_right_shift(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Each integer with its bits moved down; the sign is kept."""
+@_overload
+def bitwise_right_shift(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_right_shift(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Bits in which two integers differ."""
+@_overload
+def bitwise_xor(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def bitwise_xor(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+def block_diag(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """A matrix with the given matrices on its diagonal."""
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix products of two stacks of matrices."""
+def broadcast_tensors(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: """All tensors expanded to their common shape."""
+@_overload
+def broadcast_to(input: Tensor, size: Sequence[_int], *, out: Any = None) -> Tensor: """Another name of `expand`."""
+@_overload
+def broadcast_to(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
+@_overload
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: """The interval between sorted boundaries that each element lies in."""
+@_overload
+def bucketize(input: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: ...
+def cartesian_prod(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """All combinations of the elements of vectors, as rows."""
+def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors joined along a dim."""
+def ceil(input: Tensor, *, out: Any = None) -> Tensor: """Smallest integer not below each element."""
+def cholesky(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Triangular factor of a positive-definite matrix (older name)."""
+def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Inverse of a matrix that is given by its Cholesky factor."""
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Solution of a system whose matrix is given by its Cholesky factor."""
+def chunk(input: Tensor, chunks: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """At most `chunks` pieces of equal size; the last may be smaller."""
+@_overload
+def clamp(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Any = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+@_overload
+def clamp(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor: ...
+@_overload
+def clip(input: Tensor, min: Tensor | None = None, max: Tensor | None = None, *, out: Any = None) -> Tensor: """Each element moved into the range between two tensors; the upper bound wins."""
+@_overload
+def clip(input: Tensor, min: _Number | None = None, max: _Number | None = None, *, out: Any = None) -> Tensor: ...
+@_overload
+def clamp_max(input: Tensor, max: Tensor, *, out: Any = None) -> Tensor: """Each element, or the other tensor's where that is smaller."""
+@_overload
+def clamp_max(input: Tensor, max: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def clamp_min(input: Tensor, min: Tensor, *, out: Any = None) -> Tensor: """Each element, or the other tensor's where that is larger."""
+@_overload
+def clamp_min(input: Tensor, min: _Number, *, out: Any = None) -> Tensor: ...
+def clone(input: Tensor, *, memory_format: Any = None, out: Any = None) -> Tensor: """A copy in memory of its own."""
+def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the second dim, vectors as columns."""
+def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False, *, out: Any = None) -> Tensor: """All combinations of r elements of a vector, as rows."""
+def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Another name of `cat`."""
+def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Another name of `cat`."""
+def conj(input: Tensor, *, out: Any = None) -> Tensor: """Complex conjugate of each element; a real tensor itself."""
+def conj_physical(input: Tensor, *, out: Any = None) -> Tensor: """Complex conjugate of each element, never a view."""
+def constant_pad_nd(input: Tensor, pad: Sequence[_int], value: _Number = 0, *, out: Any = None) -> Tensor: """A constant border around the last dims; negative widths cut off."""
+@_overload
+def copysign(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Size of the first element with the sign of the second."""
+@_overload
+def copysign(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def cos(input: Tensor, *, out: Any = None) -> Tensor: """Cosine of each element."""
+def cosh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic cosine of each element."""
+@_overload
+def count_nonzero(input: Tensor, dim: Sequence[_int], *, out: Any = None) -> Tensor: """How many elements over some dims are not zero."""
+@_overload
+def count_nonzero(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
+@_overload
+def count_nonzero(input: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: ...
+def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """Cross product along `dim`, by default the first dim of size 3."""
+def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running products along a dim."""
+def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running sums along a dim."""
+def deg2rad(input: Tensor, *, out: Any = None) -> Tensor: """Degrees as radians."""
+def detach(input: Tensor, *, out: Any = None) -> Tensor: """The same memory without history."""
+def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
+def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Any = None) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
+def diagflat(input: Tensor, offset: _int = 0, *, out: Any = None) -> Tensor: """A matrix with all elements on its diagonal."""
+def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A diagonal of the matrices in two dims, as the last dim."""
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written on a diagonal."""
+def digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
+def special_digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
+def special_psi(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
+@_overload
+def div(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient of two tensors."""
+@_overload
+def div(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def div(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+@_overload
+def div(input: Tensor, other: _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+@_overload
+def divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient of two tensors."""
+@_overload
+def divide(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def divide(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+@_overload
+def divide(input: Tensor, other: _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+@_overload
+def true_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient of two tensors."""
+@_overload
+def true_divide(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def true_divide(input: Tensor, other: Tensor | _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+@_overload
+def true_divide(input: Tensor, other: _Number, *, rounding_mode: _str | None, out: Any = None) -> Tensor: ...
+def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor: """Sum of the products of two vectors (no conjugation)."""
+def dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """Elements set to zero with probability p, the others scaled up, while training."""
+@_overload
+def dsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the third dim."""
+@_overload
+def dsplit(input: Tensor, indices: Sequence[_int], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def dsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
+def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the third dim."""
+def elu(input: Tensor, alpha: _Number = 1, scale: _Number = 1, input_scale: _Number = 1, *, out: Any = None) -> Tensor: """x where positive, else alpha (exp(x) - 1); both scaled."""
+def elu_backward(grad_output: Tensor, alpha: _Number, scale: _Number, input_scale: _Number, is_result: _bool, self_or_result: Tensor, *, out: Any = None) -> Tensor: """Gradient of elu from its input, or from its output if `is_result`."""
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor: """Rows of a table."""
+@_overload
+def empty(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor whose elements are whatever was in memory."""
+@_overload
+def empty(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def empty_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """An uninitialised tensor like another."""
+def empty_permuted(size: Sequence[_int], physical_layout: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """An uninitialised tensor whose dims lie in memory in the given order."""
+def empty_strided(size: Sequence[_int], stride: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """An uninitialised tensor with given strides."""
+@_overload
+def eq(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether two elements are equal."""
+@_overload
+def eq(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def equal(input: Tensor, other: Tensor, *, out: Any = None) -> _bool: """Whether two tensors have the same shape and elements (a Python bool)."""
+def erf(input: Tensor, *, out: Any = None) -> Tensor: """Error function of each element."""
+def special_erf(input: Tensor, *, out: Any = None) -> Tensor: """Error function of each element."""
+def erfc(input: Tensor, *, out: Any = None) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+def special_erfc(input: Tensor, *, out: Any = None) -> Tensor: """1 - erf of each element, exact where erf is near one."""
+def erfinv(input: Tensor, *, out: Any = None) -> Tensor: """Number whose error function is the element."""
+def special_erfinv(input: Tensor, *, out: Any = None) -> Tensor: """Number whose error function is the element."""
+def exp(input: Tensor, *, out: Any = None) -> Tensor: """e to the power of each element."""
+def exp2(input: Tensor, *, out: Any = None) -> Tensor: """Two to the power of each element."""
+def expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+@_overload
+def eye(n: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The identity matrix."""
+@_overload
+def eye(n: _int, m: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """`alpha_dropout` of whole channels."""
+def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """`dropout` of whole channels."""
+@_overload
+def fill(input: Tensor, value: Tensor, *, out: Any = None) -> Tensor: """The shape of `self` filled with a 0-d tensor."""
+@_overload
+def fill(input: Tensor, value: _Number, *, out: Any = None) -> Tensor: ...
+def flatten(input: Tensor, start_dim: _int = 0, end_dim: _int = -1, *, out: Any = None) -> Tensor: """Merge the dims from start_dim to end_dim into one."""
+@_overload
+def flip(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """The order of the elements reversed along dims."""
+@_overload
+def flip(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
+def fliplr(input: Tensor, *, out: Any = None) -> Tensor: """Columns in reverse order."""
+def flipud(input: Tensor, *, out: Any = None) -> Tensor: """Rows in reverse order."""
+def floor(input: Tensor, *, out: Any = None) -> Tensor: """Largest integer not above each element."""
+@_overload
+def floor_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient rounded down."""
+@_overload
+def floor_divide(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def fmax(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements; a number wins over NaN."""
+def fmin(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements; a number wins over NaN."""
+@_overload
+def fmod(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
+@_overload
+def fmod(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def frac(input: Tensor, *, out: Any = None) -> Tensor: """Each element without its integer part."""
+def full(size: Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of one number."""
+def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """One number everywhere, like another tensor."""
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor: """One element along a dim for each entry of an index."""
+@_overload
+def ge(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not smaller."""
+@_overload
+def ge(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def greater_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not smaller."""
+@_overload
+def greater_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tensor: """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
+def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """The same as `outer`."""
+@_overload
+def gt(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
+@_overload
+def gt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def greater(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
+@_overload
+def greater(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def hardtanh(input: Tensor, min_val: _Number = -1, max_val: _Number = 1, *, out: Any = None) -> Tensor: """Each element clamped to [min_val, max_val]."""
+def hardtanh_backward(grad_output: Tensor, self: Tensor, min_val: _Number, max_val: _Number, *, out: Any = None) -> Tensor: """The gradient where the value lies strictly between the bounds, else 0."""
+def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
+@_overload
+def hsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
+@_overload
+def hsplit(input: Tensor, indices: Sequence[_int], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def hsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
+def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the second dim (the first of vectors)."""
+def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
+def imag(input: Tensor, *, out: Any = None) -> Tensor: """Imaginary part of each element, a view."""
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor: """A copy of `self` with slices of `source` at the listed indices of one dim."""
+@_overload
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor, *, out: Any = None) -> Tensor: """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
+@_overload
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Any = None) -> Tensor: ...
+def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor: """A copy of `self` with values written, or added, at the given index tensors."""
+def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor: """The indices of one dim that a vector lists."""
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Products summed over the last dim of both arguments."""
+def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False, *, out: Any = None) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
+def isfinite(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is neither infinite nor NaN."""
+@_overload
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: """Whether each element occurs among others."""
+@_overload
+def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
+def isinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is infinite."""
+def isnan(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is NaN."""
+def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False, out: Any = None) -> Tensor: """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
+def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
+def layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enable: _bool = True, *, out: Any = None) -> Tensor: """Rows with zero mean and unit variance, scaled by `weight` and shifted by `bias`."""
+@_overload
+def le(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not larger."""
+@_overload
+def le(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def less_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not larger."""
+@_overload
+def less_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def leaky_relu(input: Tensor, negative_slope: _Number = 0.01, *, out: Any = None) -> Tensor: """Each element, times `negative_slope` where it is not positive."""
+def leaky_relu_backward(grad_output: Tensor, self: Tensor, negative_slope: _Number, self_is_result: _bool, *, out: Any = None) -> Tensor: """Gradient of leaky_relu from its input (or output, which has the same sign)."""
+@_overload
+def lerp(input: Tensor, end: Tensor, weight: Tensor, *, out: Any = None) -> Tensor: """Straight-line interpolation from `self` to `end` at `weight`."""
+@_overload
+def lerp(input: Tensor, end: Tensor, weight: _Number, *, out: Any = None) -> Tensor: ...
+def lgamma(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+def special_gammaln(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Cross product of vectors of three elements along one dim."""
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The same as `matmul`."""
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Sum of products along one dim, the first operand conjugated."""
+@_overload
+def linspace(start: _Number, end: _Number, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Numbers in even steps from start to end, both included."""
+@_overload
+def linspace(start: Tensor, end: Tensor, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def linspace(start: Tensor, end: _Number, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def linspace(start: _Number, end: Tensor, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+def log(input: Tensor, *, out: Any = None) -> Tensor: """Natural logarithm of each element."""
+def log10(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 10 of each element."""
+def log1p(input: Tensor, *, out: Any = None) -> Tensor: """log(1 + x) of each element, exact near zero."""
+def log2(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 2 of each element."""
+def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor, *, out: Any = None) -> Tensor: """Gradient of log_sigmoid: grad sigmoid(-x)."""
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Logarithm of the softmax along `dim`, optionally in another dtype."""
+def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """log(exp(x) + exp(y)) without overflow."""
+def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether both elements are nonzero."""
+def logical_not(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is zero."""
+def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether one of the elements is nonzero."""
+def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether exactly one of the elements is nonzero."""
+def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+def special_logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+def logit_backward(grad_output: Tensor, self: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """Gradient of logit: grad / (x (1 - x)) inside the open range, 0 outside."""
+def logspace(start: _Number, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Powers of a base with exponents in even steps."""
+def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
+def special_logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
+@_overload
+def lt(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is smaller."""
+@_overload
+def lt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def less(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is smaller."""
+@_overload
+def less(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor, *, out: Any = None) -> Tensor: """`self` with a 0-d tensor where a mask is true."""
+@_overload
+def masked_fill(input: Tensor, mask: Tensor, value: _Number, *, out: Any = None) -> Tensor: ...
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor: """`self` with consecutive elements of a source where a mask is true."""
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor: """The elements where a mask is true, in a vector."""
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Product of two tensors seen as stacks of matrices or vectors."""
+@_overload
+def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements."""
+@_overload
+def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def max(input: Tensor, *, out: Any = None) -> Tensor: ...
+def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements; NaN wins."""
+@_overload
+def mean(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Mean of all elements."""
+@_overload
+def mean(input: Tensor, dim: _int | Sequence[_int] | None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def median(input: Tensor, *, out: Any = None) -> Tensor: """Lower median of all elements; NaN if there is one."""
+@_overload
+def median(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def meshgrid(tensors: Sequence[Tensor], *, indexing: _str, out: Any = None) -> list[Tensor]: """Coordinate grids from coordinate vectors."""
+@_overload
+def meshgrid(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def min(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements."""
+@_overload
+def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def min(input: Tensor, *, out: Any = None) -> Tensor: ...
+def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements; NaN wins."""
+def mish_backward(grad_output: Tensor, self: Tensor, *, out: Any = None) -> Tensor: """Gradient of mish: grad (t + x s (1 - t^2)), t = tanh(softplus(x)), s = sigmoid(x)."""
+def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix times matrix."""
+@_overload
+def moveaxis(input: Tensor, source: _int, destination: _int, *, out: Any = None) -> Tensor: """Another name of `movedim`."""
+@_overload
+def moveaxis(input: Tensor, source: Sequence[_int], destination: Sequence[_int], *, out: Any = None) -> Tensor: ...
+@_overload
+def movedim(input: Tensor, source: _int, destination: _int, *, out: Any = None) -> Tensor: """One dim moved to another place."""
+@_overload
+def movedim(input: Tensor, source: Sequence[_int], destination: Sequence[_int], *, out: Any = None) -> Tensor: ...
+def msort(input: Tensor, *, out: Any = None) -> Tensor: """Elements in order along the first dim."""
+@_overload
+def mul(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Product of two tensors."""
+@_overload
+def mul(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def multiply(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Product of two tensors."""
+@_overload
+def multiply(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Indices drawn in proportion to the weights in the last dim."""
+def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor: """Matrix times vector."""
+def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
+def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
+@_overload
+def narrow(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor: """`length` indices of one dim from `start` on."""
+@_overload
+def narrow(input: Tensor, dim: _int, start: Tensor, length: _int, *, out: Any = None) -> Tensor: ...
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor: """A copy of `narrow`."""
+def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = None, requires_grad: _bool = False) -> tuple[Tensor, Tensor]: """`dropout` that also returns the mask of the elements that were kept."""
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Rows with zero mean and unit variance, scaled and shifted; also mean and 1/deviation."""
+@_overload
+def ne(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether two elements differ."""
+@_overload
+def ne(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def not_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether two elements differ."""
+@_overload
+def not_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def neg(input: Tensor, *, out: Any = None) -> Tensor: """Each element with its sign changed."""
+def negative(input: Tensor, *, out: Any = None) -> Tensor: """Each element with its sign changed."""
+@_overload
+def nonzero(input: Tensor, *, out: Any = None) -> Tensor: """Coordinates of the nonzero elements, one row each."""
+@_overload
+def nonzero(input: Tensor, *, as_tuple: _bool, out: Any = None) -> list[Tensor]: ...
+def nonzero_static(input: Tensor, *, size: _int, fill_value: _int = -1, out: Any = None) -> Tensor: """The first rows of `nonzero`, filled up to a given number."""
+@_overload
+def norm(input: Tensor, p: _str | None = 'fro', dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Norm by name: "fro" is the 2-norm of all elements, "nuc" the sum of singular values."""
+@_overload
+def norm(input: Tensor, p: _Number, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def norm(input: Tensor, p: _Number = 2, *, out: Any = None) -> Tensor: ...
+@_overload
+def norm(input: Tensor, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def norm(input: Tensor, p: _Number | None, *, dtype: _dtype, out: Any = None) -> Tensor: ...
+@_overload
+def norm(input: Tensor, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool, *, dtype: _dtype, out: Any = None) -> Tensor: ...
+@_overload
+def normal(mean: Tensor, std: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Normal numbers with the means and deviations that tensors give."""
+@_overload
+def normal(mean: Tensor, std: _float = 1, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def normal(mean: _float, std: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def normal(mean: _float, std: _float, size: Sequence[_int], *, generator: Any = None, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def normal(input: Tensor, mean: _float = 0, std: _float = 1, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def ones(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of ones."""
+@_overload
+def ones(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Ones like another tensor."""
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """All products of the elements of two vectors."""
+@_overload
+def permute(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """The dims in another order."""
+@_overload
+def permute(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
+def polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
+def special_polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
+def positive(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself; refuses bool."""
+@_overload
+def pow(input: Tensor, exponent: Tensor, *, out: Any = None) -> Tensor: """Each element of the first tensor to the power of the second."""
+@_overload
+def pow(input: Tensor, exponent: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def pow(input: _Number, exponent: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def prod(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Product of all elements."""
+@_overload
+def prod(input: Tensor, dim: _int, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
+def rad2deg(input: Tensor, *, out: Any = None) -> Tensor: """Radians as degrees."""
+@_overload
+def rand(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Numbers evenly spread over [0, 1)."""
+@_overload
+def rand(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def rand(size: Sequence[_int], *, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def rand(*size: _int, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def rand_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """`rand` with the shape of another tensor."""
+@_overload
+def rand_like(input: Tensor, *, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randint(high: _int, size: Sequence[_int], *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Integers from 0 up to but not including `high`."""
+@_overload
+def randint(low: _int, high: _int, size: Sequence[_int], *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randint(high: _int, size: Sequence[_int], *, generator: Any, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randint(low: _int, high: _int, size: Sequence[_int], *, generator: Any, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randint_like(input: Tensor, high: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """`randint` with the shape and dtype of another tensor."""
+@_overload
+def randint_like(input: Tensor, low: _int, high: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randn(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Standard normal numbers."""
+@_overload
+def randn(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randn(size: Sequence[_int], *, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randn(*size: _int, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randn_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """`randn` with the shape of another tensor."""
+@_overload
+def randn_like(input: Tensor, *, generator: Any, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+@_overload
+def randperm(n: _int, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The numbers below n in random order."""
+@_overload
+def randperm(n: _int, *, generator: Any, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def ravel(input: Tensor, *, out: Any = None) -> Tensor: """All elements in one dim; a view if the tensor is contiguous."""
+def real(input: Tensor, *, out: Any = None) -> Tensor: """Real part of each element, a view; a real tensor itself."""
+def reciprocal(input: Tensor, *, out: Any = None) -> Tensor: """One divided by each element."""
+def relu(input: Tensor, *, out: Any = None) -> Tensor: """Each element, or 0 where it is negative."""
+def relu6(input: Tensor, *, out: Any = None) -> Tensor: """Each element clamped to [0, 6]."""
+@_overload
+def remainder(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Remainder of the division that rounds down; it has the sign of the divisor."""
+@_overload
+def remainder(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def remainder(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = None, *, output_size: _int | None = None, out: Any = None) -> Tensor: """Each element repeated the same number of times."""
+@_overload
+def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = None, *, output_size: _int | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def repeat_interleave(repeats: Tensor, *, output_size: _int | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def reshape(input: Tensor, shape: Sequence[_int], *, out: Any = None) -> Tensor: """The same elements in another shape: a view if the strides allow it, else a copy."""
+@_overload
+def reshape(input: Tensor, *shape: _int, out: Any = None) -> Tensor: ...
+def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor: """Rows divided by their root mean square, scaled by `weight`."""
+def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Elements moved along dims; what leaves at one end enters at the other."""
+def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Rotation by multiples of 90 degrees in the plane of two dims."""
+@_overload
+def round(input: Tensor, *, out: Any = None) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+@_overload
+def round(input: Tensor, *, decimals: _int, out: Any = None) -> Tensor: ...
+@_overload
+def special_round(input: Tensor, *, out: Any = None) -> Tensor: """Nearest integer of each element; halves go to the even one."""
+@_overload
+def special_round(input: Tensor, *, decimals: _int, out: Any = None) -> Tensor: ...
+def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Another name of `vstack`."""
+def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: """One divided by the square root of each element."""
+@_overload
+def rsub(input: Tensor, other: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor: """`other` minus `alpha` times `self`."""
+@_overload
+def rsub(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
+def scalar_tensor(s: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A 0-d tensor with one number."""
+@_overload
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor: """A copy of `self` with one element of src written for each entry of an index."""
+@_overload
+def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, reduce: _str, out: Any = None) -> Tensor: ...
+@_overload
+def scatter(input: Tensor, dim: _int, index: Tensor, value: _Number, *, reduce: _str, out: Any = None) -> Tensor: ...
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor: """A copy of `self` with one element of src added for each entry of an index."""
+def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor: """A copy of `self` reduced with one element of src for each entry of an index."""
+@_overload
+def searchsorted(sorted_sequence: Tensor, self: Tensor, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: """Where values would be inserted into a sorted last dim."""
+@_overload
+def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: ...
+def select(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """One index of one dim; the dim disappears."""
+def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `select` reads."""
+def sgn(input: Tensor, *, out: Any = None) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
+def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+def special_expit(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
+def sigmoid_backward(grad_output: Tensor, output: Tensor, *, out: Any = None) -> Tensor: """Gradient of sigmoid from the gradient of its output and the output."""
+def sign(input: Tensor, *, out: Any = None) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
+def silu_backward(grad_output: Tensor, self: Tensor, *, out: Any = None) -> Tensor: """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
+def sin(input: Tensor, *, out: Any = None) -> Tensor: """Sine of each element."""
+def sinh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic sine of each element."""
+def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
+def softplus_backward(grad_output: Tensor, self: Tensor, beta: _Number, threshold: _Number, *, out: Any = None) -> Tensor: """Gradient of softplus: grad sigmoid(beta x), the gradient itself above the threshold."""
+@_overload
+def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Elements in order along a dim, and where they were."""
+@_overload
+def sort(input: Tensor, *, stable: _bool | None, dim: _int = -1, descending: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Consecutive pieces of equal size; the last may be smaller."""
+@_overload
+def split(input: Tensor, split_size: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: ...
+def split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Consecutive pieces of the given sizes."""
+def sqrt(input: Tensor, *, out: Any = None) -> Tensor: """Square root of each element."""
+def square(input: Tensor, *, out: Any = None) -> Tensor: """Each element times itself."""
+@_overload
+def squeeze(input: Tensor, *, out: Any = None) -> Tensor: """All dims of size 1 removed."""
+@_overload
+def squeeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: ...
+@_overload
+def squeeze(input: Tensor, dim: Sequence[_int], *, out: Any = None) -> Tensor: ...
+@_overload
+def squeeze(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
+def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors of one shape joined along a new dim."""
+@_overload
+def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Standard deviations over some dims."""
+@_overload
+def std(input: Tensor, *dim: _int, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: ...
+@_overload
+def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def std(input: Tensor, unbiased: _bool = True, *, out: Any = None) -> Tensor: ...
+@_overload
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: """Standard deviations and means over some dims."""
+@_overload
+def std_mean(input: Tensor, *dim: _int, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def std_mean(input: Tensor, unbiased: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+@_overload
+def sub(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
+@_overload
+def subtract(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor: """Difference of two tensors, the second times `alpha`."""
+@_overload
+def subtract(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
+@_overload
+def sum(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Sum of all elements."""
+@_overload
+def sum(input: Tensor, dim: _int | Sequence[_int] | None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def sum_to_size(input: Tensor, size: Sequence[_int], *, out: Any = None) -> Tensor: """Sums until the tensor has the given size, undoing a broadcast."""
+@_overload
+def sum_to_size(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
+def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
+def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
+def t(input: Tensor, *, out: Any = None) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor: """Elements of the flattened tensor."""
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """`gather` with broadcasting; without dim, elements of the flattened tensor."""
+def tan(input: Tensor, *, out: Any = None) -> Tensor: """Tangent of each element."""
+def tanh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic tangent of each element."""
+def tanh_backward(grad_output: Tensor, output: Tensor, *, out: Any = None) -> Tensor: """Gradient of tanh from the gradient of its output and the output."""
+@_overload
+def tensor_split(input: Tensor, sections: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Pieces as equal as possible."""
+@_overload
+def tensor_split(input: Tensor, indices: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor]: ...
+def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor: """Each element, or `value` where it does not exceed `threshold`."""
+def threshold_backward(grad_output: Tensor, self: Tensor, threshold: _Number, *, out: Any = None) -> Tensor: """The gradient where the value exceeds `threshold`, else 0."""
+@_overload
+def tile(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """`repeat` with missing repeats taken as 1."""
+@_overload
+def tile(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
+def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: """The k largest or smallest elements along a dim, and where they were."""
+def trace(input: Tensor, *, out: Any = None) -> Tensor: """Sum of the diagonal of a matrix."""
+def transpose(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Two dims exchanged."""
+def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
+def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of a lower triangle."""
+def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
+def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of an upper triangle."""
+def trunc(input: Tensor, *, out: Any = None) -> Tensor: """The integer part of each element."""
+def fix(input: Tensor, *, out: Any = None) -> Tensor: """The integer part of each element."""
+def unbind(input: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """One tensor per index of a dim."""
+def unflatten(input: Tensor, dim: _int, sizes: Sequence[_int], *, out: Any = None) -> Tensor: """Split one dim into several."""
+def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """The different values, and what else was asked for."""
+def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """Values without immediate repetitions, and what else was asked for."""
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`chunk` into fresh tensors."""
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split` into fresh tensors."""
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
+def unsqueeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A new dim of size 1."""
+@_overload
+def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
+@_overload
+def var(input: Tensor, *dim: _int, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: ...
+@_overload
+def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
+def var(input: Tensor, unbiased: _bool = True, *, out: Any = None) -> Tensor: ...
+@_overload
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: """Variances and means over some dims."""
+@_overload
+def var_mean(input: Tensor, *dim: _int, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def var_mean(input: Tensor, unbiased: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Sum of the products of two vectors, the first one conjugated."""
+@_overload
+def view(input: Tensor, size: Sequence[_int], *, out: Any = None) -> Tensor: """The same elements in another shape, without a copy."""
+@_overload
+def view(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
+@_overload
+def view(input: Tensor, dtype: _dtype, *, out: Any = None) -> Tensor: ...
+def view_as_complex(input: Tensor, *, out: Any = None) -> Tensor: """Pairs of real numbers in the last dim as complex numbers."""
+def view_as_real(input: Tensor, *, out: Any = None) -> Tensor: """A complex tensor as pairs of real numbers in a last dim."""
+@_overload
+def vsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the first dim."""
+@_overload
+def vsplit(input: Tensor, indices: Sequence[_int], *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def vsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
+def vstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the first dim, vectors as rows."""
+@_overload
+def where(condition: Tensor, self: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Elements of the first tensor where the condition holds, else of the second."""
+@_overload
+def where(condition: Tensor, self: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def where(condition: Tensor, self: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def where(condition: Tensor, self: _Number, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def where(condition: Tensor, *, out: Any = None) -> list[Tensor]: ...
+@_overload
+def xlogy(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """x log(y), 0 where x is 0."""
+@_overload
+def xlogy(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def xlogy(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_xlogy(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """x log(y), 0 where x is 0."""
+@_overload
+def special_xlogy(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_xlogy(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def zero(input: Tensor, *, out: Any = None) -> Tensor: """The shape of `self` filled with zeros."""
+@_overload
+def zeros(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of zeros."""
+@_overload
+def zeros(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def zeros_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Zeros like another tensor."""

@@ -1,0 +1,203 @@
+"""Capture: run a function on fake tensors, the engine included, and get one joint graph without mutation.
+
+Tensors that the function reaches through closures or modules are *adopted*: while the capture runs, their
+handles hold traced boxes like the inputs', so that they become inputs of the graph, take part in autograd and
+may be written.  Read next: `partition.py`, `runtime.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..autograd.engine import grad as engine_grad
+from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.state import sequence, state
+from ..core.surface import refresh
+from ..core.tape import Accumulate, Node
+from ..fx.graph_module import GraphModule
+from ..fx.make_fx import Recorder, fake_of
+from ..interp.trace import Trace
+
+
+class Identity(Node):
+    """History of an input that is not a leaf: it may be written, its gradient goes to the input."""
+
+    __slots__ = ()
+
+    class _Rule:
+        name, saves = "InputBackward", ()
+
+    def __init__(self, source: Accumulate, meta: tuple):
+        self.edges, self.metas, self.saved, self.rule = (source,), (meta,), (), Identity._Rule
+        self.hooks, self.where, self.stamp, self.level, self.seq = None, None, 0, 0, sequence()
+
+    def apply(self, grads, needs):
+        return [grads[0]]
+
+
+class Capture(Trace):
+    """A trace that adopts the tensors it meets."""
+
+    title = "a compiled function"
+    adopts = True
+
+    def __init__(self, recorder, decompositions):
+        super().__init__(recorder, True, decompositions)
+        self.adopted: list[Adopted] = []
+
+    def adopt(self, t: Tensor) -> None:
+        """Make a tensor from outside an input of the graph."""
+        data, edge, link = t._data, t._edge, t._link
+        box = self.wrap(fake_of(t), self.recorder.late_input(t))._data
+        t._data, t._edge, t._link = box, None, None
+        if edge is not None and state.record[self.level]:
+            t._edge = input_edge(t, edge, data)
+        self.adopted.append(Adopted(t, data, edge, link, box, t._edge))
+
+    def __exit__(self, *exc):
+        for a in self.adopted:
+            a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
+        return super().__exit__(*exc)
+
+
+@dataclass(slots=True)
+class Adopted:
+    """A tensor from outside during a capture: what it was, and what stands for it."""
+
+    handle: Tensor
+    data: object
+    edge: object
+    link: object
+    box: object
+    start: object  # its edge at the beginning of the capture
+
+
+def input_edge(t: Tensor, outer, data):
+    """The edge of a graph input that requires grad; only a real leaf refuses writes."""
+    leaf = Accumulate(t)
+    return leaf if isinstance(outer, Accumulate) else Identity(leaf, (data.shape, data.dtype))
+
+
+class CaptureRecorder(Recorder):
+    """Names inputs `primals_N`; inputs may be added late."""
+
+    def __init__(self):
+        super().__init__(True)
+        self.inputs = 0
+        self._last = None
+
+    def input(self, value: Tensor):
+        self.inputs += 1
+        self._last = self.placeholder(f"primals_{self.inputs}", value)
+        return self._last
+
+    def late_input(self, value: Tensor):
+        """An input found during the capture, placed behind the ones before it."""
+        first = next(iter(self.graph.nodes), None)
+        if first is None:
+            return self.input(value)
+        point = self.graph.inserting_after(self._last) if self._last else self.graph.inserting_before(first)
+        with point:
+            return self.input(value)
+
+    def tangent(self, number: int, value: Tensor):
+        """The gradient of an output, an input of the joint graph."""
+        with self.graph.inserting_after(self._last):
+            self._last = self.placeholder(f"tangents_{number}", value)
+        return self._last
+
+
+@dataclass
+class Output:
+    """What to return for one tensor output of the user's function."""
+
+    kind: str  # "graph": a graph output; "input": an input itself; "alias": a view of an input
+    index: int  # position among graph outputs, or of the input
+    chain: tuple = ()  # views to replay on that input
+    requires_grad: bool = False
+
+
+@dataclass
+class Joint:
+    """A captured function."""
+
+    module: GraphModule  # joint graph: primals, tangents -> outputs, gradients
+    adopted: list[Tensor]  # tensors that became inputs after the user's own
+    outputs: list  # Output or a plain value, in the order of the user's flat outputs
+    out_spec: object
+    mutated: list[tuple[int, int, bool]]  # (input, graph output, tracked)
+    forward_count: int  # graph outputs before the gradients
+    tangent_of: list[int]  # graph output that each tangent belongs to
+    grad_of: list[int]  # input that each gradient belongs to
+    differentiable: bool = False
+
+
+def capture(function, flat: list, spec, decompositions: dict) -> Joint:
+    """Trace a function of the given flat arguments into a joint graph."""
+    recorder = CaptureRecorder()
+    level = Capture(recorder, decompositions)
+    with level:
+        handles, boxes, inputs = [], [], []
+        for value in flat:
+            if not isinstance(value, Tensor):
+                inputs.append(value)
+                continue
+            t = level.wrap(fake_of(value), recorder.input(value))
+            if value._edge is not None and state.record[level.level]:
+                t._edge = input_edge(t, value._edge, value._data)
+            handles.append(t)
+            boxes.append((t._data, t._edge))
+            inputs.append(t)
+        args, kwargs = tree_unflatten(inputs, spec)
+        out = function(*args, **kwargs)
+        handles += [a.handle for a in level.adopted]
+        boxes += [(a.box, a.start) for a in level.adopted]
+        return _finish(level, recorder, handles, boxes, out)
+
+
+def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
+    """Outputs, mutations and gradients of a function that has just been run."""
+    leaves, out_spec = tree_flatten(out)
+    # where gradients of each input arrive; its handle may have been overwritten since
+    starts = [e.edges[0] if isinstance(e, Identity) else e for _, e in boxes]
+    graph_outputs, values, outputs, mutated = [], [], [], []
+    by_handle = {id(t): i for i, t in enumerate(handles)}
+    for i, (t, (box, _)) in enumerate(zip(handles, boxes)):
+        if t._data is not box:
+            mutated.append((i, len(graph_outputs), t._edge is not None))
+            graph_outputs.append(level.node(t))
+            values.append(t)
+    for o in leaves:
+        outputs.append(_describe(level, o, by_handle, graph_outputs, values))
+    joint = Joint(None, [a.handle for a in level.adopted], outputs, out_spec, mutated, len(graph_outputs), [], [])
+    varying = [(k, v) for k, v in enumerate(values) if v._edge is not None]
+    chosen = [(i, s) for i, s in enumerate(starts) if s is not None]
+    if varying and chosen:
+        tangents = [level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)]
+        joint.tangent_of = [k for k, _ in varying]
+        sources = [make(boxes[i][0], s) for i, s in chosen]
+        grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
+        joint.grad_of = [i for i, _ in chosen]
+        graph_outputs += [None if g is None else level.node(g) for g in grads]
+        joint.differentiable = True
+    joint.module = recorder.module(tuple(graph_outputs), "joint")
+    return joint
+
+
+def _describe(level, o, by_handle, graph_outputs, values):
+    if not isinstance(o, Tensor):
+        return o
+    if o._link is not None:
+        refresh(o)
+    if id(o) in by_handle:
+        return Output("input", by_handle[id(o)])
+    if o._link is not None and id(o._link.base) in by_handle and not o._link.multi:
+        return Output("alias", by_handle[id(o._link.base)], o._link.chain)
+    node = level.node(o)
+    for k, (n, v) in enumerate(zip(graph_outputs, values)):
+        if v is o:
+            return Output("graph", k, (), o._edge is not None)
+    graph_outputs.append(node)
+    values.append(o)
+    return Output("graph", len(graph_outputs) - 1, (), o._edge is not None)

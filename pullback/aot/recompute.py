@@ -1,0 +1,179 @@
+"""What it costs to save a value of the forward pass for the backward, or to compute it again.
+
+The unit is a sixteenth of a byte of memory traffic:
+
+- Saving a value makes the backward read it: its bytes once. A value that the forward pass would
+  not write to memory by itself, because the loop that makes it also uses it up, must be written as
+  well: twice. Inputs, results of the forward, and operands and results of library calls are there
+  anyway. Views take no memory, but the value they look at is preferred.
+- Computing a pointwise operator again, inside the loop that uses the result, is nearly free: a
+  sixteenth of its bytes. So a chain of 32 of them costs as much as saving the value at its end. If
+  a library call of the backward needs the result, it is written to memory: its bytes once.
+- Computing a reduction again reads its operand again.
+- Library calls (matrix products, convolutions), random draws, side effects, and reductions that
+  shrink their operand to a quarter or less are never computed again.
+
+Each infinite cost has a reason, which ends up in the report. Read `partition.py` next.
+"""
+
+import math
+import operator
+
+from ..fx.node import Node
+from ..fx.traits import cost_of, nbytes
+from .mincut import CutProblem
+from .split import JointGraph, is_number, policy
+
+UNIT = 16  # per byte of traffic
+SHRINKS = 4  # a reduction to this fraction of its operand is kept
+
+
+def recompute_problem(joint: JointGraph) -> CutProblem:
+    """The problem whose solution is what to save."""
+    return _Costs(joint).problem()
+
+
+def _cost_class(node: Node) -> str:
+    return cost_of(node.target) if node.op == "call_function" else "heavy"
+
+
+def _is_library_call(node: Node) -> bool:
+    return _cost_class(node) == "heavy" and node.op != "placeholder" and not is_number(node)
+
+
+def viewed(node: Node) -> Node:
+    """The node whose memory a chain of views looks at."""
+    while node.op == "call_function" and _cost_class(node) == "view":
+        sources = node.all_input_nodes
+        if not sources:
+            break
+        node = sources[0]
+    return node
+
+
+def reason_against(node: Node) -> str:
+    """Why a node of the forward pass must not be computed again; empty if it may be."""
+    cost, wish = _cost_class(node), policy(node)
+    if node.op == "placeholder":
+        return "input: cannot be recomputed"
+    if cost == "random":
+        return "random: drawing again would give other numbers"
+    if node.is_impure():
+        return "side effect: must happen once"
+    if wish in ("MUST_SAVE", "PREFER_SAVE"):
+        return f"checkpoint policy {wish}"
+    if wish in ("MUST_RECOMPUTE", "PREFER_RECOMPUTE"):
+        return ""
+    if cost == "reduce":
+        operands = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+        small = nbytes(node.meta.get("val")) * SHRINKS <= operands
+        return f"reduction of {operands} bytes: the result is small" if small else ""
+    if cost in ("cheap", "view", "create") or is_number(node):
+        return ""
+    return "heavy operator: not recomputed"
+
+
+class _Costs:
+    """Costs of the nodes of one joint graph."""
+
+    def __init__(self, joint: JointGraph) -> None:
+        self.joint = joint
+        # Memory that is written in the forward whatever is saved, by the node it belongs to; and
+        # memory the backward must have written because a library call reads it.
+        self.stored = {*joint.primals, *map(viewed, joint.forward_results)}
+        self.wanted_stored: set[Node] = set()
+        for node in joint.forward:
+            if _cost_class(node) in ("heavy", "reduce", "random"):
+                self.stored.add(node)
+            if _is_library_call(node):
+                self.stored.update(map(viewed, node.all_input_nodes))
+        for node in joint.dependent_needed:
+            if _is_library_call(node):
+                self.wanted_stored.update(map(viewed, node.all_input_nodes))
+
+    def problem(self) -> CutProblem:
+        joint, problem = self.joint, CutProblem()
+        problem.demand = joint.demand
+        for node in joint.candidates:
+            problem.inputs[node] = [s for s in node.all_input_nodes if s.op != "get_attr"]
+            problem.keep[node], reason = self.saving(node)
+            if reason:
+                problem.keep_reasons[node] = f"{node} cannot be saved: {reason}"
+            if node in joint.forward:
+                problem.again[node], reason = self.recomputing(node)
+                if reason:
+                    problem.again_reasons[node] = f"{node} cannot be recomputed: {reason}"
+            else:
+                problem.again[node] = self.storing_again(node)
+                problem.extra.add(node)
+                if _is_library_call(node):
+                    problem.once.add(node)
+        return problem
+
+    def saving(self, node: Node) -> tuple[float, str]:
+        """Cost of saving a node, and the reason if it is infinite."""
+        value = node.meta.get("val")
+        if node in self.joint.mutated:
+            return math.inf, f"{self.joint.mutated[node]} overwrites it"
+        if node in self.joint.late_effects:
+            return math.inf, "its effect belongs to the backward"
+        if policy(node) == "MUST_RECOMPUTE":
+            return math.inf, "checkpoint policy MUST_RECOMPUTE"
+        if isinstance(value, (tuple, list)):
+            return math.inf, "it is several values, of which each can be"
+        if is_number(node):
+            return 1, ""
+        traffic = 1 if viewed(node) in self.stored else 2
+        if policy(node) == "PREFER_RECOMPUTE":
+            traffic *= 4
+        # Between equals, what is saved should be a value of the forward, and not a view of one.
+        derived = (_cost_class(node) == "view") + (node not in self.joint.forward)
+        return UNIT * traffic * max(nbytes(value), 1) + derived, ""
+
+    def recomputing(self, node: Node) -> tuple[float, str]:
+        """Cost of computing a node of the forward again, and the reason if it is infinite."""
+        reason = reason_against(node)
+        if reason:
+            return math.inf, reason
+        if is_number(node) or policy(node).endswith("RECOMPUTE"):
+            return 0, ""
+        cost, work = _cost_class(node), 0
+        if cost == "cheap":
+            work = nbytes(node.meta.get("val"))
+        elif cost == "reduce":
+            work = UNIT * sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+        return work + self.storing_again(node), ""
+
+    def storing_again(self, node: Node) -> int:
+        """Cost of writing a node to memory in the backward, if a library call there reads it."""
+        if node not in self.wanted_stored or _cost_class(node) == "view":
+            return 0
+        return UNIT * nbytes(node.meta.get("val"))
+
+
+def explain_saved(node: Node, joint: JointGraph) -> str:
+    """Why a value is saved, in a few words."""
+    if node.op == "placeholder":
+        return "input: already in memory"
+    if node in joint.forward_results:
+        return "forward result: already in memory"
+    source = node.args[0] if node.target is operator.getitem else node
+    reason = reason_against(source) if source in joint.forward else ""
+    return reason or "cheaper to keep than to compute again"
+
+
+def explain_recomputed(node: Node) -> str:
+    """Why a value is computed again, in a few words."""
+    wish = policy(node)
+    if wish in ("MUST_RECOMPUTE", "PREFER_RECOMPUTE"):
+        return f"checkpoint policy {wish}"
+    cost = _cost_class(node)
+    if cost == "view":
+        return "view: costs nothing"
+    if cost == "create":
+        return "created from nothing"
+    if cost == "reduce":
+        return "reduction: cheaper to repeat than to keep"
+    if cost == "cheap":
+        return "pointwise: nearly free inside the loop that uses it"
+    return "a number"

@@ -1,0 +1,319 @@
+"""`gradcheck` and `gradgradcheck`: derivatives against finite differences.
+
+Complex tensors are treated as pairs of reals, so one real Jacobian covers all cases.  The fast mode compares one
+random projection u^T J v instead of the whole Jacobian.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..core.handle import Tensor, make
+from ..core.table import ops
+from .engine import grad
+from .grad_mode import enable_grad, no_grad
+
+
+class GradcheckError(RuntimeError):
+    """A derivative disagrees with finite differences (or another check of `gradcheck` failed)."""
+
+
+def _tensors(values) -> list[Tensor]:
+    values = (values,) if isinstance(values, Tensor) else values
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+def _outputs(result) -> list[Tensor]:
+    return [o for o in _tensors(result) if o.dtype.category >= 2]
+
+
+def _as_real(array: np.ndarray) -> np.ndarray:
+    """All components of an array as one real vector."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(flat.real.dtype) if np.iscomplexobj(flat) else flat
+
+
+def _from_real(vector: np.ndarray, like: np.ndarray) -> np.ndarray:
+    flat = np.ascontiguousarray(vector, dtype=like.real.dtype)
+    return (flat.view(like.dtype) if np.iscomplexobj(like) else flat).reshape(like.shape)
+
+
+def _value(t: Tensor) -> np.ndarray:
+    return t.detach().numpy()
+
+
+class _Problem:
+    """A function, its inputs, and the inputs that are differentiated."""
+
+    def __init__(self, func, inputs):
+        self.func = func
+        self.inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        self.leaves = [t for t in self.inputs if isinstance(t, Tensor) and t.requires_grad]
+
+    def check_inputs(self) -> None:
+        if not self.leaves:
+            raise ValueError("gradcheck expects at least one input tensor to require gradient, "
+                             "but none of the them have requires_grad=True.")
+        for i, t in enumerate(self.leaves):
+            if t.dtype.name not in ("float64", "complex128"):
+                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or "
+                              "complex. This check will likely fail if all the inputs are not of double "
+                              "precision floating point or complex.", stacklevel=3)
+
+    def at(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """Output values with the leaves replaced."""
+        swapped = iter(arrays)
+        args = [make(next(swapped)) if isinstance(t, Tensor) and t.requires_grad else t for t in self.inputs]
+        with no_grad():
+            return [_value(o) for o in _outputs(self.func(*args))]
+
+    def run(self) -> list[Tensor]:
+        with enable_grad():
+            return _outputs(self.func(*self.inputs))
+
+
+def _numeric(problem: _Problem, k: int, eps: float) -> list[np.ndarray]:
+    """Columns of the Jacobian in leaf k by central differences: one matrix per output."""
+    values = [_value(t) for t in problem.leaves]
+    base = _as_real(values[k]).copy()
+    columns: list[list] = []
+    for j in range(base.size):
+        sides = []
+        for step in (eps, -eps):
+            moved = base.copy()
+            moved[j] += step
+            arrays = list(values)
+            arrays[k] = _from_real(moved, values[k])
+            sides.append([_as_real(o).copy() for o in problem.at(arrays)])
+        columns.append([(a - b) / (2 * eps) for a, b in zip(*sides)])
+    if not columns:
+        return [np.zeros((_as_real(o).size, 0)) for o in problem.at(values)]
+    return [np.stack(c, 1) if len(c) else np.zeros((0, base.size)) for c in zip(*columns)]
+
+
+def _pull(problem: _Problem, out: Tensor, seed: np.ndarray, leaves=None) -> list:
+    return list(grad([out], leaves or problem.leaves, [make(seed)], retain_graph=True, allow_unused=True))
+
+
+def _analytic(problem: _Problem, out: Tensor) -> list[np.ndarray]:
+    """The Jacobian of one output in every leaf by reverse mode, row by row."""
+    value = _value(out)
+    size = _as_real(value).size
+    rows = [np.zeros((size, _as_real(_value(t)).size)) for t in problem.leaves]
+    if not out.requires_grad:
+        return rows
+    for i in range(size):
+        unit = np.zeros(size, value.real.dtype)
+        unit[i] = 1
+        for j, g in enumerate(_pull(problem, out, _from_real(unit, value))):
+            if g is not None:
+                rows[j][i] = _as_real(_value(g))
+    return rows
+
+
+def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
+    """The Jacobian in leaf k by forward mode, column by column."""
+    from ..func import jvp
+    value = _value(problem.leaves[k])
+    size = _as_real(value).size
+    position = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad][k]
+
+    def of_leaf(x):
+        args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
+        args[position] = x
+        return tuple(_outputs(problem.func(*args)))
+    columns = []
+    for j in range(size):
+        unit = np.zeros(size, value.real.dtype)
+        unit[j] = 1
+        _, tangents = jvp(of_leaf, (problem.leaves[k].detach(),), (make(_from_real(unit, value)),))
+        columns.append([_as_real(_value(t)) for t in tangents])
+    if not columns:
+        return [np.zeros((_as_real(_value(o)).size, 0)) for o in problem.run()]
+    return [np.stack(c, 1) for c in zip(*columns)]
+
+
+def _compare(numeric, analytic, atol, rtol, what: str) -> None:
+    difference = np.abs(numeric - analytic)
+    allowed = atol + rtol * np.abs(numeric)
+    bad = ~(difference <= allowed) & ~((numeric == analytic) | (np.isnan(numeric) & np.isnan(analytic)))
+    if bad.any():
+        worst = np.unravel_index(np.argmax(np.where(bad, difference - allowed, -np.inf)), difference.shape)
+        raise GradcheckError(
+            f"Jacobian mismatch for {what}\n"
+            f"  worst entry {tuple(int(i) for i in worst)}: numerical {numeric[worst]:.8g}, analytical "
+            f"{analytic[worst]:.8g}; {int(bad.sum())} of {bad.size} entries differ (atol={atol}, rtol={rtol})\n"
+            f"  numerical:\n{_show(numeric)}\n  analytical:\n{_show(analytic)}")
+
+
+def _show(matrix: np.ndarray) -> str:
+    return np.array2string(matrix, precision=5, threshold=40, prefix="    ")
+
+
+def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
+    numeric = [_numeric(problem, k, eps) for k in range(len(problem.leaves))]
+    if backward_ad:
+        for i, out in enumerate(outs):
+            for k, rows in enumerate(_analytic(problem, out)):
+                _compare(numeric[k][i], rows, atol, rtol, f"output {i} with respect to input {k} (backward)")
+    if forward_ad:
+        for k in range(len(problem.leaves)):
+            for i, matrix in enumerate(_forward(problem, k)):
+                _compare(numeric[k][i], matrix, atol, rtol, f"output {i} with respect to input {k} (forward)")
+
+
+def _check_fast(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
+    """u^T J v for random unit vectors."""
+    random = np.random.default_rng(0)
+    values = [_value(t) for t in problem.leaves]
+    directions = []
+    for v in values:
+        d = random.normal(size=_as_real(v).size)
+        directions.append(d / max(np.linalg.norm(d), 1e-30))
+    weights = []
+    for o in outs:
+        w = random.normal(size=_as_real(_value(o)).size)
+        weights.append(w / max(np.linalg.norm(w), 1e-30))
+    for k in range(len(values)):
+        sides = []
+        for step in (eps, -eps):
+            arrays = list(values)
+            arrays[k] = _from_real(_as_real(values[k]) + step * directions[k], values[k])
+            sides.append(problem.at(arrays))
+        for i, (a, b) in enumerate(zip(*sides)):
+            expected = np.atleast_1d(weights[i] @ ((_as_real(a) - _as_real(b)) / (2 * eps)))
+            if backward_ad and outs[i].requires_grad:
+                seed = _from_real(weights[i], _value(outs[i]))
+                g = _pull(problem, outs[i], seed)[k]
+                got = 0.0 if g is None else _as_real(_value(g)) @ directions[k]
+                _compare(expected, np.atleast_1d(got), atol, rtol,
+                         f"output {i} with respect to input {k} (backward, fast mode)")
+            if forward_ad:
+                from ..func import jvp
+                position = [j for j, t in enumerate(problem.inputs)
+                            if isinstance(t, Tensor) and t.requires_grad][k]
+
+                def of_leaf(x, position=position):
+                    args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
+                    args[position] = x
+                    return tuple(_outputs(problem.func(*args)))
+                tangent = make(_from_real(directions[k], values[k]))
+                _, pushed = jvp(of_leaf, (problem.leaves[k].detach(),), (tangent,))
+                got = weights[i] @ _as_real(_value(pushed[i]))
+                _compare(expected, np.atleast_1d(got), atol, rtol,
+                         f"output {i} with respect to input {k} (forward, fast mode)")
+
+
+def _check_repeat(problem, outs, tolerance: float) -> None:
+    """Backward twice must give the same gradients."""
+    for i, out in enumerate(outs):
+        if not out.requires_grad:
+            continue
+        seed = np.random.default_rng(1).normal(size=out.shape).astype(_value(out).dtype)
+        first, second = _pull(problem, out, seed), _pull(problem, out, seed)
+        for k, (a, b) in enumerate(zip(first, second)):
+            if a is not None and np.abs(_value(a) - _value(b)).max(initial=0) > tolerance:
+                raise GradcheckError(f"Backward is not reentrant, i.e., running backward with same input and "
+                                     f"grad_output multiple times gives different values: output {i}, input {k}")
+
+
+def _check_dtypes(problem, outs) -> None:
+    for out in outs:
+        if out.requires_grad:
+            for k, g in enumerate(_pull(problem, out, np.ones(out.shape, _value(out).dtype))):
+                leaf = problem.leaves[k]
+                if g is not None and (g.dtype is not leaf.dtype or tuple(g.shape) != tuple(leaf.shape)):
+                    raise GradcheckError(f"gradient of input {k} is {g.dtype}{list(g.shape)}, the input is "
+                                         f"{leaf.dtype}{list(leaf.shape)}")
+
+
+def _check_batched(problem, outs) -> None:
+    """A batch of cotangents at once equals one by one."""
+    for i, out in enumerate(outs):
+        if not out.requires_grad:
+            continue
+        random = np.random.default_rng(2)
+        seeds = random.normal(size=(2, *out.shape)).astype(_value(out).dtype)
+        together = grad([out], problem.leaves, [make(seeds)], retain_graph=True, allow_unused=True,
+                        is_grads_batched=True)
+        for k, t in enumerate(together):
+            for b in range(2):
+                single = _pull(problem, out, seeds[b])[k]
+                if (t is None) != (single is None) or t is not None and not np.allclose(
+                        _value(t)[b], _value(single), equal_nan=True):
+                    raise GradcheckError(f"batched gradients disagree: output {i}, input {k}, entry {b}")
+
+
+def gradcheck(func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+              check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
+              check_backward_ad: bool = True, fast_mode: bool = False, masked=None) -> bool:
+    """Compare derivatives of `func` at `inputs` with finite differences."""
+    try:
+        problem = _Problem(func, inputs)
+        problem.check_inputs()
+        outs = problem.run()
+        if check_backward_ad and not any(o.requires_grad for o in outs):
+            numeric = [_numeric(problem, k, eps) for k in range(len(problem.leaves))]
+            if any(np.abs(m).max(initial=0) > atol for ms in numeric for m in ms):
+                raise GradcheckError("Numerical gradient for function expected to be zero")
+            return True
+        check = _check_fast if fast_mode else _check_slow
+        check(problem, outs, eps, atol, rtol, check_backward_ad, check_forward_ad)
+        if check_backward_ad:
+            _check_repeat(problem, outs, nondet_tol)
+            if check_grad_dtypes:
+                _check_dtypes(problem, outs)
+            if check_batched_grad:
+                _check_batched(problem, outs)
+        return True
+    except (GradcheckError, ValueError):
+        if raise_exception:
+            raise
+        return False
+
+
+def gradgradcheck(func, inputs, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+                  gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
+                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
+                  check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
+                  fast_mode: bool = False, masked: bool = False) -> bool:
+    """Compare second derivatives of `func` at `inputs` with finite differences of the first."""
+    problem = _Problem(func, inputs)
+    outs = problem.run()
+    if grad_outputs is None:
+        random = np.random.default_rng(3)
+        grad_outputs = []
+        for o in outs:
+            shape, dtype = _value(o).shape, _value(o).dtype
+            seed = random.normal(size=shape)
+            if np.iscomplexobj(_value(o)):
+                seed = seed + 1j * random.normal(size=shape)
+            grad_outputs.append(make(np.asarray(seed, dtype=dtype)).requires_grad_())
+    seeds = _tensors(grad_outputs)
+    count = len(problem.inputs)
+
+    def first(*args):
+        given = [t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) and not t.requires_grad
+                 else t for t in args[:count]]
+        given = [_attached(t) if isinstance(p, Tensor) and p.requires_grad else t
+                 for t, p in zip(given, problem.inputs)]
+        with enable_grad():
+            results = _outputs(func(*given))
+            leaves = [t for t, p in zip(given, problem.inputs) if isinstance(p, Tensor) and p.requires_grad]
+            pairs = [(o, s) for o, s in zip(results, args[count:]) if o.requires_grad]
+            found = grad([o for o, _ in pairs], leaves, [s for _, s in pairs], create_graph=True,
+                         allow_unused=True)
+        return tuple(ops.zeros_like(t) if g is None else g for g, t in zip(found, leaves))
+    return gradcheck(first, (*problem.inputs, *seeds), eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception, nondet_tol=nondet_tol, check_grad_dtypes=check_grad_dtypes,
+                     check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+
+
+def _attached(t: Tensor) -> Tensor:
+    """A tensor that takes part in autograd: itself, or a new leaf where it does not."""
+    return t if t.requires_grad else t.detach().requires_grad_()

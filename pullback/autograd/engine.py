@@ -1,0 +1,360 @@
+"""The engine: ready nodes -> formula -> project into the input's space -> accumulate.
+
+Nodes are numbered in order of creation and edges lead to older nodes, so taking the newest pending node
+first is a topological order: no dependency counts, no recursion, any depth.
+Read next: `grad_mode.py`, `../core/tape.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from heapq import heappop, heappush
+
+import numpy as np
+
+from .. import errors
+from ..core import dtype as dt
+from ..core.handle import Tensor, make, meta_of
+from ..core.project import project
+from ..core.state import count, state
+from ..core.surface import bump, refresh
+from ..core.table import ops
+from ..core.tape import Accumulate, Port, level_own
+
+_ndarray = np.ndarray
+
+
+def edge_of(t: Tensor):
+    """Where the gradient of a tensor goes, views brought up to date."""
+    if t._link is not None:
+        refresh(t)
+    return t._edge
+
+
+def node_of(edge):
+    """The node that an edge leads to."""
+    return edge.node if type(edge) is Port else edge
+
+
+def reaching(roots: list, targets: set) -> set:
+    """The nodes from which one of the targets can be reached."""
+    seen, todo = set(roots), list(roots)
+    while todo:
+        for edge in todo.pop().edges:
+            if edge is not None:
+                node = edge.node if type(edge) is Port else edge
+                if node not in seen:
+                    seen.add(node)
+                    todo.append(node)
+    found = set(targets & seen)
+    for node in sorted(seen, key=_number):
+        for edge in node.edges:
+            if edge is not None and (edge.node if edge.__class__ is Port else edge) in found:
+                found.add(node)
+                break
+    return found
+
+
+_number = operator.attrgetter("seq")
+
+
+def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leaves: bool, create: bool) -> dict:
+    """Run the graph backwards; `targets` maps wanted edges' (node, output) to nothing yet.
+
+    Returns the gradients captured at the targets.
+    """
+    pending: dict = {}
+    heap: list = []
+    for edge, seed in zip(roots, seeds):
+        _send(pending, heap, edge, seed)
+    captured: dict = {}
+    wanted = None
+    if targets is not None:
+        wanted = reaching([node for _, node in heap], {node for node, _ in targets})
+    while heap:
+        node = heappop(heap)[1]
+        grads = pending.pop(node)
+        if node.hooks is not None:
+            run_hooks(node, grads)
+        if targets is not None and node in wanted:
+            for number, g in enumerate(grads):
+                if (node, number) in targets:
+                    captured[node, number] = g
+        edges = node.edges
+        if not edges:
+            if into_leaves and isinstance(node, Accumulate) and (targets is None or (node, 0) in targets):
+                accumulate(node, grads, create)
+            continue
+        if wanted is None:
+            needs = [e is not None for e in edges]
+        elif node in wanted:
+            needs = [e is not None and (e.node if e.__class__ is Port else e) in wanted for e in edges]
+        else:
+            continue
+        if True not in needs:
+            continue
+        results = node.apply(grads, needs)
+        if node.hooks is not None:
+            results = run_post_hooks(node, results, grads)
+        for edge, need, g, meta in zip(edges, needs, results, node.metas):
+            if g is None or not need:
+                continue
+            data = g._data
+            if data.shape != meta[0] or data.dtype is not meta[1]:
+                g = project(g, meta[0], meta[1], node, edges.index(edge))
+            slots = pending.get(edge)
+            if slots is None or edge.__class__ is Port:
+                _send(pending, heap, edge, g)
+            else:
+                have = slots[0]
+                slots[0] = g if have is None else have + g
+        if not keep:
+            node.release()
+    return captured
+
+
+def _send(pending: dict, heap: list, edge, g: Tensor) -> None:
+    """Add a gradient to what waits at the end of an edge."""
+    node, number = (edge.node, edge.number) if edge.__class__ is Port else (edge, 0)
+    slots = pending.get(node)
+    if slots is None:
+        slots = pending[node] = [None] * node.outputs
+        heappush(heap, (-node.seq, node))
+    have = slots[number]
+    slots[number] = g if have is None else have + g
+
+
+def run_hooks(node, grads: list) -> None:
+    """Hooks of tensors and of the node, before it runs; they may replace gradients."""
+    for number, hooks in node.hooks.get("tensor", {}).items():
+        for hook in list(hooks.values()):
+            if grads[number] is None:
+                continue
+            new = hook(grads[number])
+            if new is not None:
+                grads[number] = new
+    for hook in list(node.hooks.get("pre", {}).values()):
+        new = hook(tuple(grads))
+        if new is not None:
+            grads[:] = [new] if isinstance(new, Tensor) else list(new)
+
+
+def run_post_hooks(node, results, grads):
+    """Hooks of the node after it ran; they may replace the gradients of its inputs."""
+    for hook in list(node.hooks.get("post", {}).values()):
+        new = hook(tuple(results), tuple(grads))
+        if new is not None:
+            results = [new] if isinstance(new, Tensor) else list(new)
+    return results
+
+
+def accumulate(node: Accumulate, grads: list, create: bool) -> None:
+    """Add a gradient to a leaf's `.grad`."""
+    leaf = node.leaf()
+    g = grads[0]
+    if leaf is None or g is None:
+        return
+    shape, dtype = leaf._data.shape, leaf._data.dtype
+    if g._data.shape != shape or g._data.dtype is not dtype:
+        g = project(g, shape, dtype, node, 0)
+    meta = meta_of(leaf)
+    have = meta.grad
+    if have is None:
+        meta.grad = _own(g, grads) if not create else g
+    elif create:
+        meta.grad = have + g
+    elif type(have._data) is _ndarray and type(g._data) is _ndarray and have._edge is None:
+        np.add(have._data, g._data, out=have._data)
+        bump(have)
+    else:
+        meta.grad = have + g
+    if meta.post_hooks:
+        for hook in list(meta.post_hooks.values()):
+            hook(leaf)
+
+
+def _own(g: Tensor, grads: list) -> Tensor:
+    """A gradient that shares memory with nothing else: the array itself if nobody else holds it."""
+    data = g._data
+    if type(data) is not _ndarray:
+        return make(data)
+    grads[0] = None
+    private = (sys.getrefcount(g) <= 3 and sys.getrefcount(data) <= 3 and g._link is None
+               and type(data.base) is not _ndarray and data.flags.c_contiguous)
+    return make(data if private else data.copy())
+
+
+class _sweeping:
+    """The tape's state during a sweep: recording only if the gradients are to be differentiated."""
+
+    def __init__(self, level: int, create: bool):
+        self.level, self.create = level, create
+
+    def __enter__(self):
+        self.before = state.record[self.level]
+        state.record[self.level] = self.create
+        self.counted = not self.create
+        if self.counted:
+            count("GRADOFF", 1)
+
+    def __exit__(self, *exc):
+        state.record[self.level] = self.before
+        if self.counted:
+            count("GRADOFF", -1)
+
+
+def seeds_for(outputs: list, gradients, what: str) -> list:
+    """The gradients that start a sweep, checked."""
+    if gradients is None or isinstance(gradients, Tensor):
+        gradients = [gradients] if len(outputs) == 1 or gradients is not None else [None] * len(outputs)
+    gradients = list(gradients)
+    if len(gradients) != len(outputs):
+        raise errors.GradientShapeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+    seeds = []
+    for out, g in zip(outputs, gradients):
+        if out._edge is None:
+            edge_of(out)
+        if g is None:
+            if out.numel() != 1:
+                raise errors.GradientShapeError(errors.text(
+                    f"grad can be implicitly created only for scalar outputs ({errors.user_line(2)})",
+                    f"the output has shape {list(out.shape)}",
+                    f"reduce it first, for instance out.sum().{what}(), or give the gradient"))
+            if out.dtype.is_complex:
+                raise errors.GradientShapeError(
+                    f"grad can be implicitly created only for real scalar outputs but got {out.dtype} "
+                    f"({errors.user_line(2)})")
+            g = ops.ones_like(out)
+        elif tuple(g.shape) != tuple(out.shape):
+            raise errors.GradientShapeError(errors.text(
+                f"Mismatch in shape: the gradient has shape {list(g.shape)} and the output has shape "
+                f"{list(out.shape)} ({errors.user_line(2)})", cure="give a gradient of the output's shape"))
+        elif g.dtype.is_complex != out.dtype.is_complex:
+            raise errors.GradientShapeError(
+                f"For complex Tensors, both grad_output and output are required to have the same dtype "
+                f"(gradient {g.dtype}, output {out.dtype}; {errors.user_line(2)})")
+        elif g.dtype is not out.dtype:
+            g = g.to(out.dtype)
+        seeds.append(g)
+    return seeds
+
+
+def _listed(value) -> list:
+    return [value] if isinstance(value, Tensor) else list(value)
+
+
+def _roots(outputs: list) -> list:
+    edges = []
+    for out in outputs:
+        edge = edge_of(out)
+        if edge is None:
+            raise errors.NoGraph(errors.text(
+                f"element 0 of tensors does not require grad and does not have a grad_fn "
+                f"({errors.user_line(2)})", f"tensor: {out.dtype.name}{list(out.shape)}",
+                "call requires_grad_() on an input before computing, and compute outside of no_grad"))
+        edges.append(edge)
+    return edges
+
+
+def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,
+             inputs=None) -> None:
+    """Accumulate the gradients of `tensors` into the leaves (or only into `inputs`)."""
+    outputs = _listed(tensors)
+    roots = _roots(outputs)
+    seeds = seeds_for(outputs, grad_tensors, "backward")
+    keep = create_graph if retain_graph is None else retain_graph
+    targets = None
+    if inputs is not None:
+        inputs = _listed(inputs)
+        if not inputs:
+            raise errors.NoGraph("'inputs' argument to backward cannot be empty.")
+        targets = dict.fromkeys(_target(t) for t in inputs)
+    level = max([level_own(t._data) for t in outputs] + [state.mode])
+    with _sweeping(level, create_graph):
+        captured = sweep(roots, seeds, targets, keep, True, create_graph)
+        for t in inputs or ():
+            key = _target(t)
+            if not isinstance(key[0], Accumulate) and captured.get(key) is not None:
+                meta = meta_of(t)
+                g = captured[key]
+                meta.grad = g if meta.grad is None else meta.grad + g
+
+
+def _target(t: Tensor) -> tuple:
+    edge = edge_of(t)
+    if edge is None:
+        raise errors.NoGraph(errors.text(
+            f"One of the differentiated Tensors does not require grad ({errors.user_line(2)})",
+            f"tensor: {t.dtype.name}{list(t.shape)}", "call requires_grad_() on it before computing"))
+    return (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
+         allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
+    """Gradients of `outputs` with respect to `inputs`, returned instead of accumulated."""
+    outputs, inputs = _listed(outputs), _listed(inputs)
+    if is_grads_batched:
+        return _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
+                             materialize_grads)
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
+                         "but got: allow_unused=False.")
+    roots = _roots(outputs)
+    seeds = seeds_for(outputs, grad_outputs, "sum")
+    keys = [_target(t) for t in inputs]
+    keep = create_graph if retain_graph is None else retain_graph
+    level = max([level_own(t._data) for t in outputs] + [state.mode])
+    with _sweeping(level, create_graph):
+        captured = sweep(roots, seeds, dict.fromkeys(keys), keep, False, create_graph)
+    results = []
+    for t, key in zip(inputs, keys):
+        g = captured.get(key)
+        if g is None and materialize_grads:
+            g = ops.zeros_like(t)
+        elif g is None and not allow_unused:
+            raise errors.UnusedInput(errors.text(
+                f"One of the differentiated Tensors appears to not have been used in the graph "
+                f"({errors.user_line(2)})", f"tensor: {t.dtype.name}{list(t.shape)}",
+                "Set allow_unused=True if this is the desired behavior (its gradient is then None)"))
+        elif g is not None and (g._data.shape != t._data.shape or g._data.dtype != t._data.dtype):
+            g = project(g, t._data.shape, t._data.dtype)
+        results.append(g)
+    return tuple(results)
+
+
+def _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize):
+    from ..func.vmap import vmap
+    if isinstance(grad_outputs, Tensor):
+        grad_outputs = (grad_outputs,)
+    found: list = []
+
+    def one(seeds):
+        results = grad(outputs, inputs, seeds, True, create_graph, allow_unused, False, materialize)
+        found[:] = [r is not None for r in results]
+        return tuple(r for r in results if r is not None)
+
+    values = iter(vmap(one)(tuple(grad_outputs)))
+    return tuple(next(values) if there else None for there in found)
+
+
+def as_gradient(value, like: Tensor) -> Tensor:
+    """Check a value that a user assigns to `.grad`."""
+    if value is None:
+        return None
+    if not isinstance(value, Tensor):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+    if tuple(value.shape) != tuple(like.shape):
+        raise errors.GradientShapeError(
+            f"assigned grad has data of a different size: {list(value.shape)} for a tensor of shape "
+            f"{list(like.shape)} ({errors.user_line(2)})")
+    if value.dtype is not like.dtype:
+        raise errors.GradientShapeError(
+            f"assigned grad has data of a different type: {value.dtype} for {like.dtype} "
+            f"({errors.user_line(2)})")
+    return value
+
+
+def floating(dtype: dt.DType) -> bool:
+    """Can a tensor of this dtype require grad?"""
+    return dtype.category >= 2

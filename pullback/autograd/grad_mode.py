@@ -1,0 +1,157 @@
+"""Context managers that switch the tape on and off.
+
+They act on the innermost level that owns a tape (`func.grad` makes one) and on the levels above it that do not.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from ..core.state import count, state
+
+
+def _levels() -> range:
+    """The levels that a grad mode set here acts on."""
+    top = len(state.stack) - 1
+    low = top
+    while low > 0 and not state.stack[low].owns_tape:
+        low -= 1
+    return range(low, top + 1)
+
+
+class _Switch:
+    """Base: sets recording, restores it on exit; works as decorator too."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self._before: list = []
+
+    def __enter__(self):
+        levels = _levels()
+        self._before.append((levels, [state.record[i] for i in levels]))
+        for i in levels:
+            state.record[i] = self.mode
+        count("GRADOFF", 1)
+
+    def __exit__(self, *exc):
+        levels, before = self._before.pop()
+        for i, value in zip(levels, before):
+            state.record[i] = value
+        count("GRADOFF", -1)
+
+    def clone(self):
+        return type(self)()
+
+    def __call__(self, function):
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+        return wrapped
+
+    def _wrap_generator(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            running = function(*args, **kwargs)
+            sent = None
+            while True:
+                try:
+                    with self.clone():
+                        value = running.send(sent)
+                except StopIteration as end:
+                    return end.value
+                sent = yield value
+        return wrapped
+
+
+class no_grad(_Switch):
+    """Nothing computed inside is recorded."""
+
+    def __new__(cls, function=None):
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()
+        return made(function)
+
+    def __init__(self, function=None):
+        super().__init__(False)
+
+
+class enable_grad(_Switch):
+    """Record again, inside of `no_grad`."""
+
+    def __new__(cls, function=None):
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()
+        return made(function)
+
+    def __init__(self, function=None):
+        super().__init__(True)
+
+
+class set_grad_enabled(_Switch):
+    """Switch recording by a flag; acts at once, and as a context manager restores on exit."""
+
+    def __init__(self, mode: bool):
+        super().__init__(mode)
+        levels = _levels()
+        self._outer = levels, [state.record[i] for i in levels]
+        count("GRADOFF", 1)  # stays: the fast path merely looks twice from here on
+        for i in levels:
+            state.record[i] = self.mode
+
+    def __enter__(self):
+        self._before.append(self._outer)
+        levels = _levels()
+        for i in levels:
+            state.record[i] = self.mode
+        count("GRADOFF", 1)
+
+    def clone(self):
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function):
+        levels, before = self._outer
+        for i, value in zip(levels, before):  # used as decorator: undo the immediate effect
+            state.record[i] = value
+        return super().__call__(function)
+
+
+class inference_mode(_Switch):
+    """`no_grad`, and the promise that results never take part in autograd."""
+
+    def __init__(self, mode: bool = True):
+        super().__init__(not mode)
+        self._inference = bool(mode)
+
+    def __enter__(self):
+        self._outer_inference = state.inference
+        state.inference = self._inference
+        if self._inference:
+            super().__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        state.inference = self._outer_inference
+        if self._inference:
+            super().__exit__(*exc)
+
+    def clone(self):
+        return inference_mode(self._inference)
+
+
+def is_grad_enabled() -> bool:
+    """Is the tape recording here?"""
+    return state.record[-1]
+
+
+def is_inference_mode_enabled() -> bool:
+    """Are we inside `inference_mode`?"""
+    return state.inference

@@ -1,0 +1,24 @@
+"""Graphs to C: schedule, memory plan, emitter, toolchain and the C runtime.
+
+The entry is `backend.compile_graph`; read `backend.py` first, then `lower.py` (graph to values),
+`schedule.py` (values to kernels) and `emit.py` (kernels to C). Nothing here is imported before a
+graph is compiled: names are looked up on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_WHERE = {
+    "compile_graph": "backend",
+    "CompilerNotFound": "errors",
+    "CompilerFailed": "errors",
+    "set_num_threads": "native",
+    "get_num_threads": "native",
+}
+
+
+def __getattr__(name: str):
+    if name in _WHERE:
+        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,223 @@
+"""The entry of the C backend: `compile_graph(graph_module, name)` gives a function of raw arrays.
+
+Steps: the graph's text is hashed; if the disk cache knows it, the plan and the object are loaded and nothing else
+happens. Otherwise the graph is lowered (`lower.py`), scheduled (`schedule.py`), written as C (`unit.py`) and
+compiled (`toolchain.py`). Without a compiler the graph runs on NumPy (`interpret.py`), with one warning.
+"""
+
+from __future__ import annotations
+
+import marshal
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from . import cache, native, toolchain
+from .errors import CompilerNotFound, GraphNotSupported
+from .interpret import Interpreter, kernel_of
+from .lower import lower, op_name
+from .schedule import schedule
+from .unit import make_unit
+
+_warned = False
+
+
+class CompiledGraph:
+    """A compiled graph: call it with one array per placeholder, get a tuple of outputs.
+
+    `source_path` is the C file (None when nothing became C), `report` says what was fused into which
+    kernel, which steps go through NumPy, and how much memory is used.
+    """
+
+    __slots__ = ("name", "report", "source_path", "plan", "call", "__weakref__")
+
+    def __init__(self, name: str, call: Callable, report: dict, source_path: str | None, plan: dict):
+        self.name, self.call, self.report = name, call, report
+        self.source_path, self.plan = source_path, plan
+
+    def __call__(self, *arrays: np.ndarray) -> tuple:
+        return self.call(*arrays)
+
+    def __repr__(self) -> str:
+        r = self.report
+        return (f"<compiled graph {self.name}: {len(r['kernels'])} kernels, {len(r['calls'])} calls, "
+                f"{len(r['externs'])} NumPy steps>")
+
+    @property
+    def source(self) -> str:
+        """The generated C."""
+        if self.source_path is None:
+            return ""
+        with open(self.source_path) as file:
+            return file.read()
+
+
+def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
+    """Native code for a functional graph of core operators.
+
+    The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.
+    """
+    try:
+        tools = toolchain.find()
+        runtime = native.runtime()
+    except CompilerNotFound as error:
+        _warn_once(error)
+        return Interpreter(gm, name)
+    try:
+        return _compile(gm, name, tools, runtime)
+    except GraphNotSupported:
+        return Interpreter(gm, name)
+
+
+def _warn_once(error: CompilerNotFound) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(f"{error}\n  Until then graphs run on NumPy, slower.", RuntimeWarning, stacklevel=3)
+
+
+def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object) -> CompiledGraph:
+    key = cache.key(graph_text(gm), name, native.runtime_text(), package_text(), tools.identity,
+                    cache.python_abi())
+    for attempt in range(2):
+        kept = _kept(key)
+        if kept is None:
+            lowered = lower(gm)
+            unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes)
+            plan, report = unit.plan, unit.report
+            if unit.source:
+                source = cache.write(f"{key}.c", unit.source.encode())
+                native.build(source, f"{key}.so")
+            cache.write(f"{key}.plan", marshal.dumps((plan, report, bool(unit.source))))
+            has_code = bool(unit.source)
+        else:
+            plan, report, has_code = kept
+        try:
+            path = str(cache.path(f"{key}.so")) if has_code else None
+            call = _load(gm, name, plan, path, runtime)
+        except OSError:
+            for suffix in (".so", ".plan"):  # a truncated or foreign object: make it again, once
+                cache.discard(key + suffix)
+            if attempt:
+                raise
+            continue
+        return CompiledGraph(name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan)
+    raise AssertionError("unreachable")
+
+
+def _kept(key: str) -> tuple | None:
+    """Plan, report and whether there is an object, from the disk cache."""
+    data = cache.read(f"{key}.plan")
+    if data is None:
+        return None
+    try:
+        plan, report, has_code = marshal.loads(data)
+    except (ValueError, EOFError, TypeError):
+        cache.discard(f"{key}.plan")
+        return None
+    if has_code and not cache.path(f"{key}.so").exists():
+        return None
+    return plan, report, has_code
+
+
+def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) -> Callable:
+    nodes = {n.name: n for n in gm.graph.nodes} if any(len(s) == 3 for s in plan["steps"]) else {}
+    steps = tuple((kernel_of(nodes[s[0]]), s[1], s[2]) if len(s) == 3 else s for s in plan["steps"])
+    count = len(plan["inputs"]) - len(plan["constants"])
+    conform = Conform(name, plan, count)
+    buffers = list(plan["buffers"])
+    for i, attribute in enumerate(plan["constants"], count):
+        array = conform(i, _attribute(gm, attribute))
+        buffers[1 + i] = (4, 0, buffers[1 + i][2], buffers[1 + i][3], array)
+    outputs = tuple((2, 0, 0, True, o[4], _attribute_array(gm, plan, o[1], count))
+                    if o[0] == 1 and o[1] >= count else o for o in plan["outputs"])
+    return runtime.make(name, path, plan["inputs"][:count], tuple(buffers), outputs, steps,
+                        plan["workspace"], plan["checks"], conform)
+
+
+def _attribute(gm: object, name: str) -> np.ndarray:
+    value = gm
+    for part in name.split("."):
+        value = getattr(value, part)
+    for inner in ("_data", "data"):
+        if not isinstance(value, np.ndarray) and hasattr(value, inner):
+            value = getattr(value, inner)
+    return np.asarray(value)
+
+
+def _attribute_array(gm: object, plan: dict, number: int, count: int) -> np.ndarray:
+    return _attribute(gm, plan["constants"][number - count])
+
+
+class Conform:
+    """Makes an argument fit its plan when only its memory layout differs; refuses anything else."""
+
+    def __init__(self, name: str, plan: dict, count: int):
+        self.name, self.specs, self.names = name, plan["inputs"], plan["names"]
+
+    def __call__(self, i: int, value: object) -> np.ndarray:
+        number, shape, strides = self.specs[i]
+        wanted = np.dtype(_NUMBERS[number]) if number in _NUMBERS else None
+        if not isinstance(value, (np.ndarray, np.generic)):
+            raise TypeError(f"{self.name}: argument {self.names[i]} must be a NumPy array, "
+                            f"got {type(value).__name__}")
+        array = np.asarray(value)
+        if wanted is not None and array.dtype != wanted:
+            raise TypeError(f"{self.name}: argument {self.names[i]} must be {wanted}, got {array.dtype}")
+        if array.shape != shape:
+            raise ValueError(f"{self.name}: argument {self.names[i]} must have shape {shape}, "
+                             f"got {array.shape}")
+        order = sorted(range(array.ndim), key=lambda d: -strides[d])
+        stored = np.array(array.transpose(order), dtype=wanted, order="C", copy=True)
+        back = np.argsort(order) if order else []
+        return stored.transpose(back)
+
+
+_NUMBERS = {np.dtype(t).num: t for t in (
+    "float16", "float32", "float64", "complex64", "complex128", "uint8", "int8", "int16", "int32", "int64",
+    "bool")}
+
+
+def graph_text(gm: object) -> str:
+    """The graph as text, with everything that the generated code depends on."""
+    lines = []
+    for node in gm.graph.nodes:
+        lines.append(f"{node.op} {node.name} {op_name(node.target)} {_text(node.args)} "
+                     f"{_text(node.kwargs)} {_example(node.meta.get('val'))}")
+    return "\n".join(lines)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(_text(v) for v in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{k}:{_text(v)}" for k, v in value.items()) + "}"
+    if hasattr(value, "op") and hasattr(value, "meta"):
+        return f"%{value.name}"
+    return repr(value)
+
+
+def _example(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "(" + ",".join(_example(v) for v in value) + ")"
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        strides = tuple(value.stride()) if hasattr(value, "stride") else ""
+        return f"{value.dtype}{tuple(value.shape)}{strides}"
+    return repr(value)
+
+
+_package: str | None = None
+
+
+def package_text() -> str:
+    """The compiler's own source: a change of it must not find old plans."""
+    global _package
+    if _package is None:
+        from pathlib import Path
+
+        files = sorted(Path(__file__).parent.glob("*.py"))
+        _package = cache.key(*(f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in files))
+    return _package
+
+

@@ -1,0 +1,265 @@
+"""Makes values: pointwise results, reductions and calls, with the small simplifications that are exact.
+
+Used by the lowering rules (`rules_*.py`), which say what each operator of the graph becomes.
+Read `lower.py` for how rules are found, `ir.py` for what values are.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from .ir import CODES, NAMES, Call, Const, Ref, Value, contiguous, reshape
+
+Arg = "Ref | Const | float | int | bool"
+
+
+class Unsupported(Exception):
+    """A rule cannot take this call; it becomes a NumPy step."""
+
+
+def broadcast(shapes: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """The common shape, as NumPy broadcasts."""
+    rank = max((len(s) for s in shapes), default=0)
+    out = [1] * rank
+    for shape in shapes:
+        for i, n in enumerate(shape, rank - len(shape)):
+            if n != 1:
+                out[i] = n
+    return tuple(out)
+
+
+def expand(ref: Ref, shape: tuple[int, ...]) -> Ref:
+    """Repeat single elements to a larger shape, with stride zero."""
+    if ref.shape == shape:
+        return ref
+    pad = len(shape) - len(ref.shape)
+    strides = (0,) * pad + tuple(
+        s if n == m else 0 for n, m, s in zip(ref.shape, shape[pad:], ref.strides))
+    return Ref(ref.value, tuple(shape), ref.offset, strides)
+
+
+def permute(ref: Ref, order: list[int]) -> Ref:
+    """Dimensions in another order."""
+    return Ref(ref.value, tuple(ref.shape[i] for i in order), ref.offset,
+               tuple(ref.strides[i] for i in order))
+
+
+_FOLD = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
+_PYTHON = {"f": float, "d": float, "i": int, "l": int, "u": int, "b": bool}
+
+
+class Builder:
+    """Collects the values of one graph; equal expressions become one value."""
+
+    def __init__(self):
+        self.values: list[Value] = []
+        self.calls: list[Call] = []
+        self.known: dict[tuple, Value] = {}
+        self.name = "v"  # name of the graph node that is being lowered
+        self.used: dict[str, int] = {}
+
+    def fresh_name(self) -> str:
+        """The node's name; a number is added when one node makes several values."""
+        n = self.used.get(self.name, 0)
+        self.used[self.name] = n + 1
+        return self.name if n == 0 else f"{self.name}_{n}v"
+
+    def add(self, value: Value) -> Value:
+        self.values.append(value)
+        return value
+
+    # ---- pointwise ------------------------------------------------------------------------------
+
+    def pointwise(self, op: str, *args: Arg, dtype: str, ct: str | None = None,
+                  shape: tuple | None = None, **attrs: object) -> Ref:
+        """An elementwise operation; arguments are broadcast and converted to `ct` when emitted."""
+        ct = ct or dtype
+        refs = []
+        for a in args:
+            if isinstance(a, Ref) and a.value.op == "const" and op != "gather":
+                a = Const(a.value.attrs["number"])
+            refs.append(a if isinstance(a, (Ref, Const)) else Const(a))
+        if shape is None:
+            shape = broadcast([a.shape for a in args if isinstance(a, Ref)])
+        folded = self._fold(op, refs, dtype, ct, shape)
+        if folded is not None:
+            return folded
+        full = tuple(expand(a, shape) if isinstance(a, Ref) else a for a in refs)
+        key = (op, dtype, ct, shape, full, tuple(sorted(attrs.items())))
+        try:
+            value = self.known.get(key)
+        except TypeError:  # an attribute that cannot be hashed
+            key = value = None
+        if value is None:
+            value = self.add(Value("pointwise", self.fresh_name(), shape, dtype, op, full, ct, attrs))
+            if key is not None:
+                self.known[key] = value
+        return value.ref()
+
+    def _fold(self, op: str, args: list, dtype: str, ct: str, shape: tuple) -> Ref | None:
+        """Exact simplifications: numbers among themselves, times one, a cast to the same type."""
+        if op == "cast" and isinstance(args[0], Const):
+            return self.full(shape, _PYTHON[dtype](args[0].number), dtype)
+        if op in _FOLD and all(isinstance(a, Const) for a in args):
+            a, b = (_round(x.number, ct) for x in args)
+            return self.full(shape, _round(_FOLD[op](a, b), ct), dtype)
+        if op == "div" and all(isinstance(a, Const) for a in args) and args[1].number:
+            return self.full(shape, _round(args[0].number / args[1].number, ct), dtype)
+        if op in ("mul", "div") and dtype == ct:
+            a, b = args
+            if isinstance(b, Const) and b.number == 1 and isinstance(a, Ref) and a.dtype == ct:
+                return expand(a, shape)
+            if op == "mul" and isinstance(a, Const) and a.number == 1 and isinstance(b, Ref) and b.dtype == ct:
+                return expand(b, shape)
+        if op == "cast" and isinstance(args[0], Ref) and args[0].dtype == dtype:
+            return expand(args[0], shape)
+        return None
+
+    def full(self, shape: tuple[int, ...], number: float | int | bool, dtype: str) -> Ref:
+        """The same number everywhere."""
+        key = ("const", tuple(shape), repr(number), dtype)
+        value = self.known.get(key)
+        if value is None:
+            value = self.known[key] = self.add(Value(
+                "pointwise", self.fresh_name(), shape, dtype, "const", (), dtype, {"number": number}))
+        return value.ref()
+
+    def iota(self, shape: tuple, dim: int, dtype: str = "l", start: float = 0, step: float = 1) -> Ref:
+        """start + step * (position along one dimension)."""
+        line = self.pointwise("iota", dtype=dtype, shape=(shape[dim],), start=start, step=step)
+        strides = tuple(1 if i == dim else 0 for i in range(len(shape)))
+        return Ref(line.value, tuple(shape), 0, strides)
+
+    def cast(self, ref: Ref, dtype: str) -> Ref:
+        return self.pointwise("cast", ref, dtype=dtype, ct=ref.dtype)
+
+    def copy(self, ref: Ref) -> Ref:
+        """The elements of a ref in order, as a value of their own."""
+        if ref.plain:
+            return Ref(ref.value, ref.shape, 0, contiguous(ref.shape))
+        return self.pointwise("copy", ref, dtype=ref.dtype)
+
+    # ---- shape ----------------------------------------------------------------------------------
+
+    def reshape(self, ref: Ref, shape: tuple[int, ...]) -> Ref:
+        """Another shape; copies when strides do not allow a view."""
+        shape = tuple(shape)
+        if -1 in shape:
+            rest = prod(n for n in shape if n != -1)
+            shape = tuple(prod(ref.shape) // rest if n == -1 else n for n in shape)
+        if shape == ref.shape:
+            return ref
+        if ref.value.op == "const":
+            return self.full(shape, ref.value.attrs["number"], ref.dtype)
+        return reshape(ref, shape) or reshape(self.copy(ref), shape)
+
+    def join(self, shape: tuple[int, ...], dtype: str, parts: list[tuple[Ref, int, tuple]]) -> Ref:
+        """One array made of disjoint parts, each stored at an offset with strides."""
+        args = tuple(ref for ref, _, _ in parts)
+        places = tuple((offset, strides) for _, offset, strides in parts)
+        return self.add(Value("join", self.fresh_name(), shape, dtype, "join", args, dtype,
+                              {"places": places})).ref()
+
+    def gather(self, base: Ref, index: list[tuple[Ref, int, int]], wrap: bool) -> Ref:
+        """base[..., index, ...]: `base` has the result's shape with stride 0 where an index moves it.
+
+        Each index comes with the stride and the size of the dimension that it selects from.
+        """
+        shape = base.shape
+        refs = [expand(i, shape) for i, _, _ in index]
+        return self.pointwise("gather", base, *refs, dtype=base.dtype, shape=shape,
+                              strides=tuple(s for _, s, _ in index), sizes=tuple(n for _, _, n in index),
+                              wrap=wrap)
+
+    # ---- reductions -----------------------------------------------------------------------------
+
+    def reduce(self, op: str, ref: Ref, dims: list[int] | None, keepdim: bool, dtype: str | None = None) -> Ref:
+        """Reduce dimensions; `op` is sum, prod, max, min, any or all."""
+        rank = len(ref.shape)
+        dims = list(range(rank)) if not dims else sorted({d % rank if rank else 0 for d in dims})
+        dims = [d for d in dims if d < rank]
+        dtype = dtype or ref.dtype
+        if ref.dtype != dtype and op in ("sum", "prod"):
+            ref = self.cast(ref, dtype)
+        if ref.dtype != "b" and op in ("any", "all"):
+            ref = self.pointwise("ne", ref, 0, dtype="b", ct=ref.dtype)
+        kept = [d for d in range(rank) if d not in dims]
+        shape = tuple(ref.shape[d] for d in kept)
+        final = tuple(1 if d in dims else ref.shape[d] for d in range(rank)) if keepdim else shape
+        count = prod(ref.shape[d] for d in dims)
+        if count == 0 or prod(shape) == 0:
+            return self.full(final, self._neutral(op, count, dtype), dtype)
+        if ref.value.op == "const" and op == "sum":
+            return self.full(final, _round(ref.value.attrs["number"] * count, dtype), dtype)
+        if count == 1:
+            return self.reshape(ref, final)
+        out = self._reduce(op, ref, kept, dims, shape, dtype)
+        return reshape(out.ref(), final)
+
+    def _neutral(self, op: str, count: int, dtype: str) -> float:
+        if count == 0 and op in ("max", "min"):
+            raise Unsupported("max of nothing")
+        return _PYTHON[dtype]({"sum": 0, "prod": 1, "any": 0, "all": 1}.get(op, 0))
+
+    def _reduce(self, op: str, ref: Ref, kept: list[int], dims: list[int], shape: tuple, dtype: str) -> Value:
+        """Put the loops in an order the emitter knows: see `how` in schedule.py."""
+        outer = [d for d in kept if ref.shape[d] > 1]
+        inner = [d for d in dims if ref.shape[d] > 1]
+        if not outer:
+            how, order = "full", inner
+        elif max(inner) > max(outer):
+            how, order = "row", outer + inner
+        elif max(inner) < min(outer):
+            how, order = "col", inner + outer
+        else:
+            last = [d for d in outer if d > max(inner)]
+            how, order = "mid", [d for d in outer if d not in last] + inner + last
+        look = permute(ref, order)
+        row = {"full": [], "row": inner, "col": outer}.get(how)
+        row = [d for d in outer if d > max(inner)] if row is None else row
+        columns = prod(ref.shape[d] for d in row)
+        key = ("reduce", op, dtype, shape, look)
+        value = self.known.get(key)
+        if value is None:
+            attrs = {"how": how, "columns": columns, "count": prod(ref.shape[d] for d in inner)}
+            value = self.known[key] = self.add(Value(
+                "reduce", self.fresh_name(), shape, dtype, op, (look,), ref.dtype, attrs))
+        return value
+
+    # ---- calls ----------------------------------------------------------------------------------
+
+    def call(self, kind: str, args: list[Ref], outs: list[tuple[tuple, str] | None], **attrs: object) -> list:
+        """A step outside the loops; returns a ref per output."""
+        step = Call(kind, self.name, list(args), attrs)
+        self.calls.append(step)
+        refs = []
+        for out in outs:
+            if out is None:
+                step.outs.append(None)
+                refs.append(None)
+                continue
+            value = self.add(Value("call", self.fresh_name(), out[0], out[1], kind))
+            value.call = step
+            step.outs.append(value)
+            refs.append(value.ref())
+        return refs
+
+
+def _round(number: float, dtype: str) -> float:
+    """A number as the element type would hold it."""
+    if dtype == "f":
+        import numpy
+
+        with numpy.errstate(all="ignore"):
+            return float(numpy.float32(number))
+    return _PYTHON[dtype](number)
+
+
+def code_of(dtype: object) -> str:
+    """Letter of a NumPy dtype, or its name where only NumPy handles it."""
+    name = getattr(dtype, "name", str(dtype))
+    return CODES.get(name, name)
+
+
+def numpy_name(code: str) -> str:
+    return NAMES.get(code, code)

@@ -1,0 +1,353 @@
+"""Kernels to C: one function per loop nest, and one that finishes its reductions.
+
+The text is meant to be read: names come from the graph, a comment says which nodes a kernel computes, and
+every vector statement is one operation. Read `nest.py` first; `unit.py` puts the functions together.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from .expressions import SCALAR, Operand, Writer, literal
+from .ir import CTYPES, SIZES, Const, Value
+from .kernel import Kernel, Root
+from .nest import Key, Nest
+from .schedule import HEAVY
+
+_LIMIT = {"f": ("(-PB_INF)", "PB_INF"), "d": ("(-(double)PB_INF)", "(double)PB_INF"),
+          "i": ("INT32_MIN", "INT32_MAX"), "l": ("INT64_MIN", "INT64_MAX")}
+_MAX_SCRATCH = 512 << 10
+
+
+def neutral(op: str, code: str) -> str:
+    """What a reduction starts from."""
+    if op in ("max", "min"):
+        return _LIMIT[code][0 if op == "max" else 1]
+    return literal({"sum": 0, "prod": 1, "any": 0, "all": 1}[op], code)
+
+
+def combine(op: str, code: str, a: str, b: str, lanes: int) -> str:
+    """One step of a reduction on vectors (lanes > 0) or numbers."""
+    if op in ("sum", "any"):
+        return f"{a} {'+' if op == 'sum' else '|'} {b}"
+    if op in ("prod", "all"):
+        return f"{a} {'*' if op == 'prod' else '&'} {b}"
+    if lanes:
+        return f"{op}_{code}{lanes}({a}, {b})"
+    sign = ">" if op == "max" else "<"
+    return f"({a} {sign} {b} || {a} != {a} ? {a} : {b})"
+
+
+_FOLDS = {"sum": "hsum", "prod": "hprod", "max": "hmax", "min": "hmin", "any": "hor", "all": "hand"}
+
+
+class Emitter:
+    """C text of one kernel. `slot` maps values to places in the table of buffers."""
+
+    def __init__(self, kernel: Kernel, number: int, slot: dict[Value, int], vector_bytes: int,
+                 temporary, checks: list[str], stream: set[Value]):
+        self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
+        self.writer = Writer(self.nest.lanes)
+        self.L = self.nest.lanes
+        self.temporary = temporary  # bytes -> slot
+        self.checks = checks
+        self.stream = stream
+        self.used: set[str] = set()
+        self.pointers: dict[int, str] = {}
+        self.pointer_lines: list[str] = []
+        self.once: list[str] = []  # before everything
+        self.row: list[str] = []  # once per row, in front of the walk being written
+        self.body: list[str] = []  # inside the walk
+        self.chunk_start: list[str] = []
+        self.chunk_end: list[str] = []
+        self.finish: list[str] = []
+        self.cache: list[dict] = [{}, {}, {}]  # by level; the last is cleared for every walk
+        self.row_pointers: dict = {}
+        self.scratch: dict[Key, str] = {}
+        self.pass_now = 0
+        self.width = 0  # lanes of the body being written
+        self.folded: dict[Value, str] = {}
+        self.flops_weight = 0
+        names = [v.name for v in kernel.inlined if v.op not in ("const", "iota")]
+        names += [r.value.name for r in kernel.roots]
+        self.nodes = list(dict.fromkeys(re.sub(r"_\d+v$", "", n) for n in names))
+        self.name = f"k{number}_" + "_".join(r.value.name for r in kernel.roots[:3])[:48]
+        self.text = self._write()
+
+    # ---- names --------------------------------------------------------------------------------
+
+    def fresh(self, base: str) -> str:
+        base = re.sub(r"\W", "_", base)
+        if base[:1].isdigit() or base in ("p", "c", "u", "r", "i", "lo", "hi", "begin", "end", "pb"):
+            base = "v_" + base
+        name, n = base, 1
+        while name in self.used:
+            n += 1
+            name = f"{base}_{n}"
+        self.used.add(name)
+        return name
+
+    def pointer(self, slot: int, code: str, name: str, const: bool) -> str:
+        if slot not in self.pointers:
+            name = self.pointers[slot] = self.fresh(name)
+            kind = ("const " if const else "") + CTYPES[code]
+            self.pointer_lines.append(f"{kind} *restrict {name} = p[{slot}];")
+        return self.pointers[slot]
+
+    def value_pointer(self, v: Value, const: bool) -> str:
+        return self.pointer(self.slot[v], v.dtype, v.name, const)
+
+    def _define(self, level: int, base: str, a: Operand) -> Operand:
+        """Give an expression a name in the scope of its level."""
+        if re.fullmatch(r"\w+", a.text):
+            return a
+        name = self.fresh(base)
+        lines = (self.once, self.row, self.body)[level]
+        lines.append(f"{self.writer.type_of(a.code, a.vec)} {name} = {a.text};")
+        return Operand(name, a.code, a.vec)
+
+    # ---- addresses ------------------------------------------------------------------------------
+
+    def _terms(self, access: tuple, level: int) -> list[str]:
+        """Offset, outer loops and indirect parts up to a level."""
+        nest = self.nest
+        strides, terms = nest.strides(access), []
+        if access[0]:
+            terms.append(str(access[0]))
+        for j in range(nest.outer_count):
+            if strides[j]:
+                terms.append(f"o{j} * {strides[j]}" if strides[j] != 1 else f"o{j}")
+        for i, s in nest.virtual(access):
+            if nest.level(self.kernel.virtual[i][:2]) <= level:
+                terms.append(f"{self._index(i)} * {s}" if s != 1 else self._index(i))
+        return terms
+
+    def _row_pointer(self, v: Value, access: tuple, const: bool) -> str:
+        """Where a value's part for this row begins."""
+        base = self.value_pointer(v, const)
+        terms = self._terms(access, 1)
+        if not terms:
+            return base
+        key = (v, tuple(terms), const)
+        if key not in self.row_pointers:
+            name = self.fresh(f"{base}_r")
+            kind = ("const " if const else "") + CTYPES[v.dtype]
+            self.row.append(f"{kind} *restrict {name} = {base} + {' + '.join(terms)};")
+            self.row_pointers[key] = name
+        return self.row_pointers[key]
+
+    def _inner_terms(self, access: tuple) -> tuple[list[str], int]:
+        """Loops inside the row but the last, and the stride of the last."""
+        nest = self.nest
+        strides, terms = nest.strides(access), []
+        for j in range(nest.outer_count, len(nest.sizes) - 1):
+            if strides[j]:
+                terms.append(f"j{j} * {strides[j]}" if strides[j] != 1 else f"j{j}")
+        return terms, strides[-1]
+
+    def _index(self, i: int) -> str:
+        """A checked index, named in the scope of its level."""
+        v, access, size, wrap = self.kernel.virtual[i]
+        key = ("index", i)
+        level = self.nest.level((v, access))
+        if key in self.cache[level]:
+            return self.cache[level][key].text
+        a = self.writer.convert(self.value((v, access)), "l")
+        self.checks.append(f"index out of range in {v.name} for a dimension of size {size}")
+        code = len(self.checks)
+        if a.vec:
+            text = f"bounded{self.L}({a.text}, {size}, {int(wrap)}, {self.width}, p[0], {code})"
+        else:
+            text = f"bounded1({a.text}, {size}, {int(wrap)}, p[0], {code})"
+        self.cache[level][key] = self._define(level, f"at_{v.name}", Operand(text, "l", a.vec))
+        return self.cache[level][key].text
+
+    # ---- values ---------------------------------------------------------------------------------
+
+    def value(self, key: Key) -> Operand:
+        """A name for a value, computing it in its scope when it is not there yet."""
+        v, access = key
+        if v in self.kernel.own:
+            return Operand(self.folded[v], v.dtype, False)
+        if v.op == "const" and key not in self.kernel.loads:
+            return Operand(literal(v.attrs["number"], v.dtype), v.dtype, False, True)
+        level = self.nest.level(key)
+        found = self.cache[level].get(key)
+        if found is None:
+            found = self.cache[level][key] = self._compute(key, level)
+        return found
+
+    def _compute(self, key: Key, level: int) -> Operand:
+        v, access = key
+        if level == 2 and key in self.scratch and self.nest.pass_of(key) < self.pass_now:
+            kept = "i" if v.dtype in "bu" else v.dtype
+            text = f"load_{kept}{self.L}({self.scratch[key]} + {self._scratch_at()})"
+            return self._define(2, v.name, Operand(text, v.dtype, True))
+        if key in self.kernel.loads:
+            return self._define(level, v.name, self._load(v, access, level))
+        if v.op == "iota":
+            return self._define(level, v.name, self._iota(v, access, level, v.dtype))
+        if v.op == "gather":
+            return self.value(self.nest.args(key)[0])
+        out = self._operation(key)
+        if level == 2:
+            self.flops_weight += 8 if v.op in HEAVY else 1
+        return self._define(level, v.name, out)
+
+    def _operation(self, key: Key) -> Operand:
+        v, _ = key
+        narrow = self.nest.narrow(key) and self.nest.level(key) == 2
+        args, keys = [], iter(self.nest.args(key))
+        for n, a in enumerate(v.args):
+            t = "b" if v.op == "where" and n == 0 else v.ct
+            if isinstance(a, Const):
+                t = "i" if narrow else t
+                args.append(Operand(literal(a.number, t), t, False, True))
+                continue
+            inner = next(keys)
+            if narrow:
+                args.append(self._narrowed(inner))
+                continue
+            got = self.value(inner)
+            if got.literal and got.code != t:
+                got = Operand(literal(inner[0].attrs["number"], t), t, False, True)
+            args.append(got if v.op in ("cast", "copy") else self.writer.convert(got, t))
+        return self.writer.apply(v.op, "i" if narrow else v.ct, v.dtype, args, v.attrs)
+
+    def _narrowed(self, key: Key) -> Operand:
+        v, access = key
+        if self.nest.level(key) == 2:
+            found = self.cache[2].get(("narrow", key))
+            if found is None:
+                found = self.cache[2]["narrow", key] = self._define(
+                    2, v.name, self._iota(v, access, 2, "i"))
+            return found
+        a = self.value(key)
+        found = self.cache[1].get(("narrow", key))
+        if found is None:
+            x = a.text
+            text = f"(int32_t)({x} > INT32_MAX ? INT32_MAX : {x} < INT32_MIN ? INT32_MIN : {x})"
+            found = self.cache[1]["narrow", key] = self._define(1, v.name, Operand(text, "i", False))
+        return found
+
+    def _load(self, v: Value, access: tuple, level: int) -> Operand:
+        if level < 2:
+            terms = self._terms(access, 1)
+            text = f"{self.value_pointer(v, True)}[{' + '.join(terms) or '0'}]"
+            return Operand(f"({text} != 0)" if v.dtype == "b" else text, v.dtype, False)
+        base = self._row_pointer(v, access, True)
+        terms, stride = self._inner_terms(access)
+        wide = [(i, s) for i, s in self.nest.virtual(access)
+                if self.nest.level(self.kernel.virtual[i][:2]) == 2]
+        n, t, L = self.width, v.dtype, self.L
+        if wide:
+            parts = [f"{self._index(i)} * {s}LL" for i, s in wide] + [f"({x})" for x in terms]
+            if stride:
+                parts.append(f"(lanes_l{L}() + i) * {stride}LL")
+            return Operand(f"gather_{t}{L}({base}, {' + '.join(parts)}, {n})", t, True)
+        if stride == 0:
+            at = " + ".join(terms) or "0"
+            text = f"{base}[{at}]"
+            return Operand(f"({text} != 0)" if t == "b" else text, t, False)
+        if stride == 1:
+            at = " + ".join([base, *terms, "i"])
+            return Operand(f"load_{t}{L}({at})" if n == L else f"loadn_{t}{L}({at}, {n})", t, True)
+        at = " + ".join([base, *terms, f"i * {stride}"])
+        return Operand(f"strided_{t}{L}({at}, {stride}, {n})", t, True)
+
+    def _iota(self, v: Value, access: tuple, level: int, code: str) -> Operand:
+        """start + step * position."""
+        terms = self._terms(access, level)
+        step, start = v.attrs["step"], v.attrs["start"]
+        kind = SCALAR[code]
+        if level < 2:
+            place = Operand(f"({kind})({' + '.join(terms) or '0'})", code, False)
+            return self._affine(place, start, step, code)
+        inner, stride = self._inner_terms(access)
+        wide = [(i, s) for i, s in self.nest.virtual(access)
+                if self.nest.level(self.kernel.virtual[i][:2]) == 2]
+        terms = [t for t in terms if not any(self._index(i) in t for i, _ in wide)]
+        if stride:
+            inner.append(f"i * {stride}")
+        text = f"splat_{code}{self.L}(({kind})({' + '.join(terms + inner) or '0'}))"
+        if stride:
+            lanes = self.writer.convert(Operand(f"lanes{self.L}()", "i", True), code).text
+            text += f" + {lanes} * {literal(stride, code)}"
+        for i, s in wide:
+            text += " + " + self.writer.convert(Operand(f"({self._index(i)} * {s}LL)", "l", True), code).text
+        return self._affine(Operand(f"({text})", code, True), start, step, code)
+
+    def _affine(self, place: Operand, start: float, step: float, code: str) -> Operand:
+        text = place.text
+        if step != 1:
+            text = f"{text} * {literal(step, code)}"
+        if start:
+            text = f"{text} + {literal(start, code)}"
+        return Operand(f"({text})", code, place.vec)
+
+    # ---- scratch --------------------------------------------------------------------------------
+
+    def _padded(self) -> int:
+        """Columns of a row kept in scratch memory, the last loop rounded up to whole vectors."""
+        inner = self.nest.inner
+        return prod(inner[:-1]) * (-(-inner[-1] // self.L) * self.L)
+
+    def _scratch_at(self) -> str:
+        nest, terms = self.nest, []
+        step = -(-nest.inner[-1] // self.L) * self.L
+        first = nest.outer_count + nest.mid_count
+        for j in range(len(nest.sizes) - 2, first - 1, -1):
+            terms.append(f"j{j} * {step}")
+            step *= nest.sizes[j]
+        return " + ".join([*terms[::-1], "i"])
+
+    def _plan_scratch(self, passes: list[list[Root]]) -> None:
+        """Values of one walk that a later walk would have to compute again at some cost."""
+        done: set = set()
+        room = _MAX_SCRATCH
+        for n, roots in enumerate(passes):
+            now: set = set()
+
+            def visit(key: Key) -> None:
+                nonlocal room
+                v = key[0]
+                if key in now or v in self.kernel.own or key in self.kernel.loads or self.nest.level(key) < 2:
+                    return
+                now.add(key)
+                if key in done and self.nest.pass_of(key) < n and v.op not in ("const", "iota"):
+                    if key in self.scratch:
+                        return
+                    size = self._padded() * (4 if v.dtype in "bu" else SIZES[v.dtype])
+                    if self._dear(key) and size <= room:
+                        self.scratch[key] = self.fresh(f"{v.name}_row")
+                        room -= size
+                        return
+                for k in self.nest.args(key):
+                    visit(k)
+
+            for root in roots:
+                visit((root.source.value, root.access))
+            done |= now
+
+    def _dear(self, key: Key) -> bool:
+        """Whether computing a value again costs more than keeping it in the nearest cache."""
+        todo, seen, heavy, light = [key], set(), 0, 0
+        while todo:
+            k = todo.pop()
+            if k in seen or self.nest.level(k) < 2:
+                continue
+            seen.add(k)
+            if k in self.kernel.loads or k[0] in self.kernel.own or k in self.scratch:
+                continue
+            heavy += k[0].op in HEAVY
+            light += 1
+            todo += self.nest.args(k)
+        return heavy > 0 or light > 6
+
+    # ---- writing --------------------------------------------------------------------------------
+
+    def _write(self) -> str:
+        from .emit_loops import write_kernel
+
+        return write_kernel(self)

@@ -1,0 +1,384 @@
+"""The loops around the expressions of `emit.py`: rows, walks over a row, vector bodies and tails,
+chunk partials, and the function that puts partial results together.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from .emit import _FOLDS, combine, neutral
+from .expressions import SCALAR, Operand
+from .ir import CTYPES, SIZES
+
+if TYPE_CHECKING:
+    from .emit import Emitter
+    from .kernel import Root
+
+
+def indent(lines: list[str], depth: int) -> str:
+    return "".join(f"{'  ' * depth}{line}\n" for line in lines)
+
+
+def scope(e: Emitter, root: Root) -> int:
+    """Where a root's work happens: 2 in the walk, 1 per row, 0 once."""
+    if root.how == "store":
+        return e.nest.access_level(root.target)
+    return 2 if root.level == "vec" else 1
+
+
+def write_kernel(e: Emitter) -> str:
+    """The whole text of a kernel: its function and, if it reduces, the finishing one."""
+    nest, kernel = e.nest, e.kernel
+    count = 1 + max((nest.root_pass(r) for r in kernel.roots), default=0)
+    walks: list[list[Root]] = [[] for _ in range(count)]
+    late: list[list[Root]] = [[] for _ in range(count)]
+    for root in kernel.roots:
+        (walks if scope(e, root) == 2 else late)[nest.root_pass(root)].append(root)
+    if not kernel.mid:
+        e._plan_scratch(walks)
+    rows = []
+    for n in range(count):
+        e.pass_now = n
+        rows += _walk(e, walks[n]) if not kernel.mid else _mid_walk(e, walks[n][0])
+        for root in late[n]:
+            _row_root(e, root)
+        rows += e.row
+        e.row = []
+    return _function(e, rows) + _finish(e)
+
+
+# ---- the function -------------------------------------------------------------------------------
+
+
+def _comment(e: Emitter) -> str:
+    names, lines, line = e.nodes, [], " *   "
+    for name in names:
+        if len(line) + len(name) > 96:
+            lines.append(line.rstrip())
+            line = " *   "
+        line += name + " "
+    lines.append(line.rstrip())
+    outer = " x ".join(map(str, e.nest.outer)) or "1"
+    inner = " x ".join(map(str, e.nest.middle + e.nest.inner))
+    return f"/* {e.name}: {outer} rows of {inner}\n" + "\n".join(lines) + " */\n"
+
+
+def _outer_indices(e: Emitter) -> list[str]:
+    """Loop counters o0.. from the row number r."""
+    sizes, lines = e.nest.outer, []
+    rest = "r"
+    for j in range(len(sizes) - 1, -1, -1):
+        if j == 0:
+            lines.append(f"int64_t o0 = {rest};")
+        else:
+            lines.append(f"int64_t o{j} = {rest} % {sizes[j]};")
+            lines.append(f"int64_t q{j} = {rest} / {sizes[j]};")
+            rest = f"q{j}"
+    return lines
+
+
+def _function(e: Emitter, rows: list[str]) -> str:
+    nest = e.nest
+    text = _comment(e)
+    text += f"static void {e.name}(void **p, int64_t begin, int64_t end) {{\n"
+    text += indent(e.pointer_lines, 1) + indent(e.once, 1)
+    for key, name in e.scratch.items():
+        kind = "int32_t" if key[0].dtype in "bu" else CTYPES[key[0].dtype]
+        text += f"  {kind} {name}[{e._padded()}] __attribute__((aligned(64)));\n"
+    if nest.units == 1:
+        text += "  for (int64_t c = begin; c < end; c++) {\n" + indent(e.chunk_start, 2)
+        text += indent(_unit_lines(e, "0"), 2) + indent(rows, 2)
+    else:
+        text += "  for (int64_t c = begin; c < end; c++) {\n" + indent(e.chunk_start, 2)
+        stop = f"c * {nest.per_chunk} + {nest.per_chunk}"
+        if nest.units % nest.per_chunk:
+            text += f"    int64_t stop = {stop} < {nest.units} ? {stop} : {nest.units};\n"
+            stop = "stop"
+        text += f"    for (int64_t u = c * {nest.per_chunk}; u < {stop}; u++) {{\n"
+        text += indent(_unit_lines(e, "u"), 3) + indent(rows, 3) + "    }\n"
+    return text + indent(e.chunk_end, 2) + "  }\n}\n"
+
+
+def _unit_lines(e: Emitter, u: str) -> list[str]:
+    """Row number and range of columns of one unit of work."""
+    nest = e.nest
+    lines = []
+    if nest.blocks > 1:
+        n, b = nest.inner[-1], nest.block
+        lines.append(f"int64_t r = {u} / {nest.blocks}, lo = {u} % {nest.blocks} * {b};")
+        lines.append(f"int64_t hi = lo + {b} < {n} ? lo + {b} : {n};" if n % b else f"int64_t hi = lo + {b};")
+    else:
+        lines.append(f"int64_t r = {u};")
+    return lines + _outer_indices(e)
+
+
+# ---- walks --------------------------------------------------------------------------------------
+
+
+def _walk(e: Emitter, roots: list[Root]) -> list[str]:
+    """One pass over the columns of a row."""
+    if not roots:
+        return []
+    nest = e.nest
+    after: list[str] = []
+    names = {root: _accumulator(e, root, after) for root in roots if root.how in ("row", "full")}
+    n, L = nest.inner[-1], e.L
+    main, tail = n - n % L, n % L
+    unroll = _unroll(e, roots, main)
+    bodies = []
+    if main:
+        bodies.append((L, _body(e, roots, names, L)))
+    if tail:
+        bodies.append((tail, _body(e, roots, names, tail)))
+    lines = e.row
+    e.row = []
+    depth = 0
+    first = nest.outer_count
+    for j in range(first, len(nest.sizes) - 1):
+        lines.append("  " * depth + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
+        depth += 1
+    pad = "  " * depth
+    for width, body in bodies:
+        if width == L:
+            if nest.blocks > 1:
+                stop = "hi" if not tail else f"(hi < {main} ? hi : {main})"
+                lines.append(pad + f"for (int64_t i = lo; i < {stop}; i += {L}) {{")
+            else:
+                if unroll > 1:
+                    lines.append(pad + f"#pragma GCC unroll {unroll}")
+                lines.append(pad + f"for (int64_t i = 0; i < {main}; i += {L}) {{")
+        else:
+            guard = f"if (hi == {n}) " if nest.blocks > 1 else ""
+            lines.append(pad + guard + "{")
+            lines.append(pad + f"  const int64_t i = {main};")
+        lines += [pad + "  " + x for x in body]
+        lines.append(pad + "}")
+    for d in range(depth - 1, -1, -1):
+        lines.append("  " * d + "}")
+    return lines + after
+
+
+def _unroll(e: Emitter, roots: list[Root], main: int) -> int:
+    return 1
+
+
+def _body(e: Emitter, roots: list[Root], names: dict, width: int) -> list[str]:
+    """Statements for one vector of columns."""
+    e.width, e.body, e.cache[2] = width, [], {}
+    for root in roots:
+        a = e.value((root.source.value, root.access))
+        if root.how == "store":
+            _store(e, root, a, width)
+        else:
+            _accumulate(e, root, a, names.get(root, ""), width)
+    for key, name in e.scratch.items():
+        if key in e.cache[2] and e.nest.pass_of(key) == e.pass_now:
+            a = e.cache[2][key]
+            code = "i" if a.code in "bu" else a.code
+            e.body.append(f"store_{code}{e.L}({name} + {e._scratch_at()}, {e.writer.splat(a)});")
+    return e.body
+
+
+def _store(e: Emitter, root: Root, a: Operand, width: int) -> None:
+    v, t, L = root.value, root.value.dtype, e.L
+    if a.literal:
+        a = Operand(a.text, t, False, True)
+    a = e.writer.convert(a, t)
+    base = e._row_pointer(v, root.target, False)
+    terms, stride = e._inner_terms(root.target)
+    x = e.writer.splat(a)
+    if stride == 1:
+        at = " + ".join([base, *terms, "i"])
+        if width == L:
+            kind = "stream" if v in e.stream and t == "f" else "store"
+            e.body.append(f"{kind}_{t}{L}({at}, {x});")
+        else:
+            e.body.append(f"storen_{t}{L}({at}, {x}, {width});")
+    else:
+        at = " + ".join([base, *terms, f"i * {stride}"])
+        e.body.append(f"spread_{t}{L}({at}, {stride}, {x}, {width});")
+
+
+def _kept(e: Emitter, root: Root, a: Operand, width: int) -> str:
+    """The operand with lanes past the end set to what does not count."""
+    x = e.writer.splat(a)
+    if width == e.L:
+        return x
+    t = "i" if a.code in "bu" else a.code
+    rest = e.writer.splat(Operand(neutral(root.value.op, a.code), a.code, False))
+    return f"sel_{t}{e.L}(lanes{e.L}() < {width}, {x}, {rest})"
+
+
+def _accumulate(e: Emitter, root: Root, a: Operand, name: str, width: int) -> None:
+    op, t = root.value.op, root.value.dtype
+    a = e.writer.convert(a, t) if not a.literal else Operand(a.text, t, False)
+    if root.how == "col":
+        at = f"{_column_partial(e, root)} + {e._scratch_at()}"
+        now = f"load_{_memory(t)}{e.L}({at})"
+        e.body.append(f"store_{_memory(t)}{e.L}({at}, {combine(op, t, now, e.writer.splat(a), e.L)});")
+        return
+    e.body.append(f"{name} = {combine(op, t, name, _kept(e, root, a, width), e.L)};")
+
+
+def _memory(t: str) -> str:
+    """Letter under which a register of a type is kept as it is."""
+    return "i" if t in "bu" else t
+
+
+def _accumulator(e: Emitter, root: Root, after: list[str]) -> str:
+    """Declare what a row or full reduction adds up in, and what becomes of it."""
+    v, t = root.value, root.value.dtype
+    name = e.fresh(f"{v.name}_acc")
+    start = e.writer.splat(Operand(neutral(v.op, t), t, False))
+    declare = f"{e.writer.type_of(t, True)} {name} = {start};"
+    fold = f"{_FOLDS[v.op]}_{t}{e.L}({name})"
+    if t == "b":
+        fold = f"({fold} != 0)"
+    if root.how == "row":
+        e.row.append(declare)
+        out = e.folded[v] = e.fresh(v.name)
+        after.append(f"{SCALAR[t]} {out} = {fold};")
+        if v in e.slot:
+            after.append(f"{e.value_pointer(v, False)}[r] = {out};")
+        return name
+    e.chunk_start.append(declare)
+    e.chunk_end.append(f"{_partial(e, root)}[c] = {fold};")
+    return name
+
+
+def _partial(e: Emitter, root: Root) -> str:
+    """One number per chunk, put together afterwards in the order of chunks."""
+    t = root.value.dtype
+    slot = e.temporary(e.nest.chunks * SIZES[t])
+    part = e.pointer(slot, t, f"{root.value.name}_part", False)
+    out, op, n = e.slot[root.value], root.value.op, e.nest.chunks
+    wide = "double" if t == "f" and op in ("sum", "prod") else SCALAR[t]
+    e.finish += [
+        "{", f"  const {CTYPES[t]} *part = p[{slot}];", f"  {wide} all = part[0];",
+        f"  for (int64_t c = 1; c < {n}; c++) all = {combine(op, t, 'all', 'part[c]', 0)};",
+        f"  *({CTYPES[t]} *)p[{out}] = ({CTYPES[t]})all;", "}"]
+    return part
+
+
+def _column_partial(e: Emitter, root: Root) -> str:
+    """A row of partial results per chunk."""
+    key = ("col", root.value)
+    if key in e.row_pointers:
+        return e.row_pointers[key]
+    t, width, n = root.value.dtype, e._padded(), e.nest.chunks
+    size = 4 if t in "bu" else SIZES[t]
+    kind = "int32_t" if t in "bu" else CTYPES[t]
+    slot = e.temporary(n * width * size)
+    name = e.row_pointers[key] = e.fresh(f"{root.value.name}_part")
+    e.chunk_start += [
+        f"{kind} *restrict {name} = ({kind} *)p[{slot}] + c * {width};",
+        f"for (int64_t i = 0; i < {width}; i += {e.L}) store_{_memory(t)}{e.L}({name} + i, "
+        f"{e.writer.splat(Operand(neutral(root.value.op, t), t, False))});"]
+    inner = e.nest.inner
+    line = -(-inner[-1] // e.L) * e.L
+    m, L, op = _memory(t), e.L, root.value.op
+    vec = e.writer.type_of(t, True)
+    e.finish += [
+        "{", f"  const {kind} *part = p[{slot}];", f"  {CTYPES[t]} *out = p[{e.slot[root.value]}];",
+        f"  for (int64_t j = 0; j < {prod(inner[:-1])}; j++)",
+        f"    for (int64_t i = 0; i < {inner[-1]}; i += {L}) {{",
+        f"      {vec} all = load_{m}{L}(part + j * {line} + i);",
+        f"      for (int64_t c = 1; c < {n}; c++)",
+        f"        all = {combine(op, t, 'all', f'load_{m}{L}(part + c * {width} + j * {line} + i)', L)};",
+        f"      {CTYPES[t]} *o = out + j * {inner[-1]} + i;",
+        f"      if (i + {L} <= {inner[-1]}) store_{t}{L}(o, all);" if inner[-1] >= L else "      {}",
+        f"      else storen_{t}{L}(o, all, {inner[-1] % L});" if inner[-1] % L else "",
+        "    }", "}"]
+    if inner[-1] < L:
+        e.finish[-4] = ""
+        e.finish[-3] = f"      storen_{t}{L}(o, all, {inner[-1]});"
+    return name
+
+
+# ---- once per row -------------------------------------------------------------------------------
+
+
+def _row_root(e: Emitter, root: Root) -> None:
+    """A store or a full reduction whose elements are rows."""
+    e.width = e.L
+    v, t = root.value, root.value.dtype
+    key = (root.source.value, root.access)
+    a = e.value(key)
+    a = Operand(a.text, t, False) if a.literal else e.writer.convert(a, t)
+    if root.how == "store":
+        terms = e._terms(root.target, 1)
+        text = f"{a.text} != 0" if t == "b" else a.text
+        e.row.append(f"{e.value_pointer(v, False)}[{' + '.join(terms) or '0'}] = {text};")
+        return
+    name = e.fresh(f"{v.name}_acc")
+    e.chunk_start.append(f"{SCALAR[t]} {name} = {neutral(v.op, t)};")
+    e.row.append(f"{name} = {combine(v.op, t, name, a.text, 0)};")
+    e.chunk_end.append(f"{_partial(e, root)}[c] = {name};")
+
+
+# ---- reductions of middle dimensions ------------------------------------------------------------
+
+
+def _mid_walk(e: Emitter, root: Root) -> list[str]:
+    """Columns stay in vectors while the middle loops run."""
+    nest, v, t, L = e.nest, root.value, root.value.dtype, e.L
+    n = nest.inner[-1]
+    main, tail = n - n % L, n % L
+    first, lines = nest.outer_count, []
+    acc = e.fresh(f"{v.name}_acc")
+    texts = []
+    for width in ([L] if main else []) + ([tail] if tail else []):
+        body = _mid_body(e, root, acc, width)
+        texts.append((width, body))
+    lines += e.row
+    e.row = []
+    inner_loops = list(range(first + nest.mid_count, len(nest.sizes) - 1))
+    pad = ""
+    for j in inner_loops:
+        lines.append(pad + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
+        pad += "  "
+    for width, body in texts:
+        lo, hi = ("lo", "hi") if nest.blocks > 1 else ("0", str(n))
+        if width == L:
+            stop = hi if not tail else f"({hi} < {main} ? {hi} : {main})"
+            lines.append(pad + f"for (int64_t i = {lo}; i < {stop}; i += {L}) {{")
+        else:
+            guard = f"if (hi == {n}) " if nest.blocks > 1 else ""
+            lines += [pad + guard + "{", pad + f"  const int64_t i = {main};"]
+        lines += [pad + "  " + x for x in body] + [pad + "}"]
+    for d in range(len(inner_loops) - 1, -1, -1):
+        lines.append("  " * d + "}")
+    return lines
+
+
+def _mid_body(e: Emitter, root: Root, acc: str, width: int) -> list[str]:
+    nest, v, t, L = e.nest, root.value, root.value.dtype, e.L
+    e.width, e.body, e.cache[2] = width, [], {}
+    a = e.value((root.source.value, root.access))
+    a = Operand(a.text, t, False) if a.literal else e.writer.convert(a, t)
+    inside = e.body + [f"{acc} = {combine(v.op, t, acc, e.writer.splat(a), L)};"]
+    lines = [f"{e.writer.type_of(t, True)} {acc} = "
+             f"{e.writer.splat(Operand(neutral(v.op, t), t, False))};"]
+    first, pad = nest.outer_count, ""
+    for j in range(first, first + nest.mid_count):
+        lines.append(pad + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
+        pad += "  "
+    lines += [pad + x for x in inside]
+    for d in range(nest.mid_count - 1, -1, -1):
+        lines.append("  " * d + "}")
+    out = e.value_pointer(v, False)
+    at = [f"r * {prod(nest.inner)}"]
+    step = nest.inner[-1]
+    for j in range(len(nest.sizes) - 2, first + nest.mid_count - 1, -1):
+        at.append(f"j{j} * {step}")
+        step *= nest.sizes[j]
+    place = " + ".join([out, *at, "i"])
+    lines.append(f"store_{t}{L}({place}, {acc});" if width == L else f"storen_{t}{L}({place}, {acc}, {width});")
+    return lines
+
+
+def _finish(e: Emitter) -> str:
+    if not e.finish:
+        return ""
+    return f"static void {e.name}_finish(void **p) {{\n" + indent([x for x in e.finish if x], 1) + "}\n"

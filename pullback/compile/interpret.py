@@ -1,0 +1,101 @@
+"""Graphs on NumPy: the fallback without a compiler, and the NumPy steps inside compiled graphs."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+
+def _is_node(value: object) -> bool:
+    return hasattr(value, "op") and hasattr(value, "meta") and hasattr(value, "target")
+
+
+def _map(value: object, fn: Callable) -> object:
+    """Replace graph nodes inside nested arguments."""
+    if isinstance(value, (list, tuple)):
+        return [_map(v, fn) for v in value]
+    return fn(value) if _is_node(value) else value
+
+
+def flat_arguments(target: object, args: list, kwargs: dict) -> list:
+    """Arguments in schema order, defaults filled in."""
+    schema = getattr(target, "schema", None)
+    if schema is None or not hasattr(schema, "args"):
+        return [*args, *kwargs.values()]
+    out = []
+    for i, a in enumerate(schema.args):
+        out.append(args[i] if i < len(args) else kwargs.get(a.name, a.default))
+    return out
+
+
+def evaluate(target: object, args: list, kwargs: dict) -> object:
+    """Run an operator's NumPy kernel on raw arrays."""
+    if target is operator.getitem:
+        return args[0][args[1]]
+    op = getattr(target, "op", None)
+    if op is None:
+        return target(*args, **kwargs)
+    if not hasattr(target, "schema"):
+        return op.evaluate(*args, **kwargs)
+    return op.evaluate(*flat_arguments(target, args, kwargs))
+
+
+def kernel_of(node: object) -> Callable:
+    """A function of the node's arrays, in the order in which they stand among its arguments."""
+    target, args, kwargs = node.target, node.args, node.kwargs
+
+    def run(*arrays: np.ndarray) -> object:
+        stream = iter(arrays)
+
+        def take(n: object) -> object:
+            return next(stream)
+
+        filled = _map(list(args), take)
+        named = {k: _map(v, take) for k, v in kwargs.items()}
+        return evaluate(target, filled, named)
+
+    return run
+
+
+class Interpreter:
+    """A graph run node by node; has the interface of a compiled graph."""
+
+    def __init__(self, gm: object, name: str):
+        self.gm, self.name = gm, name
+        self.source_path, self.plan = None, {}
+        nodes = list(gm.graph.nodes)
+        self.report = {"kernels": [], "calls": [], "nodes": len(nodes), "buffers": 0, "workspace_bytes": 0,
+                       "externs": [{"name": n.name, "target": str(n.target)} for n in nodes
+                                   if n.op == "call_function"]}
+        self._last = {}
+        for node in nodes:
+            _map([list(node.args), list(node.kwargs.values())],
+                 lambda n, user=node: self._last.__setitem__(n, user))
+
+    def __call__(self, *arrays: np.ndarray) -> tuple:
+        env: dict = {}
+        given = iter(arrays)
+        for node in self.gm.graph.nodes:
+            if node.op == "placeholder":
+                env[node] = next(given)
+            elif node.op == "get_attr":
+                value = self.gm
+                for part in node.target.split("."):
+                    value = getattr(value, part)
+                env[node] = getattr(value, "_data", value)
+            elif node.op == "output":
+                return tuple(self._outputs(_map(node.args[0], env.__getitem__)))
+            else:
+                args = _map(list(node.args), env.__getitem__)
+                kwargs = {k: _map(v, env.__getitem__) for k, v in node.kwargs.items()}
+                env[node] = evaluate(node.target, args, kwargs)
+                for used in [n for n in env if self._last.get(n) is node]:
+                    del env[used]  # let go of what nothing reads any more
+        raise ValueError("the graph has no output")
+
+    def _outputs(self, value: object) -> list:
+        if isinstance(value, (list, tuple)):
+            return [x for v in value for x in self._outputs(v)]
+        return [np.asarray(value) if isinstance(value, np.generic) else value]

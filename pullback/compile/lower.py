@@ -1,0 +1,225 @@
+"""Graph to values: every node becomes views, pointwise values, reductions or calls.
+
+What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the tables of
+`rules_pointwise.py`, `rules_shape.py`, `rules_index.py` and `rules_composite.py`. An operator without
+a rule, or of an element type that C does not take, becomes a NumPy step. Read `schedule.py` next.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+
+from .builder import Builder, Unsupported, code_of
+from .errors import GraphNotSupported
+from .ir import CTYPES, Ref, Value, contiguous
+
+
+@dataclass
+class Lowered:
+    """A graph as values."""
+
+    builder: Builder
+    inputs: list[Value]  # one per placeholder, then one per get_attr constant
+    input_refs: list[Ref]  # how each input's memory is laid out (shape and strides as given)
+    constants: list[str]  # names of the attributes behind the constants
+    outputs: list  # Ref, None or a Python number, in order
+    externs: dict[str, object] = field(default_factory=dict)  # node name -> node of a NumPy step
+    count: int = 0  # nodes of the graph
+
+
+def op_name(target: object) -> str:
+    """`mul.Tensor` for an overload of the table, the bare name for a Python function."""
+    if target is operator.getitem:
+        return "getitem"
+    text = str(target)
+    return text[5:] if text.startswith("aten.") else text
+
+
+def rules() -> dict[str, object]:
+    """All lowering rules, imported on first use."""
+    global _rules
+    if _rules is None:
+        from . import rules_composite, rules_index, rules_pointwise, rules_shape
+
+        _rules = {}
+        for module in (rules_pointwise, rules_shape, rules_index, rules_composite):
+            _rules.update(module.RULES)
+    return _rules
+
+
+_rules: dict | None = None
+
+
+def dtype_code(value: object) -> str:
+    """Letter for the dtype of a node's example value."""
+    dtype = getattr(value.dtype, "np", value.dtype)
+    return code_of(dtype)
+
+
+def shape_of(value: object) -> tuple[int, ...]:
+    """Shape as plain integers; symbolic sizes are refused."""
+    shape = tuple(value.shape)
+    if not all(type(n) is int for n in shape):
+        try:
+            shape = tuple(int(n) for n in shape)
+        except TypeError as error:
+            raise GraphNotSupported(f"a symbolic size in {shape}") from error
+    return shape
+
+
+def is_array(value: object) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def lower(gm: object) -> Lowered:
+    """All nodes of a graph module."""
+    b = Builder()
+    out = Lowered(b, [], [], [], [])
+    env: dict = {}
+    constants = []
+    for node in gm.graph.nodes:
+        out.count += 1
+        if node.op == "placeholder":
+            env[node] = _input(b, out, node, node.meta.get("val"))
+        elif node.op == "get_attr":
+            constants.append(node)
+            env[node] = None
+        elif node.op == "call_function":
+            continue
+    _constants(b, out, env, constants, gm)
+    for node in gm.graph.nodes:
+        if node.op == "call_function":
+            b.name = node.name
+            env[node] = _call(b, out, env, node)
+        elif node.op == "output":
+            out.outputs = _outputs(env, node.args[0])
+        elif node.op not in ("placeholder", "get_attr"):
+            raise GraphNotSupported(f"a {node.op} node ({node.name}) in a graph for the C backend")
+    return out
+
+
+def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | object:
+    if example is None or not is_array(example):
+        raise GraphNotSupported(f"the input {node.name} is no array")
+    shape = shape_of(example)
+    strides = contiguous(shape)
+    if hasattr(example, "stride"):
+        given = tuple(int(s) for s in example.stride())
+        strides = given if _is_dense(shape, given) else strides
+    order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
+    stored = tuple(shape[i] for i in order)
+    value = b.add(Value("input", node.name, stored, dtype_code(example)))
+    ref = Ref(value, shape, 0, strides)
+    out.inputs.append(value)
+    out.input_refs.append(ref)
+    return ref
+
+
+def _is_dense(shape: tuple, strides: tuple) -> bool:
+    """Whether the elements fill their memory: a permutation of a contiguous array."""
+    run = 1
+    for s, n in sorted((s, n) for s, n in zip(strides, shape) if n != 1):
+        if s != run:
+            return False
+        run *= n
+    return True
+
+
+def _constants(b: Builder, out: Lowered, env: dict, nodes: list, gm: object) -> None:
+    """Attributes of the module become hidden inputs after the placeholders."""
+    for node in nodes:
+        value = gm
+        for part in node.target.split("."):
+            value = getattr(value, part)
+        example = node.meta.get("val", value)
+        shape = shape_of(example)
+        stored = b.add(Value("input", node.name, shape, dtype_code(example)))
+        out.inputs.append(stored)
+        out.input_refs.append(stored.ref())
+        out.constants.append(node.target)
+        env[node] = stored.ref()
+
+
+def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
+    name = op_name(node.target)
+    if name == "getitem":
+        return env[node.args[0]][node.args[1]]
+    args = [_resolve(env, a) for a in node.args]
+    kwargs = {k: _resolve(env, v) for k, v in node.kwargs.items()}
+    rule = rules().get(name) or rules().get(name.partition(".")[0])
+    example = node.meta.get("val")
+    if rule is not None and is_array(example) and _native(args, kwargs, example):
+        mark = len(b.values), len(b.calls)
+        try:
+            made = rule(b, example, *args, **kwargs)
+            return _checked(made, example, node)
+        except Unsupported:
+            del b.values[mark[0]:], b.calls[mark[1]:]
+    if rule is not None and isinstance(example, (tuple, list)) and _native(args, kwargs, *example):
+        mark = len(b.values), len(b.calls)
+        try:
+            return rule(b, example, *args, **kwargs)
+        except Unsupported:
+            del b.values[mark[0]:], b.calls[mark[1]:]
+    template = getattr(getattr(node.target, "op", None), "c", None)
+    if isinstance(template, str) and is_array(example) and _native(args, kwargs, example):
+        from .rules_pointwise import from_template
+
+        made = from_template(b, node.target, template, example, args, kwargs)
+        if made is not None:
+            return made
+    return _extern(b, out, node, args, kwargs, example)
+
+
+def _checked(made: Ref, example: object, node: object) -> Ref:
+    shape = shape_of(example)
+    if made.shape != shape or made.dtype != dtype_code(example):
+        raise GraphNotSupported(
+            f"{node.name} ({node.target}): lowered to {made.dtype}{made.shape}, the graph says "
+            f"{dtype_code(example)}{shape}")
+    return made
+
+
+def _native(args: list, kwargs: dict, *examples: object) -> bool:
+    """Whether every array in a call has an element type that C code handles."""
+    refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
+    return (all(r.dtype in CTYPES for r in refs)
+            and all(dtype_code(e) in CTYPES for e in examples if e is not None and is_array(e)))
+
+
+def _resolve(env: dict, a: object) -> object:
+    if isinstance(a, (list, tuple)):
+        return [_resolve(env, x) for x in a]
+    try:
+        return env[a] if hasattr(a, "op") and hasattr(a, "meta") else a
+    except KeyError:
+        raise GraphNotSupported(f"{a} is used before it is computed") from None
+
+
+def _flat(a: object) -> list:
+    if isinstance(a, (list, tuple)) and not isinstance(a, Ref):
+        return [x for item in a for x in _flat(item)]
+    return [a]
+
+
+def _extern(b: Builder, out: Lowered, node: object, args: list, kwargs: dict, example: object) -> object:
+    """A step through the operator's NumPy kernel."""
+    refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
+    many = isinstance(example, (tuple, list))
+    examples = list(example) if many else [example]
+    if not all(e is None or is_array(e) for e in examples):
+        raise GraphNotSupported(f"{node.name} ({node.target}) does not return an array")
+    outs = [None if e is None else (shape_of(e), dtype_code(e)) for e in examples]
+    made = b.call("python", refs, outs, node=node.name, target=str(node.target))
+    out.externs[node.name] = node
+    return made if many else made[0]
+
+
+def _outputs(env: dict, value: object) -> list:
+    if isinstance(value, (list, tuple)):
+        return [x for v in value for x in _outputs(env, v)]
+    if hasattr(value, "op") and hasattr(value, "meta"):
+        found = env[value]
+        return list(found) if isinstance(found, (list, tuple)) and not isinstance(found, Ref) else [found]
+    return [value]

@@ -1,0 +1,282 @@
+"""What pointwise operators of the graph become. Rules take the builder, the node's example value, and
+the call's arguments with graph nodes replaced by refs. Read `expressions.py` for the C text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .builder import Builder, Unsupported, broadcast
+from .ir import Ref
+from .lower import dtype_code, shape_of
+
+_RANK = {"b": 0, "u": 1, "i": 2, "l": 3, "f": 4, "d": 5}
+_KIND = {"b": 0, "u": 1, "i": 1, "l": 1, "f": 2, "d": 2}
+
+
+def promoted(*args: object) -> str:
+    """Common type of operands: dimensions count before scalars, tensors before Python numbers."""
+    best = ["", "", ""]  # tensors with dims, 0-d tensors, numbers
+    for a in args:
+        if isinstance(a, Ref):
+            slot, code = (0 if a.shape else 1), a.dtype
+        else:
+            slot, code = 2, "b" if isinstance(a, bool) else "l" if isinstance(a, int) else "f"
+        if not best[slot] or _RANK[code] > _RANK[best[slot]]:
+            best[slot] = code
+    out = ""
+    for code in best:
+        if code and (not out or _KIND[code] > _KIND[out]):
+            out = code
+    return out
+
+
+def _binary(op: str):
+    def rule(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
+        t = dtype_code(ex)
+        if t == "b":
+            if op not in ("add", "mul"):
+                raise Unsupported(op)
+            return b.pointwise("or" if op == "add" else "and", x, y, dtype="b")
+        if alpha != 1:
+            y = b.pointwise("mul", y, alpha, dtype=t) if isinstance(y, Ref) else y * alpha
+        return b.pointwise(op, x, y, dtype=t, shape=shape_of(ex))
+
+    return rule
+
+
+def _rsub(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
+    return _binary("sub")(b, ex, y, x, alpha)
+
+
+def _div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None = None) -> Ref:
+    t = dtype_code(ex)
+    if t not in "fd":
+        raise Unsupported("integer division")
+    q = b.pointwise("div", x, y, dtype=t, shape=shape_of(ex))
+    if rounding_mode is None:
+        return q
+    return b.pointwise("floor" if rounding_mode == "floor" else "trunc", q, dtype=t)
+
+
+def _compare(op: str):
+    def rule(b: Builder, ex: object, x: object, y: object) -> Ref:
+        return b.pointwise(op, x, y, dtype="b", ct=promoted(x, y), shape=shape_of(ex))
+
+    return rule
+
+
+def _unary(op: str, floats: bool = True):
+    def rule(b: Builder, ex: object, x: Ref) -> Ref:
+        t = dtype_code(ex)
+        if floats and t not in "fd":
+            if op in ("floor", "ceil", "trunc", "rint"):
+                return b.copy(x) if x.dtype == t else b.cast(x, t)
+            raise Unsupported(op)
+        if t == "b":
+            raise Unsupported(op)
+        return b.pointwise(op, x, dtype=t)
+
+    return rule
+
+
+def _logical(op: str):
+    def rule(b: Builder, ex: object, x: object, y: object = None) -> Ref:
+        parts = [truth(b, a) for a in ((x,) if y is None else (x, y))]
+        return b.pointwise(op, *parts, dtype="b", shape=shape_of(ex))
+
+    return rule
+
+
+def truth(b: Builder, a: object) -> object:
+    """An argument as a bool."""
+    if not isinstance(a, Ref):
+        return bool(a)
+    return a if a.dtype == "b" else b.pointwise("ne", a, 0, dtype="b", ct=a.dtype)
+
+
+def _bitwise(op: str):
+    def rule(b: Builder, ex: object, *args: object) -> Ref:
+        t = dtype_code(ex)
+        name = op if t == "b" else {"and": "iand", "or": "ior", "xor": "ixor", "not": "inot"}[op]
+        return b.pointwise(name, *args, dtype=t, shape=shape_of(ex))
+
+    return rule
+
+
+def where(b: Builder, ex: object, c: Ref, x: object, y: object) -> Ref:
+    return b.pointwise("where", truth(b, c), x, y, dtype=dtype_code(ex), shape=shape_of(ex))
+
+
+def _masked_fill(b: Builder, ex: object, x: Ref, mask: Ref, value: object) -> Ref:
+    return where(b, ex, mask, value, x)
+
+
+def _clamp(b: Builder, ex: object, x: Ref, low: object = None, high: object = None, **kw: object) -> Ref:
+    low, high = kw.get("min", low), kw.get("max", high)
+    t, out = dtype_code(ex), x
+    if low is not None:
+        out = b.pointwise("clampmin", out, low, dtype=t, shape=shape_of(ex))
+    if high is not None:
+        out = b.pointwise("clampmax", out, high, dtype=t, shape=shape_of(ex))
+    return out
+
+
+def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
+    """x**n for a number n, by multiplication and roots where that is exact enough."""
+    def times(p: object, q: object) -> Ref:
+        return b.pointwise("mul", p, q, dtype=t)
+
+    if n == 0:
+        return b.full(x.shape, 1.0 if t in "fd" else 1, t)
+    if n == int(n) and 1 <= abs(n) <= 8 and (n > 0 or t in "fd"):
+        bits, out, base = int(abs(n)), None, x if x.dtype == t else b.cast(x, t)
+        while bits:
+            if bits & 1:
+                out = base if out is None else times(out, base)
+            bits >>= 1
+            if bits:
+                base = times(base, base)
+        out = b.pointwise("recip", out, dtype=t) if n < 0 else out
+        return b.copy(out) if out.value is x.value else out
+    if t not in "fd":
+        raise Unsupported("integer power")
+    if n in (0.5, -0.5):
+        return b.pointwise("sqrt" if n > 0 else "rsqrt", x, dtype=t)
+    if n in (1.5, -1.5):
+        root = b.pointwise("sqrt", x, dtype=t)
+        out = times(x, root)
+        return out if n > 0 else b.pointwise("recip", out, dtype=t)
+    return b.pointwise("pow", x, n, dtype=t)
+
+
+def _pow(b: Builder, ex: object, x: object, n: object) -> Ref:
+    t = dtype_code(ex)
+    if isinstance(x, Ref) and isinstance(n, (int, float)):
+        return power(b, x, n, t)
+    if t not in "fd":
+        raise Unsupported("integer power")
+    return b.pointwise("pow", x, n, dtype=t, shape=shape_of(ex))
+
+
+def _copy(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+    return b.copy(x)
+
+
+def _to(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+    t = dtype_code(ex)
+    return b.cast(x, t) if x.dtype != t else b.copy(x)
+
+
+def _fill(number: object):
+    def rule(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
+        value = number
+        if number == "full":
+            value = kw["fill_value"] if "fill_value" in kw else args[1]
+        elif number == "scalar":
+            value = args[0]
+        if isinstance(value, Ref):
+            raise Unsupported("fill from a tensor")
+        return b.full(shape_of(ex), value, dtype_code(ex))
+
+    return rule
+
+
+def _fill_tensor(b: Builder, ex: object, x: Ref, value: object) -> Ref:
+    if isinstance(value, Ref):
+        return b.pointwise("copy", b.reshape(value, ()), dtype=dtype_code(ex), shape=shape_of(ex))
+    return b.full(shape_of(ex), value, dtype_code(ex))
+
+
+def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
+    numbers = [a for a in args if isinstance(a, (int, float)) and not isinstance(a, bool)]
+    start = kw.get("start", numbers[0] if len(numbers) > 1 else 0)
+    step = kw.get("step", numbers[2] if len(numbers) > 2 else 1)
+    t = dtype_code(ex)
+    if t not in "ilfd" or (t in "il" and not all(isinstance(v, int) for v in (start, step))):
+        raise Unsupported("arange of this type")
+    return b.iota(shape_of(ex), 0, t, start, step)
+
+
+def _lerp(b: Builder, ex: object, x: Ref, y: Ref, w: object) -> Ref:
+    t = dtype_code(ex)
+    d = b.pointwise("sub", y, x, dtype=t)
+    return b.pointwise("add", x, b.pointwise("mul", d, w, dtype=t), dtype=t)
+
+
+def _addc(op: str):
+    def rule(b: Builder, ex: object, x: Ref, p: Ref, q: Ref, value: float = 1) -> Ref:
+        t = dtype_code(ex)
+        v = b.pointwise(op, p, q, dtype=t)
+        return b.pointwise("add", x, b.pointwise("mul", v, value, dtype=t), dtype=t)
+
+    return rule
+
+
+def from_template(b: Builder, target: object, template: str, ex: object, args: list, kwargs: dict) -> Ref | None:
+    """An operator's own C expression (`op.c`), where it only needs arrays and numbers."""
+    names = [a.name for a in target.schema.args]
+    given = {**dict(zip(names, args)), **kwargs}
+    wanted = list(dict.fromkeys(re.findall(r"\{(\w+)\}", template)))
+    values = []
+    for a in target.schema.args:
+        if a.name in wanted and a.name not in given:
+            given[a.name] = a.default
+    for name in wanted:
+        v = given.get(name)
+        if not isinstance(v, (Ref, int, float)) or "?" in template:
+            return None
+        values.append(v)
+    if set(given) - set(wanted) and any(isinstance(given[n], Ref) for n in set(given) - set(wanted)):
+        return None
+    t, shape = dtype_code(ex), shape_of(ex)
+    if t not in "fd" or any(isinstance(v, Ref) and v.dtype not in "fdil" for v in values):
+        return None
+    if broadcast([v.shape for v in values if isinstance(v, Ref)]) != shape:
+        return None
+    if not known_template(template):
+        return None
+    for i, name in enumerate(wanted):
+        template = template.replace("{" + name + "}", f"<{i}>")
+    return b.pointwise("template", *values, dtype=t, shape=shape, text=template)
+
+
+_FUNCTIONS = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sqrt",
+              "rsqrt", "abs", "floor", "ceil", "trunc", "rint", "pow", "max", "min"}
+
+
+def known_template(template: str) -> bool:
+    """Whether an expression uses only the functions of vmath.h."""
+    bare = re.sub(r"\{\w+\}", "", template)
+    return all(name in _FUNCTIONS for name in re.findall(r"[A-Za-z_]\w*", bare))
+
+
+RULES = {
+    "add": _binary("add"), "sub": _binary("sub"), "mul": _binary("mul"), "rsub": _rsub, "div": _div,
+    "true_divide": _div, "pow": _pow, "maximum": _binary("max"), "minimum": _binary("min"),
+    "fmod": None, "where": where, "masked_fill": _masked_fill, "clamp": _clamp,
+    "clamp_min": lambda b, ex, x, low: _clamp(b, ex, x, low),
+    "clamp_max": lambda b, ex, x, high: _clamp(b, ex, x, None, high),
+    "lerp": _lerp, "addcmul": _addc("mul"), "addcdiv": _addc("div"),
+    "_to_copy": _to, "to": _to, "clone": _copy, "contiguous": _copy, "lift_fresh_copy": _copy,
+    "fill": _fill_tensor,
+    "full": _fill("full"), "full_like": _fill("full"), "new_full": None, "scalar_tensor": _fill("scalar"),
+    "arange": _arange,
+    **{n: _fill(0) for n in ("zeros", "zeros_like", "new_zeros")},
+    **{n: _fill(0) for n in ("empty", "empty_like", "new_empty")},
+    **{n: _fill(1) for n in ("ones", "ones_like", "new_ones")},
+    **{n: _compare(n) for n in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{n: _unary(n) for n in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
+                              "tan", "sqrt", "rsqrt", "floor", "ceil", "trunc")},
+    "round": _unary("rint"), "reciprocal": _unary("recip"),
+    "neg": _unary("neg", False), "abs": _unary("abs", False), "sign": _unary("sign", False),
+    "relu": _unary("relu", False),
+    "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"),
+    "logical_not": _logical("not"),
+    "bitwise_and": _bitwise("and"), "bitwise_or": _bitwise("or"), "bitwise_xor": _bitwise("xor"),
+    "bitwise_not": _bitwise("not"),
+    "isnan": lambda b, ex, x: b.pointwise("ne", x, x, dtype="b", ct=x.dtype),
+}
+RULES = {k: v for k, v in RULES.items() if v is not None}
+for _name in ("round.decimals", "arange.out", "add.out", "div.int"):
+    RULES.pop(_name, None)

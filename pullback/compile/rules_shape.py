@@ -1,0 +1,265 @@
+"""Views, reductions and joins: what operators that move or fold elements become."""
+
+from __future__ import annotations
+
+from math import prod
+
+from .builder import Builder, Unsupported, expand, permute
+from .ir import Ref, contiguous
+from .lower import dtype_code, shape_of
+from .rules_pointwise import _copy
+
+
+def _view(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+    return b.reshape(x, shape_of(ex))
+
+
+def _expand(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
+    return expand(x, shape_of(ex))
+
+
+def _permute(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
+    return permute(x, [d % len(x.shape) for d in dims])
+
+
+def _transpose(b: Builder, ex: object, x: Ref, d0: int = 0, d1: int = 1) -> Ref:
+    order = list(range(len(x.shape)))
+    if order:
+        d0, d1 = d0 % len(order), d1 % len(order)
+        order[d0], order[d1] = order[d1], order[d0]
+    return permute(x, order)
+
+
+def _t(b: Builder, ex: object, x: Ref) -> Ref:
+    return permute(x, list(range(len(x.shape)))[::-1])
+
+
+def _select(b: Builder, ex: object, x: Ref, dim: int, index: int) -> Ref:
+    dim %= len(x.shape)
+    index = index + x.shape[dim] if index < 0 else index
+    return Ref(x.value, x.shape[:dim] + x.shape[dim + 1:], x.offset + index * x.strides[dim],
+               x.strides[:dim] + x.strides[dim + 1:])
+
+
+def window(x: Ref, dim: int, start: int, length: int, step: int = 1) -> Ref:
+    """Part of one dimension."""
+    shape, strides = list(x.shape), list(x.strides)
+    shape[dim], strides[dim] = length, strides[dim] * step
+    offset = x.offset + (start * x.strides[dim] if length else 0)
+    return Ref(x.value, tuple(shape), offset, tuple(strides))
+
+
+def bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
+    """Start and end of a slice as Python counts them."""
+    start, end, _ = slice(start, end).indices(n)
+    return start, max(start, end)
+
+
+def _slice(b: Builder, ex: object, x: Ref, dim: int = 0, start: int | None = None,
+           end: int | None = None, step: int = 1) -> Ref:
+    dim %= len(x.shape)
+    start, _ = bounds(x.shape[dim], start, end)
+    return window(x, dim, start, shape_of(ex)[dim], step)
+
+
+def _split(b: Builder, ex: list, x: Ref, sizes: object, dim: int = 0) -> list[Ref]:
+    dim %= len(x.shape)
+    out, at = [], 0
+    for e in ex:
+        n = shape_of(e)[dim]
+        out.append(window(x, dim, at, n))
+        at += n
+    return out
+
+
+def _unbind(b: Builder, ex: list, x: Ref, dim: int = 0) -> list[Ref]:
+    return [_select(b, e, x, dim, i) for i, e in enumerate(ex)]
+
+
+def _diagonal(b: Builder, ex: object, x: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
+    rank = len(x.shape)
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    start = x.offset + (offset * x.strides[dim2] if offset > 0 else -offset * x.strides[dim1])
+    keep = [d for d in range(rank) if d not in (dim1, dim2)]
+    shape = shape_of(ex)
+    if prod(shape) == 0:
+        return b.full(shape, 0, dtype_code(ex))
+    return Ref(x.value, shape, start,
+               tuple(x.strides[d] for d in keep) + (x.strides[dim1] + x.strides[dim2],))
+
+
+# ---- reductions ---------------------------------------------------------------------------------
+
+
+def as_dims(dim: object) -> list[int] | None:
+    """A dim argument as a list; None and [] mean all."""
+    if dim is None or dim == []:
+        return None
+    return [dim] if isinstance(dim, int) else list(dim)
+
+
+def _reduction(op: str):
+    def rule(b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, **kw: object) -> Ref:
+        if not isinstance(dim, (int, list, type(None))) or isinstance(dim, bool):
+            raise Unsupported("named dims")
+        t = dtype_code(ex)
+        if op in ("max", "min") and x.dtype in "bu":
+            raise Unsupported("max of bytes")
+        if op == "prod" and t == "i":
+            raise Unsupported("int32 product")
+        if op in ("any", "all"):
+            return b.reduce(op, x, as_dims(dim), keepdim, "b")
+        return b.reduce(op, x, as_dims(dim), keepdim, t)
+
+    return rule
+
+
+def mean_of(b: Builder, x: Ref, dims: list[int] | None, keepdim: bool, t: str) -> Ref:
+    total = b.reduce("sum", x, dims, keepdim, t)
+    n = prod(x.shape[d] for d in (range(len(x.shape)) if dims is None else dims))
+    return b.pointwise("mul", total, 1.0 / n, dtype=t) if n and _exact(n) else b.pointwise(
+        "div", total, float(n), dtype=t)
+
+
+def _exact(n: int) -> bool:
+    """Powers of two: multiplying by the inverse is the same as dividing."""
+    return n & (n - 1) == 0
+
+
+def _mean(b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, dtype: object = None) -> Ref:
+    return mean_of(b, x, as_dims(dim), keepdim, dtype_code(ex))
+
+
+def moments(b: Builder, x: Ref, dims: list[int] | None, correction: float, t: str) -> tuple[Ref, Ref]:
+    """Mean and variance with kept dimensions."""
+    mean = mean_of(b, x, dims, True, t)
+    d = b.pointwise("sub", x, mean, dtype=t)
+    total = b.reduce("sum", b.pointwise("mul", d, d, dtype=t), dims, True, t)
+    n = prod(x.shape[d] for d in (range(len(x.shape)) if dims is None else dims)) - correction
+    return mean, b.pointwise("div", total, float(max(n, 0)), dtype=t)
+
+
+def _var_args(dim: object, correction: object, kw: dict) -> tuple[list[int] | None, float]:
+    c = kw.get("correction", correction)
+    if isinstance(dim, bool):
+        return None, float(dim)
+    if isinstance(correction, bool):
+        return as_dims(dim), float(correction)
+    return as_dims(dim), 1.0 if c is None else float(c)
+
+
+def _var(root: bool):
+    def rule(b: Builder, ex: object, x: Ref, dim: object = None, correction: object = None,
+             keepdim: bool = False, **kw: object) -> Ref:
+        dims, c = _var_args(dim, correction, kw)
+        keepdim = kw.get("keepdim", keepdim)
+        t = dtype_code(ex)
+        _, var = moments(b, x, dims, c, t)
+        if root:
+            var = b.pointwise("sqrt", var, dtype=t)
+        return b.reshape(var, shape_of(ex))
+
+    return rule
+
+
+def _var_mean(b: Builder, ex: list, x: Ref, dim: object = None, correction: object = None,
+              keepdim: bool = False, **kw: object) -> list[Ref]:
+    dims, c = _var_args(dim, correction, kw)
+    mean, var = moments(b, x, dims, c, dtype_code(ex[0]))
+    return [b.reshape(var, shape_of(ex[0])), b.reshape(mean, shape_of(ex[1]))]
+
+
+# ---- joins ------------------------------------------------------------------------------------
+
+
+def _cat(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
+    """Each part is stored into its place of one buffer."""
+    shape, t = shape_of(ex), dtype_code(ex)
+    dim = dim % len(shape)
+    parts = [p for p in parts if len(p.shape) == len(shape) and p.shape[dim]]
+    return join(b, [p if p.dtype == t else b.cast(p, t) for p in parts], dim)
+
+
+def join(b: Builder, parts: list[Ref], dim: int) -> Ref:
+    """Parts side by side along one dimension."""
+    parts = [p for p in parts if prod(p.shape)]
+    if len(parts) == 1:
+        return b.copy(parts[0])
+    shape = list(parts[0].shape)
+    shape[dim] = sum(p.shape[dim] for p in parts)
+    at, places = 0, []
+    strides = contiguous(tuple(shape))
+    for p in parts:
+        places.append((p, at * strides[dim], strides))
+        at += p.shape[dim]
+    return b.join(tuple(shape), parts[0].dtype, places)
+
+
+def _slice_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int = 0, start: int | None = None,
+                   end: int | None = None, step: int = 1) -> Ref:
+    if step != 1:
+        raise Unsupported("slice_scatter with a step")
+    dim %= len(x.shape)
+    start, end = bounds(x.shape[dim], start, end)
+    if src.dtype != x.dtype:
+        src = b.cast(src, x.dtype)
+    return join(b, [window(x, dim, 0, start), src, window(x, dim, end, x.shape[dim] - end)], dim)
+
+
+def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: int) -> Ref:
+    dim %= len(x.shape)
+    index = index + x.shape[dim] if index < 0 else index
+    one = Ref(src.value, src.shape[:dim] + (1,) + src.shape[dim:], src.offset,
+              src.strides[:dim] + (0,) + src.strides[dim:])
+    return _slice_scatter(b, ex, x, one, dim, index, index + 1)
+
+
+def _slice_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, start: int, end: int, step: int) -> Ref:
+    return _slice_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, start, end, step)
+
+
+def _select_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, index: int) -> Ref:
+    return _select_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, index)
+
+
+def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Ref:
+    if any(p < 0 for p in pad):
+        raise Unsupported("negative padding")
+    for i in range(len(pad) // 2):
+        dim = len(x.shape) - 1 - i
+        sides = []
+        for n in pad[2 * i:2 * i + 2]:
+            side = x.shape[:dim] + (n,) + x.shape[dim + 1:]
+            sides.append(b.full(side, value, x.dtype))
+        x = join(b, [sides[0], x, sides[1]], dim)
+    return x if pad else b.copy(x)
+
+
+def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
+    shape = shape_of(ex)
+    dim %= len(shape)
+    one = [Ref(p.value, p.shape[:dim] + (1,) + p.shape[dim:], p.offset,
+               p.strides[:dim] + (0,) + p.strides[dim:]) for p in parts]
+    return _cat(b, ex, one, dim)
+
+
+RULES = {
+    **{n: _view for n in ("view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze",
+                          "unflatten", "view_copy", "_reshape_alias", "ravel", "_reshape_copy",
+                          "unsqueeze_copy", "squeeze_copy")},
+    "expand": _expand, "broadcast_to": _expand, "expand_copy": _expand,
+    "permute": _permute, "permute_copy": _permute, "transpose": _transpose, "transpose_copy": _transpose,
+    "t": _t, "t_copy": _t, "numpy_T": _t, "mT": lambda b, ex, x: _transpose(b, ex, x, -2, -1),
+    "alias": lambda b, ex, x: x, "detach": lambda b, ex, x: x, "alias_copy": _copy,
+    "select": _select, "select_copy": _select, "slice": _slice, "slice_copy": _slice,
+    "narrow": lambda b, ex, x, dim, start, length: window(
+        x, dim % len(x.shape), start + x.shape[dim] if start < 0 else start, length),
+    "split": _split, "split_with_sizes": _split, "split_with_sizes_copy": _split, "split_copy": _split,
+    "chunk": _split, "unbind": _unbind, "unbind_copy": _unbind, "diagonal": _diagonal,
+    "sum": _reduction("sum"), "prod": _reduction("prod"), "amax": _reduction("max"),
+    "amin": _reduction("min"), "any": _reduction("any"), "all": _reduction("all"), "mean": _mean,
+    "max.default": _reduction("max"), "min.default": _reduction("min"),
+    "var": _var(False), "std": _var(True), "var_mean": _var_mean,
+    "cat": _cat, "stack": _stack, "slice_scatter": _slice_scatter, "select_scatter": _select_scatter,
+    "slice_backward": _slice_backward, "select_backward": _select_backward, "constant_pad_nd": _pad,
+}

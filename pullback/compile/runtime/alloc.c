@@ -1,0 +1,124 @@
+// A caching allocator for large buffers: freed blocks are kept and handed out again, because touching
+// fresh pages costs several times what reading memory does.  Blocks are 64-byte aligned; those over
+// 2 MiB ask for huge pages.  The start of a block is shifted a little from block to block, so that
+// arrays walked together do not all meet in the same cache sets.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
+
+enum { PB_CLASSES = 160, PB_HEADER = 64, PB_SHIFTS = 8 };
+static const size_t huge_page = (size_t)2 << 20;
+
+typedef struct block {
+  struct block *next;
+  void *base;    // what malloc gave
+  size_t bytes;  // usable size
+  int cls;
+} block;
+
+static struct {
+  pthread_mutex_t lock;
+  block *free[PB_CLASSES];
+  size_t kept, live, limit;
+  unsigned shift;
+} pool_ = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void free_after_fork(void) { pthread_mutex_init(&pool_.lock, NULL); }
+
+// four classes per power of two, from 4 KiB up
+static int size_class(size_t bytes, size_t *rounded) {
+  size_t step = 1024, base = 4096;
+  int cls = 0;
+  while (base * 2 < bytes) {
+    base *= 2;
+    step *= 2;
+    cls += 4;
+  }
+  size_t over = bytes > base ? (bytes - base + step - 1) / step : 0;
+  *rounded = base + over * step;
+  return cls + (int)over;
+}
+
+static size_t keep_limit(void) {
+  const char *text = getenv("PULLBACK_KEEP_BYTES");
+  if (text) return strtoull(text, NULL, 10);
+#ifdef __linux__
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  if (pages > 0 && size > 0) return (size_t)pages * (size_t)size / 4;
+#endif
+  return (size_t)2 << 30;
+}
+
+void *pb_alloc(size_t bytes) {
+  size_t rounded;
+  int cls = size_class(bytes, &rounded);
+  pthread_mutex_lock(&pool_.lock);
+  if (!pool_.limit) {
+    pool_.limit = keep_limit();
+    pthread_atfork(NULL, NULL, free_after_fork);
+  }
+  block *b = pool_.free[cls];
+  if (b) {
+    pool_.free[cls] = b->next;
+    pool_.kept -= rounded;
+  }
+  pool_.live += rounded;
+  unsigned shift = pool_.shift++ % PB_SHIFTS;
+  pthread_mutex_unlock(&pool_.lock);
+  if (b) return (char *)b + PB_HEADER;
+  size_t total = rounded + PB_HEADER + PB_SHIFTS * 320;
+  size_t align = total >= huge_page ? huge_page : 64;
+  total = (total + align - 1) / align * align;
+  char *base = aligned_alloc(align, total);
+  if (!base) return NULL;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+  if (align == huge_page) madvise(base, total, MADV_HUGEPAGE);
+#endif
+  b = (block *)(base + shift * 320);
+  b->base = base;
+  b->bytes = rounded;
+  b->cls = cls;
+  return (char *)b + PB_HEADER;
+}
+
+void pb_free(void *data) {
+  if (!data) return;
+  block *b = (block *)((char *)data - PB_HEADER);
+  pthread_mutex_lock(&pool_.lock);
+  pool_.live -= b->bytes;
+  int keep = pool_.kept + b->bytes <= pool_.limit;
+  if (keep) {
+    b->next = pool_.free[b->cls];
+    pool_.free[b->cls] = b;
+    pool_.kept += b->bytes;
+  }
+  pthread_mutex_unlock(&pool_.lock);
+  if (!keep) free(b->base);
+}
+
+void pb_trim(void) {
+  for (int c = 0; c < PB_CLASSES; c++) {
+    pthread_mutex_lock(&pool_.lock);
+    block *b = pool_.free[c];
+    pool_.free[c] = NULL;
+    for (block *q = b; q; q = q->next) pool_.kept -= q->bytes;
+    pthread_mutex_unlock(&pool_.lock);
+    while (b) {
+      block *next = b->next;
+      free(b->base);
+      b = next;
+    }
+  }
+}
+void pb_alloc_info(size_t *live, size_t *kept) {
+  pthread_mutex_lock(&pool_.lock);
+  *live = pool_.live;
+  *kept = pool_.kept;
+  pthread_mutex_unlock(&pool_.lock);
+}

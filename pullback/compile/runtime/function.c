@@ -1,0 +1,413 @@
+// The callable behind a compiled graph: checks its arguments, fills the table of buffers, runs the
+// stages of the generated unit (and the steps that need Python between them), returns the outputs.
+// Included by runtime.c.  The layout of the constructor's arguments is described in `unit.py`.
+
+typedef struct {
+  int type, ndim, same;  // same: expected strides are those of a C-contiguous array
+  npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], size;
+} spec;
+
+enum { BUF_INPUT, BUF_OUTPUT, BUF_WORK, BUF_EXTERN, BUF_CONST };
+typedef struct {
+  int kind;
+  int64_t at;      // input number, workspace offset, ...
+  int64_t bytes;
+  spec s;          // of outputs and extern results
+  PyObject *value; // of constants
+} buffer;
+
+enum { OUT_BUFFER, OUT_INPUT, OUT_VALUE };
+typedef struct {
+  int kind, whole;  // whole: the array itself, not a view of it
+  int64_t at, offset;
+  spec s;
+  PyObject *value;
+} output;
+
+typedef struct {
+  void (*stage)(void **);  // native part, or null
+  int release;             // give the GIL away
+  PyObject *fn;            // Python part: called with views of buffers
+  int nargs, nresults;
+  struct { int64_t buf, offset; spec s; } *args;
+  int64_t *results;
+} step;
+
+typedef struct {
+  PyObject_HEAD
+  vectorcallfunc call;
+  void *handle;
+  PyObject *name, *conform, *checks;
+  int nin, nbuf, nout, nsteps;
+  spec *in;
+  buffer *buf;
+  output *out;
+  step *steps;
+  int64_t workspace;
+  void *spare;  // a workspace kept between calls
+} Function;
+
+static void fill_strides(spec *s, PyObject *strides) {
+  PyArray_Descr *d = PyArray_DescrFromType(s->type);
+  npy_intp item = PyDataType_ELSIZE(d), run = item;
+  Py_DECREF(d);
+  s->same = 1;
+  for (int i = s->ndim - 1; i >= 0; i--) {
+    npy_intp want = strides && strides != Py_None ? PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i)) : run;
+    if (s->dims[i] > 1 && want != run) s->same = 0;
+    s->strides[i] = want;
+    run *= s->dims[i];
+  }
+  s->size = run / item;
+}
+
+// (type number, shape, strides or None)
+static int read_spec(PyObject *t, spec *s) {
+  PyObject *shape = PyTuple_GET_ITEM(t, 1);
+  s->type = (int)PyLong_AsLong(PyTuple_GET_ITEM(t, 0));
+  s->ndim = (int)PyTuple_GET_SIZE(shape);
+  if (s->ndim > NPY_MAXDIMS) {
+    PyErr_SetString(PyExc_ValueError, "too many dimensions");
+    return -1;
+  }
+  for (int i = 0; i < s->ndim; i++) s->dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+  fill_strides(s, PyTuple_GET_ITEM(t, 2));
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static inline int fits(PyObject *o, const spec *s) {
+  if (!PyArray_CheckExact(o)) return 0;
+  PyArrayObject *a = (PyArrayObject *)o;
+  if (PyArray_TYPE(a) != s->type || PyArray_NDIM(a) != s->ndim) return 0;
+  const npy_intp *dims = PyArray_DIMS(a), *strides = PyArray_STRIDES(a);
+  for (int i = 0; i < s->ndim; i++)
+    if (dims[i] != s->dims[i]) return 0;
+  if (s->size > 1)
+    for (int i = 0; i < s->ndim; i++)
+      if (dims[i] > 1 && strides[i] != s->strides[i]) return 0;
+  return (PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED)) ==
+         (NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED) || PyArray_ISBEHAVED_RO(a);
+}
+
+static void give_back(PyObject *capsule) { pb_free(PyCapsule_GetPointer(capsule, NULL)); }
+
+// a new array; large ones live in the caching allocator and return there
+static PyObject *fresh(const spec *s, int64_t bytes) {
+  if (bytes < (64 << 10)) return PyArray_SimpleNew(s->ndim, s->dims, s->type);
+  void *data = pb_alloc((size_t)bytes);
+  if (!data) return PyErr_NoMemory();
+  PyObject *a = PyArray_SimpleNewFromData(s->ndim, s->dims, s->type, data);
+  PyObject *owner = a ? PyCapsule_New(data, NULL, give_back) : NULL;
+  if (!owner) {
+    Py_XDECREF(a);
+    pb_free(data);
+    return NULL;
+  }
+  if (PyArray_SetBaseObject((PyArrayObject *)a, owner) < 0) {
+    Py_DECREF(a);
+    return NULL;
+  }
+  return a;
+}
+
+static PyObject *window(void *data, const spec *s) {
+  return PyArray_New(&PyArray_Type, s->ndim, (npy_intp *)s->dims, s->type, (npy_intp *)s->strides, data,
+                     0, NPY_ARRAY_WRITEABLE, NULL);
+}
+
+// the result of a Python step as a contiguous array that owns its memory, of the planned shape
+static PyObject *adopt(Function *f, PyObject *value, const spec *s) {
+  PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, s->type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+  if (!a) return NULL;
+  int good = PyArray_SIZE(a) == s->size;
+  if (!good) {
+    PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned %zd elements where the graph says %zd",
+                 f->name, (Py_ssize_t)PyArray_SIZE(a), (Py_ssize_t)s->size);
+    Py_DECREF(a);
+    return NULL;
+  }
+  if (PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_NDIM(a) == s->ndim) return (PyObject *)a;
+  PyArray_Dims shape = {(npy_intp *)s->dims, s->ndim};
+  PyObject *flat = PyArray_Newshape(a, &shape, NPY_CORDER);
+  Py_DECREF(a);
+  if (!flat) return NULL;
+  PyObject *copy = PyArray_NewCopy((PyArrayObject *)flat, NPY_CORDER);
+  Py_DECREF(flat);
+  return copy;
+}
+
+// one step that needs Python: `held` receives the arrays it made
+static int call_python(Function *f, step *s, void **p, PyObject **held) {
+  PyObject *args = PyTuple_New(s->nargs);
+  if (!args) return -1;
+  for (int i = 0; i < s->nargs; i++) {
+    PyObject *a = window((char *)p[s->args[i].buf] + s->args[i].offset, &s->args[i].s);
+    if (!a) {
+      Py_DECREF(args);
+      return -1;
+    }
+    PyTuple_SET_ITEM(args, i, a);
+  }
+  PyObject *got = PyObject_CallObject(s->fn, args);
+  int status = -1;
+  if (got) {
+    status = 0;
+    int many = PyTuple_Check(got) || PyList_Check(got);
+    if (many && PySequence_Size(got) != s->nresults) {
+      PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned the wrong number of results", f->name);
+      status = -1;
+    }
+    for (int i = 0; i < s->nresults && status == 0; i++) {
+      int64_t b = s->results[i];
+      if (b < 0) continue;
+      PyObject *one = many ? PySequence_GetItem(got, i) : (Py_INCREF(got), got);
+      PyObject *a = one ? adopt(f, one, &f->buf[b].s) : NULL;
+      Py_XDECREF(one);
+      if (!a) status = -1;
+      else {
+        Py_XDECREF(held[b]);
+        held[b] = a;
+        p[b] = PyArray_DATA((PyArrayObject *)a);
+      }
+    }
+    Py_DECREF(got);
+  }
+  Py_DECREF(args);
+  return status;
+}
+
+static PyObject *collect(Function *f, PyObject *const *args, PyObject **held) {
+  PyObject *result = PyTuple_New(f->nout);
+  if (!result) return NULL;
+  for (int i = 0; i < f->nout; i++) {
+    output *o = &f->out[i];
+    PyObject *base = o->kind == OUT_VALUE ? o->value : o->kind == OUT_INPUT ? args[o->at] : held[o->at];
+    PyObject *a = base;
+    if (o->kind == OUT_VALUE || o->whole) Py_INCREF(a);
+    else {
+      a = window((char *)PyArray_DATA((PyArrayObject *)base) + o->offset, &o->s);
+      if (a) {
+        Py_INCREF(base);
+        if (PyArray_SetBaseObject((PyArrayObject *)a, base) < 0) Py_CLEAR(a);
+      }
+    }
+    if (!a) {
+      Py_DECREF(result);
+      return NULL;
+    }
+    PyTuple_SET_ITEM(result, i, a);
+  }
+  return result;
+}
+
+static int run_steps(Function *f, void **p, PyObject **held) {
+  pb_status *status = p[0];
+  for (int i = 0; i < f->nsteps; i++) {
+    step *s = &f->steps[i];
+    if (!s->stage) {
+      if (call_python(f, s, p, held)) return -1;
+      continue;
+    }
+    if (s->release) {
+      Py_BEGIN_ALLOW_THREADS
+      s->stage(p);
+      Py_END_ALLOW_THREADS
+    } else s->stage(p);
+    if (status->code) {
+      PyObject *text = PyTuple_GetItem(f->checks, (Py_ssize_t)status->code - 1);
+      if (text) PyErr_Format(PyExc_IndexError, "%U (got %lld)", text, (long long)status->value);
+      return -1;
+    }
+  }
+  return 0;
+}
+
+static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  Function *f = (Function *)self;
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (n != f->nin || (kwnames && PyTuple_GET_SIZE(kwnames)))
+    return PyErr_Format(PyExc_TypeError, "%U takes %d arrays, got %zd", f->name, f->nin, n);
+  void *table[f->nbuf + 1];
+  PyObject *held[f->nbuf + 1], *given[f->nin + 1], *result = NULL;
+  pb_status status = {0, 0};
+  char *work = NULL;
+  memset(held, 0, sizeof held);
+  memset(given, 0, sizeof given);
+  for (int i = 0; i < f->nin; i++) {
+    if (fits(args[i], &f->in[i])) {
+      Py_INCREF(args[i]);
+      given[i] = args[i];
+    } else {
+      given[i] = PyObject_CallFunction(f->conform, "iO", i, args[i]);
+      if (!given[i]) goto done;
+      if (!fits(given[i], &f->in[i])) {
+        PyErr_Format(PyExc_TypeError, "%U: argument %d does not have the planned layout", f->name, i);
+        goto done;
+      }
+    }
+  }
+  if (f->workspace) {
+    work = f->spare;
+    f->spare = NULL;
+    if (!work) work = pb_alloc((size_t)f->workspace);
+    if (!work) {
+      PyErr_NoMemory();
+      goto done;
+    }
+  }
+  table[0] = &status;
+  for (int i = 1; i < f->nbuf; i++) {
+    buffer *b = &f->buf[i];
+    switch (b->kind) {
+      case BUF_INPUT: table[i] = PyArray_DATA((PyArrayObject *)given[b->at]); break;
+      case BUF_WORK: table[i] = work + b->at; break;
+      case BUF_CONST: table[i] = PyArray_DATA((PyArrayObject *)b->value); break;
+      case BUF_EXTERN: table[i] = NULL; break;
+      default:
+        held[i] = fresh(&b->s, b->bytes);
+        if (!held[i]) goto done;
+        table[i] = PyArray_DATA((PyArrayObject *)held[i]);
+    }
+  }
+  if (run_steps(f, table, held) == 0) result = collect(f, given, held);
+done:
+  for (int i = 0; i < f->nin; i++) Py_XDECREF(given[i]);
+  for (int i = 0; i < f->nbuf; i++) Py_XDECREF(held[i]);
+  if (work) {
+    if (f->spare) pb_free(work);
+    else f->spare = work;
+  }
+  return result;
+}
+
+static void function_free(PyObject *self) {
+  Function *f = (Function *)self;
+  PyObject_GC_UnTrack(self);
+  for (int i = 0; f->buf && i < f->nbuf; i++) Py_XDECREF(f->buf[i].value);
+  for (int i = 0; f->out && i < f->nout; i++) Py_XDECREF(f->out[i].value);
+  for (int i = 0; f->steps && i < f->nsteps; i++) {
+    Py_XDECREF(f->steps[i].fn);
+    free(f->steps[i].args);
+    free(f->steps[i].results);
+  }
+  free(f->in);
+  free(f->buf);
+  free(f->out);
+  free(f->steps);
+  pb_free(f->spare);
+  Py_XDECREF(f->name);
+  Py_XDECREF(f->conform);
+  Py_XDECREF(f->checks);
+  PyObject_GC_Del(self);
+}
+
+static int function_traverse(PyObject *self, visitproc visit, void *arg) {
+  Function *f = (Function *)self;
+  Py_VISIT(f->conform);
+  for (int i = 0; f->steps && i < f->nsteps; i++) Py_VISIT(f->steps[i].fn);
+  return 0;
+}
+
+static PyTypeObject FunctionType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pullback.compile.Function",
+    .tp_basicsize = sizeof(Function),
+    .tp_dealloc = function_free,
+    .tp_traverse = function_traverse,
+    .tp_vectorcall_offset = offsetof(Function, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A compiled graph: arrays in, a tuple of arrays out.",
+};
+
+static int read_step(Function *f, PyObject *t, step *s) {
+  PyObject *what = PyTuple_GET_ITEM(t, 0);
+  if (PyUnicode_Check(what)) {  // (symbol, release)
+    s->stage = (void (*)(void **))dlsym(f->handle, PyUnicode_AsUTF8(what));
+    s->release = PyObject_IsTrue(PyTuple_GET_ITEM(t, 1));
+    if (s->stage) return 0;
+    PyErr_Format(PyExc_OSError, "symbol %U is missing", what);
+    return -1;
+  }
+  PyObject *args = PyTuple_GET_ITEM(t, 1), *results = PyTuple_GET_ITEM(t, 2);  // (fn, args, results)
+  s->fn = what;
+  Py_INCREF(what);
+  s->nargs = (int)PyTuple_GET_SIZE(args);
+  s->nresults = (int)PyTuple_GET_SIZE(results);
+  s->args = calloc((size_t)s->nargs + 1, sizeof *s->args);
+  s->results = calloc((size_t)s->nresults + 1, sizeof *s->results);
+  for (int i = 0; i < s->nargs; i++) {  // (buffer, byte offset, spec)
+    PyObject *a = PyTuple_GET_ITEM(args, i);
+    s->args[i].buf = PyLong_AsLongLong(PyTuple_GET_ITEM(a, 0));
+    s->args[i].offset = PyLong_AsLongLong(PyTuple_GET_ITEM(a, 1));
+    if (read_spec(PyTuple_GET_ITEM(a, 2), &s->args[i].s)) return -1;
+  }
+  for (int i = 0; i < s->nresults; i++) s->results[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(results, i));
+  return PyErr_Occurred() ? -1 : 0;
+}
+
+static int read_plan(Function *f, PyObject *inputs, PyObject *buffers, PyObject *outputs, PyObject *steps) {
+  f->nin = (int)PyTuple_GET_SIZE(inputs);
+  f->nbuf = (int)PyTuple_GET_SIZE(buffers);
+  f->nout = (int)PyTuple_GET_SIZE(outputs);
+  f->nsteps = (int)PyTuple_GET_SIZE(steps);
+  f->in = calloc((size_t)f->nin + 1, sizeof(spec));
+  f->buf = calloc((size_t)f->nbuf + 1, sizeof(buffer));
+  f->out = calloc((size_t)f->nout + 1, sizeof(output));
+  f->steps = calloc((size_t)f->nsteps + 1, sizeof(step));
+  for (int i = 0; i < f->nin; i++)
+    if (read_spec(PyTuple_GET_ITEM(inputs, i), &f->in[i])) return -1;
+  for (int i = 0; i < f->nbuf; i++) {  // (kind, at, bytes, spec, value)
+    PyObject *t = PyTuple_GET_ITEM(buffers, i), *value = PyTuple_GET_ITEM(t, 4);
+    f->buf[i].kind = (int)PyLong_AsLong(PyTuple_GET_ITEM(t, 0));
+    f->buf[i].at = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 1));
+    f->buf[i].bytes = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 2));
+    if (read_spec(PyTuple_GET_ITEM(t, 3), &f->buf[i].s)) return -1;
+    if (value != Py_None) f->buf[i].value = Py_NewRef(value);
+  }
+  for (int i = 0; i < f->nout; i++) {  // (kind, at, byte offset, whole, spec, value)
+    PyObject *t = PyTuple_GET_ITEM(outputs, i);
+    f->out[i].kind = (int)PyLong_AsLong(PyTuple_GET_ITEM(t, 0));
+    f->out[i].at = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 1));
+    f->out[i].offset = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 2));
+    f->out[i].whole = PyObject_IsTrue(PyTuple_GET_ITEM(t, 3));
+    if (read_spec(PyTuple_GET_ITEM(t, 4), &f->out[i].s)) return -1;
+    f->out[i].value = Py_NewRef(PyTuple_GET_ITEM(t, 5));
+  }
+  for (int i = 0; i < f->nsteps; i++)
+    if (read_step(f, PyTuple_GET_ITEM(steps, i), &f->steps[i])) return -1;
+  return 0;
+}
+
+static PyObject *make_function(PyObject *module, PyObject *args) {
+  const char *path;
+  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform;
+  long long workspace;
+  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!O", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
+                        &PyTuple_Type, &outputs, &PyTuple_Type, &steps, &workspace, &PyTuple_Type, &checks,
+                        &conform))
+    return NULL;
+  Function *f = PyObject_GC_New(Function, &FunctionType);
+  if (!f) return NULL;
+  memset((char *)f + sizeof(PyObject), 0, sizeof(Function) - sizeof(PyObject));
+  PyObject_GC_Track(f);
+  f->call = function_call;
+  f->name = Py_NewRef(name);
+  f->conform = Py_NewRef(conform);
+  f->checks = Py_NewRef(checks);
+  f->workspace = workspace;
+  if (path) {
+    f->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays loaded: code may run on other threads
+    void (*bind)(const pb_api *) = f->handle ? (void (*)(const pb_api *))dlsym(f->handle, "pb_bind") : NULL;
+    if (!bind) {
+      PyErr_Format(PyExc_OSError, "%s", dlerror());
+      Py_DECREF(f);
+      return NULL;
+    }
+    bind(&api);
+  }
+  if (read_plan(f, inputs, buffers, outputs, steps)) {
+    Py_DECREF(f);
+    return NULL;
+  }
+  return (PyObject *)f;
+}

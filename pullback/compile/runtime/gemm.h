@@ -1,0 +1,324 @@
+// Matrix product for one element type (T) and its vectors (V of L lanes); included by gemm.c.
+//
+// B is packed once per block of k into panels of NR columns that all threads share; tasks are blocks
+// of rows (and of columns, when rows are few), each packs its rows of A and runs the register tile.
+// Small products skip the packing of A, and that of B when its rows are contiguous already.
+
+enum { N_(L) = (int)(sizeof(V) / sizeof(T)), N_(NR) = 2 * (int)(sizeof(V) / sizeof(T)) };
+
+typedef struct {
+  const pb_gemm *g;
+  const T *a, *b, *bias;
+  T *c;
+  T *panel;                    // packed B, or null: read b itself
+  int64_t ldb;                 // row stride of a panel
+  int64_t p0, kc, mc, nc, cols;  // this block of k; task sizes; tasks per row of tasks
+  int first, last;
+} N_(task);
+
+static inline __attribute__((always_inline)) V N_(mul)(T s, V b, V c) { return b * s + c; }
+
+// acc[rows][vectors] over k, then C; a: rows at a + i*am stepping ak (packed: am 1, ak MR)
+static inline __attribute__((always_inline)) void N_(tile)(
+    const int rows, const int vectors, int64_t k, const T *restrict a, int64_t am, int64_t ak,
+    const T *restrict b, int64_t ldb, T *restrict c, int64_t ldc, int n, int add, T alpha,
+    const T *restrict bias, int64_t sm, int64_t sn) {
+  enum { L = (int)(sizeof(V) / sizeof(T)) };
+  V acc[MR][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++) acc[i][0] = acc[i][1] = (V){};
+  const T *r[4] = {a, a + 4 * am, a + 8 * am, a + 12 * am};
+  for (int64_t p = 0; p < k; p++) {
+    V b0 = *(const N_(mem) *)b, b1 = vectors > 1 ? (V)*(const N_(mem) *)(b + L) : b0;
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+      T s = r[i / 4][(i % 4) * am];
+      acc[i][0] = N_(mul)(s, b0, acc[i][0]);
+      if (vectors > 1) acc[i][1] = N_(mul)(s, b1, acc[i][1]);
+    }
+    b += ldb;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) r[i] += ak;
+  }
+  const int whole = n >= vectors * L;
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++) {
+    T *q = c + i * ldc;
+    if (whole && (!bias || sn == 1)) {
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; v++) {
+        V x = acc[i][v] * alpha;
+        if (add) x += *(N_(mem) *)(q + v * L);
+        if (bias) x += *(const N_(mem) *)(bias + i * sm + v * L);
+        *(N_(mem) *)(q + v * L) = x;
+      }
+    } else {
+      T out[2 * L];
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; v++) *(N_(mem) *)(out + v * L) = acc[i][v] * alpha;
+      for (int j = 0; j < n; j++) {
+        T x = out[j];
+        if (add) x += q[j];
+        if (bias) x += bias[i * sm + j * sn];
+        q[j] = x;
+      }
+    }
+  }
+}
+
+#define TILE_(rows, vectors, packed)                                                               \
+  static __attribute__((noinline)) void N_(t##rows##x##vectors##packed)(                           \
+      int64_t k, const T *a, int64_t am, int64_t ak, const T *b, int64_t ldb, T *c, int64_t ldc,   \
+      int n, int add, T alpha, const T *bias, int64_t sm, int64_t sn) {                            \
+    N_(tile)(rows, vectors, k, a, packed ? 1 : am, packed ? MR : ak, b, ldb, c, ldc, n, add,       \
+             alpha, bias, sm, sn);                                                                 \
+  }
+#define TILES_(rows) TILE_(rows, 1, 0) TILE_(rows, 2, 0) TILE_(rows, 1, 1) TILE_(rows, 2, 1)
+TILES_(1)
+TILES_(2)
+TILES_(4)
+#if MR > 6
+TILES_(8)
+TILES_(11)
+TILES_(14)
+#else
+TILES_(6)
+#endif
+
+typedef void (*N_(tile_fn))(int64_t, const T *, int64_t, int64_t, const T *, int64_t, T *, int64_t,
+                            int, int, T, const T *, int64_t, int64_t);
+#define ROW_(rows) {{N_(t##rows##x10), N_(t##rows##x20)}, {N_(t##rows##x11), N_(t##rows##x21)}}
+static const struct {
+  int rows;
+  N_(tile_fn) fn[2][2];
+} N_(tiles)[] = {
+#if MR > 6
+    {14, ROW_(14)}, {11, ROW_(11)}, {8, ROW_(8)},
+#else
+    {6, ROW_(6)},
+#endif
+    {4, ROW_(4)}, {2, ROW_(2)}, {1, ROW_(1)}};
+
+// how many rows the next tile takes of the m that are left
+static inline int N_(pick)(int64_t m) {
+  int t = 0;
+  while (N_(tiles)[t].rows > m) t++;
+#if MR > 6
+  if (m == 22) return 1;  // 11 + 11 beats 14 + 8
+#endif
+  return t;
+}
+
+// L vectors of L elements, turned around in registers
+static inline __attribute__((always_inline)) void N_(turn)(V *x) {
+  enum { L = (int)(sizeof(V) / sizeof(T)) };
+#pragma GCC unroll 4
+  for (int h = L / 2; h; h /= 2) {
+    N_(ivec) low, high;
+    for (int j = 0; j < L; j++) {
+      low[j] = j & h ? L + (j ^ h) : j;
+      high[j] = j & h ? L + j : j ^ h;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < L; i++)
+      if (!(i & h)) {
+        V a = x[i], b = x[i | h];
+#ifdef __clang__
+        V lo, hi;
+        for (int j = 0; j < L; j++) {
+          lo[j] = low[j] < L ? a[low[j]] : b[low[j] - L];
+          hi[j] = high[j] < L ? a[high[j]] : b[high[j] - L];
+        }
+        x[i] = lo;
+        x[i | h] = hi;
+#else
+        x[i] = __builtin_shuffle(a, b, low);
+        x[i | h] = __builtin_shuffle(a, b, high);
+#endif
+      }
+  }
+}
+
+// rows i < m of A as k groups of MR; the buffer has room for one vector more
+static void N_(pack_a)(const T *a, int64_t am, int64_t ak, int64_t m, int64_t k, T *restrict o) {
+  enum { L = (int)(sizeof(V) / sizeof(T)) };
+  int64_t p = 0;
+  if (ak == 1 && MR <= L && m == MR) {
+    for (; p + L <= k; p += L) {
+      V x[L];
+#pragma GCC unroll 16
+      for (int i = 0; i < L; i++) x[i] = i < MR ? (V)*(const N_(mem) *)(a + i * am + p) : (V){};
+      N_(turn)(x);
+#pragma GCC unroll 16
+      for (int i = 0; i < L; i++) *(N_(mem) *)(o + (p + i) * MR) = x[i];
+    }
+  }
+  for (; p < k; p++) {
+    const T *q = a + p * ak;
+    if (m == MR && am == 1) __builtin_memcpy(o + p * MR, q, MR * sizeof(T));
+    else for (int64_t i = 0; i < MR; i++) o[p * MR + i] = i < m ? q[i * am] : 0;
+  }
+}
+
+// columns j < n (at most NR) of B as k groups of NR
+static void N_(pack_b)(const T *b, int64_t bk, int64_t bn, int64_t k, int64_t n, T *restrict o) {
+  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L };
+  if (bn == 1 && n == NR) {
+    for (int64_t p = 0; p < k; p++) {
+      V x = *(const N_(mem) *)(b + p * bk), y = *(const N_(mem) *)(b + p * bk + L);
+      *(V *)(o + p * NR) = x;
+      *(V *)(o + p * NR + L) = y;
+    }
+    return;
+  }
+  int64_t p = 0;
+  if (bk == 1)
+    for (; p + L <= k; p += L)
+#pragma GCC unroll 1
+      for (int h = 0; h < NR; h += L) {
+        V x[L];
+#pragma GCC unroll 16
+        for (int j = 0; j < L; j++) x[j] = h + j < n ? (V)*(const N_(mem) *)(b + (h + j) * bn + p) : (V){};
+        N_(turn)(x);
+#pragma GCC unroll 16
+        for (int j = 0; j < L; j++) *(V *)(o + (p + j) * NR + h) = x[j];
+      }
+  for (; p < k; p++)
+    for (int64_t j = 0; j < NR; j++) o[p * NR + j] = j < n ? b[p * bk + j * bn] : 0;
+}
+
+// one task: rows i0..i0+m, columns j0..j0+n of C for this block of k
+static void N_(block)(const N_(task) *t, int64_t i0, int64_t m, int64_t j0, int64_t n, T *space) {
+  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L };
+  const pb_gemm *g = t->g;
+  int packed = space != NULL;
+  for (int64_t i = 0; i < m;) {
+    int which = N_(pick)(m - i), rows = N_(tiles)[which].rows;
+    const T *a = t->a + (i0 + i) * g->am + t->p0 * g->ak;
+    if (packed) {
+      N_(pack_a)(a, g->am, g->ak, rows, t->kc, space);
+      a = space;
+    }
+    for (int64_t j = 0; j < n; j += NR) {
+      int width = (int)(n - j < NR ? n - j : NR);
+      const T *b = t->panel ? t->panel + (j0 + j) * t->kc : t->b + t->p0 * g->bk + j0 + j;
+      T *c = t->c + (i0 + i) * g->cm + j0 + j;
+      const T *bias = t->bias && t->first ? t->bias + (i0 + i) * g->sm + (j0 + j) * g->sn : NULL;
+      N_(tiles)[which].fn[packed][width > L](t->kc, a, g->am, g->ak, b, t->ldb, c, g->cm, width,
+                                             !t->first, (T)g->alpha, bias, g->sm, g->sn);
+    }
+    i += rows;
+  }
+}
+
+static void N_(run_pack)(void **p, int64_t begin, int64_t end) {
+  N_(task) *t = (N_(task) *)p;
+  const pb_gemm *g = t->g;
+  enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
+  for (int64_t j = begin * NR; j < end * NR && j < g->n; j += NR)
+    N_(pack_b)(t->b + t->p0 * g->bk + j * g->bn, g->bk, g->bn, t->kc, g->n - j < NR ? g->n - j : NR,
+               t->panel + j * t->kc);
+}
+
+static void N_(run_tasks)(void **p, int64_t begin, int64_t end) {
+  N_(task) *t = (N_(task) *)p;
+  T *space = scratch((size_t)(MR * t->kc + 64) * sizeof(T));
+  for (int64_t i = begin; i < end; i++) {
+    int64_t i0 = i / t->cols * t->mc, j0 = i % t->cols * t->nc;
+    int64_t m = t->g->m - i0 < t->mc ? t->g->m - i0 : t->mc, n = t->g->n - j0 < t->nc ? t->g->n - j0 : t->nc;
+    if (m > 0 && n > 0) N_(block)(t, i0, m, j0, n, space);
+  }
+}
+
+// one product on the calling thread, without packing A
+static void N_(small)(N_(task) *t, T *panel) {
+  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L };
+  const pb_gemm *g = t->g;
+  t->p0 = 0;
+  t->kc = g->k;
+  t->first = 1;
+  int64_t whole = g->bn == 1 ? g->n / NR * NR : 0;  // columns that can be read where they are
+  t->panel = NULL;
+  t->ldb = g->bk;
+  if (whole) N_(block)(t, 0, g->m, 0, whole, NULL);
+  if (whole == g->n) return;
+  t->panel = panel - whole * t->kc;
+  t->ldb = NR;
+  for (int64_t j = whole; j < g->n; j += NR)
+    N_(pack_b)(t->b + j * g->bn, g->bk, g->bn, g->k, g->n - j < NR ? g->n - j : NR, t->panel + j * t->kc);
+  N_(block)(t, 0, g->m, whole, g->n - whole, NULL);
+}
+
+static void N_(large)(N_(task) *t, T *panel) {
+  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L, KC = 1536 / (int)sizeof(T) };
+  const pb_gemm *g = t->g;
+  int64_t blocks = (g->k + KC - 1) / KC, kc = (g->k + blocks - 1) / blocks;
+  int64_t threads = pb_get_threads(), wanted = 4 * threads;
+  t->mc = MR * 8;
+  while (t->mc > MR * 2 && (g->m + t->mc - 1) / t->mc < wanted) t->mc -= MR;
+  int64_t rows = (g->m + t->mc - 1) / t->mc, split = (wanted + rows - 1) / rows;
+  int64_t panels = (g->n + NR - 1) / NR;
+  if (split > panels / 4) split = panels / 4 > 0 ? panels / 4 : 1;
+  if (rows >= wanted / 2) split = 1;
+  t->nc = (panels + split - 1) / split * NR;
+  t->cols = (g->n + t->nc - 1) / t->nc;
+  t->panel = panel;
+  t->ldb = NR;
+  for (t->p0 = 0; t->p0 < g->k; t->p0 += kc) {
+    t->kc = g->k - t->p0 < kc ? g->k - t->p0 : kc;
+    t->first = t->p0 == 0;
+    pb_parallel(N_(run_pack), (void **)t, panels, panels / (4 * threads) + 1);
+    pb_parallel(N_(run_tasks), (void **)t, rows * t->cols, 1);
+  }
+}
+
+static void N_(run_batch)(void **p, int64_t begin, int64_t end) {
+  const N_(task) *all = (const N_(task) *)p;
+  const pb_gemm *g = all->g;
+  enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
+  T *panel = scratch((size_t)(g->k * (g->n + NR)) * sizeof(T));
+  for (int64_t i = begin; i < end; i++) {
+    N_(task) t = *all;
+    t.a = all->a + i * g->ab;
+    t.b = all->b + i * g->bb;
+    t.c = all->c + i * g->cb;
+    t.bias = all->bias ? all->bias + i * g->sb : NULL;
+    N_(small)(&t, panel);
+  }
+}
+
+void N_(gemm)(const pb_gemm *g) {
+  enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
+  N_(task) t = {.g = g, .a = g->a, .b = g->b, .c = g->c, .bias = g->bias, .first = 1, .last = 1};
+  if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
+  if (g->k <= 0) {
+    for (int64_t b = 0; b < g->batch; b++)
+      for (int64_t i = 0; i < g->m; i++)
+        for (int64_t j = 0; j < g->n; j++)
+          t.c[b * g->cb + i * g->cm + j] = t.bias ? t.bias[b * g->sb + i * g->sm + j * g->sn] : 0;
+    return;
+  }
+  double work = (double)g->m * (double)g->n * (double)g->k;
+  int64_t panel = g->k * (g->n + NR);
+  int modest = panel * (int64_t)sizeof(T) <= (512 << 10) && g->k <= 1024;
+  if (modest && (work < 1.5e6 || g->batch >= pb_get_threads())) {
+    double each = work > 1e3 ? work : 1e3;
+    int64_t grain = (int64_t)(4e5 / each) + 1;
+    pb_parallel(N_(run_batch), (void **)&t, g->batch, grain);
+    return;
+  }
+  int64_t kc = g->k < 1536 / (int64_t)sizeof(T) ? g->k : 1536 / (int64_t)sizeof(T);
+  T *space = pb_alloc((size_t)(kc * (g->n + NR)) * sizeof(T));
+  if (!space) abort();
+  for (int64_t i = 0; i < g->batch; i++) {
+    t.a = (const T *)g->a + i * g->ab;
+    t.b = (const T *)g->b + i * g->bb;
+    t.c = (T *)g->c + i * g->cb;
+    t.bias = g->bias ? (const T *)g->bias + i * g->sb : NULL;
+    N_(large)(&t, space);
+  }
+  pb_free(space);
+}
+#undef TILE_
+#undef TILES_
+#undef ROW_

@@ -1,0 +1,34 @@
+// What generated code and the runtime agree on.  A generated unit exports
+//     void pb_bind(const pb_api *);      called once after loading
+//     void pb_stage_0(void **p); ...     run the graph up to the next step that needs Python
+// and sees the world through `p`, a table of buffer addresses, and through `pb_api`.
+#pragma once
+#include <stdint.h>
+
+typedef struct {
+  int64_t code;   // 0: fine; otherwise 1 + the number of the check that failed
+  int64_t value;  // the index that was out of range
+} pb_status;
+
+// work on chunks begin..end of a kernel
+typedef void (*pb_body)(void **p, int64_t begin, int64_t end);
+
+// C[b] = A[b] B[b] + bias; strides count elements, any order; C has unit stride along n
+typedef struct {
+  int64_t batch, m, n, k;
+  const void *a, *b, *bias;  // bias may be null
+  void *c;
+  int64_t ab, am, ak, bb, bk, bn, cb, cm, sb, sm, sn;
+  double alpha;
+} pb_gemm;
+
+typedef struct {
+  void (*parallel)(pb_body body, void **p, int64_t chunks, int64_t grain);
+  void (*sgemm)(const pb_gemm *);
+  void (*dgemm)(const pb_gemm *);
+  // out[index[i], :] += src[i, :] in the order of i; returns the first bad index + 1, or 0
+  int64_t (*scatter_rows_f)(float *out, int64_t rows, int64_t width, const int64_t *index,
+                            const float *src, int64_t n, int64_t skip);
+  int64_t (*scatter_rows_d)(double *out, int64_t rows, int64_t width, const int64_t *index,
+                            const double *src, int64_t n, int64_t skip);
+} pb_api;

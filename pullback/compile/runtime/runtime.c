@@ -1,0 +1,71 @@
+// The runtime as one Python extension, compiled once per machine: thread pool, caching allocator,
+// matrix product, and the callable that runs generated units.  Read pb.h first.
+#define _GNU_SOURCE
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <dlfcn.h>
+#include <stddef.h>
+#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+#include "pool.c"
+#include "alloc.c"
+#include "gemm.c"
+
+static const pb_api api = {pb_parallel, s_gemm, d_gemm, pb_scatter_rows_f, pb_scatter_rows_d};
+
+#ifndef PyDataType_ELSIZE
+#define PyDataType_ELSIZE(d) ((d)->elsize)
+#endif
+#include "function.c"
+
+static PyObject *set_threads(PyObject *m, PyObject *arg) {
+  long n = PyLong_AsLong(arg);
+  if (n == -1 && PyErr_Occurred()) return NULL;
+  if (n < 1) return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects a positive integer");
+  pb_set_threads((int)(n > 1 << 20 ? 1 << 20 : n));
+  Py_RETURN_NONE;
+}
+static PyObject *get_threads(PyObject *m, PyObject *none) { return PyLong_FromLong(pb_get_threads()); }
+static PyObject *alloc_info(PyObject *m, PyObject *none) {
+  size_t live, kept;
+  pb_alloc_info(&live, &kept);
+  return Py_BuildValue("nn", (Py_ssize_t)live, (Py_ssize_t)kept);
+}
+static PyObject *trim(PyObject *m, PyObject *none) {
+  pb_trim();
+  Py_RETURN_NONE;
+}
+// empty(type number, shape): an uninitialised array from the caching allocator
+static PyObject *empty(PyObject *m, PyObject *args) {
+  spec s;
+  int type;
+  PyObject *shape;
+  if (!PyArg_ParseTuple(args, "iO!", &type, &PyTuple_Type, &shape)) return NULL;
+  PyObject *t = Py_BuildValue("(iOO)", type, shape, Py_None);
+  if (!t) return NULL;
+  int bad = read_spec(t, &s);
+  Py_DECREF(t);
+  if (bad) return NULL;
+  PyArray_Descr *d = PyArray_DescrFromType(type);
+  int64_t bytes = (int64_t)s.size * PyDataType_ELSIZE(d);
+  Py_DECREF(d);
+  return fresh(&s, bytes);
+}
+
+static PyMethodDef methods[] = {
+    {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
+    {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},
+    {"get_threads", get_threads, METH_NOARGS, ""},
+    {"alloc_info", alloc_info, METH_NOARGS, "Bytes in use and bytes kept for reuse."},
+    {"trim", trim, METH_NOARGS, "Give kept memory back to the system."},
+    {"empty", empty, METH_VARARGS, ""},
+    {NULL}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "pullback_runtime", NULL, -1, methods};
+
+PyMODINIT_FUNC PyInit_pullback_runtime(void) {
+  import_array();
+  if (PyType_Ready(&FunctionType) < 0) return NULL;
+  return PyModule_Create(&module);
+}

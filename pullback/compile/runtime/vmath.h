@@ -1,0 +1,390 @@
+// Elementary functions on vectors, inline, without fast-math: NaN, infinities, signed zeros and
+// subnormal results come out right, and errors stay within a few units in the last place (ulp);
+// tests/compile/test_vmath.py holds the bounds.  Included after vec.h, once per lane count.
+
+INLINE VF FN(abs_f)(VF x) { return (VF)((VI)x & 0x7fffffff); }
+INLINE VD FN(abs_d)(VD x) { return (VD)((VL)x & 0x7fffffffffffffffLL); }
+INLINE VF FN(copysign_f)(VF x, VF s) { return (VF)(((VI)x & 0x7fffffff) | ((VI)s & (int)0x80000000)); }
+INLINE VD FN(copysign_d)(VD x, VD s) {
+  return (VD)(((VL)x & 0x7fffffffffffffffLL) | ((VL)s & (int64_t)0x8000000000000000ULL));
+}
+#define PB_LANEWISE(name, V, fn)                                                                   \
+  INLINE V FN(name)(V x) {                                                                         \
+    for (int k = 0; k < PB_L; k++) x[k] = fn(x[k]);                                                \
+    return x;                                                                                      \
+  }
+PB_LANEWISE(rint_f, VF, __builtin_rintf)
+PB_LANEWISE(rint_d, VD, __builtin_rint)
+PB_LANEWISE(floor_f, VF, __builtin_floorf)
+PB_LANEWISE(floor_d, VD, __builtin_floor)
+PB_LANEWISE(ceil_f, VF, __builtin_ceilf)
+PB_LANEWISE(ceil_d, VD, __builtin_ceil)
+PB_LANEWISE(trunc_f, VF, __builtin_truncf)
+PB_LANEWISE(trunc_d, VD, __builtin_trunc)
+PB_LANEWISE(sqrt_f, VF, __builtin_sqrtf)
+PB_LANEWISE(sqrt_d, VD, __builtin_sqrt)
+INLINE VF FN(rsqrt_f)(VF x) { return 1.f / FN(sqrt_f)(x); }
+INLINE VD FN(rsqrt_d)(VD x) { return 1. / FN(sqrt_d)(x); }
+
+// ---- exp, expm1 ---------------------------------------------------------------------------------
+
+// x = n ln 2 + r; the scale is split in two so that subnormal and overflowing results are right
+INLINE VF FN(scale_f)(VF p, VF n) {
+  VI k = __builtin_convertvector(n, VI), h = k >> 1;
+  return p * (VF)((h + 127) << 23) * (VF)((k - h + 127) << 23);
+}
+INLINE VD FN(scale_d)(VD p, VD n) {
+  VL k = __builtin_convertvector(n, VL), h = k >> 1;
+  return p * (VD)((h + 1023) << 52) * (VD)((k - h + 1023) << 52);
+}
+INLINE VF FN(clamp_f)(VF x, float lo, float hi) {  // a NaN compares false and goes through
+  x = FN(sel_f)(x < lo, FN(splat_f)(lo), x);
+  return FN(sel_f)(x > hi, FN(splat_f)(hi), x);
+}
+INLINE VD FN(clamp_d)(VD x, double lo, double hi) {
+  x = FN(sel_dl)(x < lo, FN(splat_d)(lo), x);
+  return FN(sel_dl)(x > hi, FN(splat_d)(hi), x);
+}
+
+INLINE VF FN(exp_f)(VF x) {
+  VF c = FN(clamp_f)(x, -104.f, 89.f);
+  VF n = FN(rint_f)(c * 1.44269504088896341f);
+  VF r = n * -0.693359375f + c;
+  r = n * 2.12194440e-4f + r;
+  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + (r + 1.f);
+  return FN(scale_f)(p, n);
+}
+
+// (e^r - 1 - r) / r^2 on |r| <= ln2 / 2
+INLINE VD FN(exp_tail_d)(VD r) {
+  VD p = r * 1.6059043836821615e-10 + 2.08767569878681e-09;
+  p = p * r + 2.505210838544172e-08;
+  p = p * r + 2.755731922398589e-07;
+  p = p * r + 2.7557319223985893e-06;
+  p = p * r + 2.48015873015873e-05;
+  p = p * r + 1.984126984126984e-04;
+  p = p * r + 1.388888888888889e-03;
+  p = p * r + 8.333333333333333e-03;
+  p = p * r + 4.166666666666667e-02;
+  p = p * r + 1.6666666666666666e-01;
+  return p * r + 0.5;
+}
+INLINE VD FN(exp_d)(VD x) {
+  VD c = FN(clamp_d)(x, -746., 710.);
+  VD n = FN(rint_d)(c * 1.4426950408889634);
+  VD r = n * -6.93147180369123816490e-01 + c;
+  r = n * -1.90821492927058770002e-10 + r;
+  VD p = FN(exp_tail_d)(r) * (r * r) + r;
+  return FN(scale_d)(p + 1., n);
+}
+
+INLINE VF FN(expm1_f)(VF x) {
+  VF c = FN(clamp_f)(x, -30.f, 89.f);
+  VF n = FN(rint_f)(c * 1.44269504088896341f);
+  VF r = n * -0.693359375f + c;
+  r = n * 2.12194440e-4f + r;
+  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r;
+  // 2^n (p + 1) - 1 = 2^n p + (2^n - 1); half the scale first keeps 2^128 finite
+  VI k = __builtin_convertvector(n, VI);
+  VF half = (VF)((k + 126) << 23);
+  VF y = (p * half + (half - .5f)) * 2.f;
+  y = FN(sel_f)(n == 0.f, p, y);
+  return FN(sel_f)(x == 0.f, x, y);  // keeps -0
+}
+INLINE VD FN(expm1_d)(VD x) {
+  VD c = FN(clamp_d)(x, -60., 710.);
+  VD n = FN(rint_d)(c * 1.4426950408889634);
+  VD r = n * -6.93147180369123816490e-01 + c;
+  r = n * -1.90821492927058770002e-10 + r;
+  VD p = FN(exp_tail_d)(r) * (r * r) + r;
+  VL k = __builtin_convertvector(n, VL);
+  VD half = (VD)((k + 1022) << 52);
+  VD y = (p * half + (half - .5)) * 2.;
+  y = FN(sel_dl)(n == 0., p, y);
+  return FN(sel_dl)(x == 0., x, y);
+}
+
+// ---- log, log1p ---------------------------------------------------------------------------------
+
+INLINE VF FN(log_f)(VF x) {
+  VI tiny = x < 1.17549435e-38f;
+  VF y = FN(sel_f)(tiny, x * 33554432.f, x);
+  VI bits = (VI)y - 0x3f3504f3;  // sqrt(1/2): the mantissa lands in [sqrt(1/2), sqrt(2))
+  VI k = bits >> 23;
+  VF f = (VF)((bits & 0x007fffff) + 0x3f3504f3) - 1.f;
+  VF n = __builtin_convertvector(k - (tiny & 25), VF), s = f * f;
+  VF p = f * 7.0376836292e-2f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  p = p * f * s;
+  p = n * -2.12194440e-4f + p;
+  p = s * -.5f + p;
+  VF out = n * 0.693359375f + (f + p);
+  out = FN(sel_f)(x == PB_INF, x, out);
+  out = FN(sel_f)(x == 0.f, FN(splat_f)(-PB_INF), out);
+  return FN(sel_f)((x < 0.f) | (x != x), FN(splat_f)(PB_NAN), out);
+}
+INLINE VD FN(log_d)(VD x) {
+  VL tiny = x < 2.2250738585072014e-308;
+  VD y = FN(sel_dl)(tiny, x * 18014398509481984., x);
+  VL bits = (VL)y - 0x3fe6a09e667f3bcdLL;
+  VL k = bits >> 52;
+  VD f = (VD)((bits & 0x000fffffffffffffLL) + 0x3fe6a09e667f3bcdLL) - 1.;
+  VD n = __builtin_convertvector(k - (tiny & 54), VD);
+  VD s = f / (2. + f), z = s * s;
+  VD p = z * 1.479819860511658591e-01 + 1.531383769920937332e-01;
+  p = p * z + 1.818357216161805012e-01;
+  p = p * z + 2.222219843214978396e-01;
+  p = p * z + 2.857142874366239149e-01;
+  p = p * z + 3.999999999940941908e-01;
+  p = p * z + 6.666666666666735130e-01;
+  VD h = .5 * f * f;
+  VD out = n * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + n * 1.90821492927058770002e-10)) - f);
+  out = FN(sel_dl)(x == (double)PB_INF, x, out);
+  out = FN(sel_dl)(x == 0., FN(splat_d)(-PB_INF), out);
+  return FN(sel_dl)((x < 0.) | (x != x), FN(splat_d)(PB_NAN), out);
+}
+// log(u) plus the rounding error of u = 1 + x
+INLINE VF FN(log1p_f)(VF x) {
+  VF u = 1.f + x, lost = (x - (u - 1.f)) / u;
+  VF out = FN(log_f)(u) + FN(sel_f)((u > 0.f) & (u < PB_INF), lost, (VF){});
+  return FN(sel_f)(u == 1.f, x, out);
+}
+INLINE VD FN(log1p_d)(VD x) {
+  VD u = 1. + x, lost = (x - (u - 1.)) / u;
+  VD out = FN(log_d)(u) + FN(sel_dl)((u > 0.) & (u < (double)PB_INF), lost, (VD){});
+  return FN(sel_dl)(u == 1., x, out);
+}
+
+// ---- tanh, sigmoid ------------------------------------------------------------------------------
+
+INLINE VF FN(tanh_f)(VF x) {
+  VF c = FN(clamp_f)(x, -7.99881172180175781f, 7.99881172180175781f);
+  VF s = c * c;
+  VF p = s * -2.76076847742355e-16f + 2.00018790482477e-13f;
+  p = p * s + -8.60467152213735e-11f;
+  p = p * s + 5.12229709037114e-08f;
+  p = p * s + 1.48572235717979e-05f;
+  p = p * s + 6.37261928875436e-04f;
+  p = p * s + 4.89352455891786e-03f;
+  VF q = s * 1.19825839466702e-06f + 1.18534705686654e-04f;
+  q = q * s + 2.26843463243900e-03f;
+  q = q * s + 4.89352518554385e-03f;
+  return c * p / q;
+}
+INLINE VD FN(tanh_d)(VD x) {
+  VD a = FN(clamp_d)(FN(abs_d)(x), 0., 20.);
+  VD t = FN(expm1_d)(2. * a);
+  return FN(copysign_d)(t / (t + 2.), x);
+}
+INLINE VF FN(sigmoid_f)(VF x) { return 1.f / (1.f + FN(exp_f)(-x)); }
+INLINE VD FN(sigmoid_d)(VD x) { return 1. / (1. + FN(exp_d)(-x)); }
+
+// ---- erf ----------------------------------------------------------------------------------------
+
+INLINE VF FN(erf_f)(VF x) {
+  VF a = FN(clamp_f)(FN(abs_f)(x), 0.f, 4.f), s = a * a;
+  VF p = s * 7.87587505920702289e-5f - 8.01686428603299326e-4f;
+  p = p * s + 5.18908742329200674e-3f;
+  p = p * s - 2.68542120105409684e-2f;
+  p = p * s + 1.12835947151577159e-1f;
+  p = p * s - 3.76126266667200167e-1f;
+  p = p * s + 1.12837916584835083f;
+  // 1 - exp(-g), where g is a polynomial close to -log(erfc)
+  VF g = a * -1.63715141459364356e-6f + 4.60580426891897792e-5f;
+  g = g * a - 5.96805625660779706e-4f;
+  g = g * a + 4.75959629326626464e-3f;
+  g = g * a - 2.64211360056638967e-2f;
+  g = g * a + 1.10080082948820247e-1f;
+  g = g * a + 6.31826051559163014e-1f;
+  g = g * a + 1.13023343484199403f;
+  g = g * a - 3.20138049677698837e-4f;
+  VF y = FN(sel_f)(a < 1.f, p * a, 1.f - FN(exp_f)(-g));
+  return FN(sel_f)(x != x, x, FN(copysign_f)(y, x));
+}
+INLINE VD FN(erf_d)(VD x) {
+  VD a = FN(clamp_d)(FN(abs_d)(x), 0., 6.), s = a * a;
+  VD p = s * 5.95717614774611496e-11 - 1.13728488567899247e-9;
+  p = p * s + 1.46597752740469545e-8;
+  p = p * s - 1.63503127010546184e-7;
+  p = p * s + 1.64610004841213602e-6;
+  p = p * s - 1.4925595266831181e-5;
+  p = p * s + 1.20553311116427109e-4;
+  p = p * s - 8.5483269808337899e-4;
+  p = p * s + 5.22397762481801447e-3;
+  p = p * s - 2.68661706450767932e-2;
+  p = p * s + 1.12837916709548787e-1;
+  p = p * s - 3.76126389031837481e-1;
+  p = p * s + 1.12837916709551257;
+  // erfc(a) exp(a^2) is a polynomial in t = (a - 2) / (a + 2)
+  VD t = (a - 2.) / (a + 2.);
+  VD h = t * -1.13525714772736264e-6 + 1.27256766184022802e-6;
+  h = h * t + 4.01174964732506693e-6;
+  h = h * t + 1.30585771222780165e-6;
+  h = h * t - 1.39982837727849769e-5;
+  h = h * t - 2.7562209161129353e-5;
+  h = h * t + 2.75271755572272473e-5;
+  h = h * t + 1.74359474002051576e-4;
+  h = h * t + 4.3555586865754816e-5;
+  h = h * t - 9.81976941103864265e-4;
+  h = h * t - 8.47143252991950048e-4;
+  h = h * t + 6.99746173697157874e-3;
+  h = h * t + 3.73289240439783377e-3;
+  h = h * t - 7.8978581015706104e-2;
+  h = h * t + 2.41658194242465846e-1;
+  h = h * t - 4.27185847413958486e-1;
+  h = h * t + 2.55395676310505745e-1;
+  VD y = FN(sel_dl)(a < 1., p * a, 1. - FN(exp_d)(-s) * h);
+  return FN(sel_dl)(x != x, x, FN(copysign_d)(y, x));
+}
+
+// ---- sin, cos, tan ------------------------------------------------------------------------------
+
+// x = n pi/2 + r.  Beyond `far` the three-part constant is not enough and libm takes over (rare).
+INLINE VF FN(quarter_f)(VF x, VI *quadrant) {
+  VF n = FN(rint_f)(x * 0.636619772367581343f);
+  VF r = n * -1.5703125f + x;
+  r = n * -4.837512969970703125e-4f + r;
+  r = n * -7.549789948768648e-8f + r;
+  *quadrant = __builtin_convertvector(n, VI);
+  return r;
+}
+INLINE VD FN(quarter_d)(VD x, VL *quadrant) {
+  VD n = FN(rint_d)(x * 0.636619772367581343);
+  VD r = n * -1.57079632673412561417e+00 + x;
+  r = n * -6.07710050630396597660e-11 + r;
+  r = n * -2.02226624879595063154e-21 + r;
+  *quadrant = __builtin_convertvector(n, VL);
+  return r;
+}
+INLINE VF FN(sin_core_f)(VF r) {
+  VF s = r * r;
+  VF p = s * -1.9515295891e-4f + 8.3321608736e-3f;
+  p = p * s - 1.6666654611e-1f;
+  return p * s * r + r;
+}
+INLINE VF FN(cos_core_f)(VF r) {
+  VF s = r * r;
+  VF p = s * 2.443315711809948e-5f - 1.388731625493765e-3f;
+  p = p * s + 4.166664568298827e-2f;
+  return p * s * s + (1.f - .5f * s);
+}
+INLINE VD FN(sin_core_d)(VD r) {
+  VD s = r * r;
+  VD p = s * 1.58969099521155010221e-10 - 2.50507602534068634195e-08;
+  p = p * s + 2.75573137070700676789e-06;
+  p = p * s - 1.98412698298579493134e-04;
+  p = p * s + 8.33333333332248946124e-03;
+  p = p * s - 1.66666666666666324348e-01;
+  return p * s * r + r;
+}
+INLINE VD FN(cos_core_d)(VD r) {
+  VD s = r * r;
+  VD p = s * -1.13596475577881948265e-11 + 2.08757232129817482790e-09;
+  p = p * s - 2.75573143513906633035e-07;
+  p = p * s + 2.48015872894767294178e-05;
+  p = p * s - 1.38888888888741095749e-03;
+  p = p * s + 4.16666666666666019037e-02;
+  VD h = .5 * s, w = 1. - h;
+  return w + (((1. - w) - h) + p * s * s);
+}
+#define PB_FAR(V, x, abs, limit, out, fn)                                                          \
+  {                                                                                                \
+    int far = 0;                                                                                   \
+    for (int k = 0; k < PB_L; k++) far |= abs(x[k]) > limit;                                       \
+    if (__builtin_expect(far, 0))                                                                  \
+      for (int k = 0; k < PB_L; k++)                                                               \
+        if (abs(x[k]) > limit) out[k] = fn(x[k]);                                                  \
+  }
+#define PB_FAR_F(fn) PB_FAR(VF, x, __builtin_fabsf, 8192.f, y, fn)
+#define PB_FAR_D(fn) PB_FAR(VD, x, __builtin_fabs, 1e6, y, fn)
+INLINE VF FN(sin_f)(VF x) {
+  VI q;
+  VF r = FN(quarter_f)(x, &q);
+  VF y = FN(sel_f)((q & 1) != 0, FN(cos_core_f)(r), FN(sin_core_f)(r));
+  y = (VF)((VI)y ^ ((q & 2) << 30));
+  PB_FAR_F(__builtin_sinf)
+  return y;
+}
+INLINE VF FN(cos_f)(VF x) {
+  VI q;
+  VF r = FN(quarter_f)(x, &q);
+  VF y = FN(sel_f)((q & 1) != 0, FN(sin_core_f)(r), FN(cos_core_f)(r));
+  y = (VF)((VI)y ^ (((q + 1) & 2) << 30));
+  PB_FAR_F(__builtin_cosf)
+  return y;
+}
+INLINE VF FN(tan_f)(VF x) {
+  VI q;
+  VF r = FN(quarter_f)(x, &q);
+  VF s = FN(sin_core_f)(r), c = FN(cos_core_f)(r);
+  VI odd = (q & 1) != 0;
+  VF y = FN(sel_f)(odd, -c, s) / FN(sel_f)(odd, s, c);
+  PB_FAR_F(__builtin_tanf)
+  return y;
+}
+INLINE VD FN(sin_d)(VD x) {
+  VL q;
+  VD r = FN(quarter_d)(x, &q);
+  VD y = FN(sel_dl)((q & 1) != 0, FN(cos_core_d)(r), FN(sin_core_d)(r));
+  y = (VD)((VL)y ^ ((q & 2) << 62));
+  PB_FAR_D(__builtin_sin)
+  return y;
+}
+INLINE VD FN(cos_d)(VD x) {
+  VL q;
+  VD r = FN(quarter_d)(x, &q);
+  VD y = FN(sel_dl)((q & 1) != 0, FN(sin_core_d)(r), FN(cos_core_d)(r));
+  y = (VD)((VL)y ^ (((q + 1) & 2) << 62));
+  PB_FAR_D(__builtin_cos)
+  return y;
+}
+INLINE VD FN(tan_d)(VD x) {
+  VL q;
+  VD r = FN(quarter_d)(x, &q);
+  VD s = FN(sin_core_d)(r), c = FN(cos_core_d)(r);
+  VL odd = (q & 1) != 0;
+  VD y = FN(sel_dl)(odd, -c, s) / FN(sel_dl)(odd, s, c);
+  PB_FAR_D(__builtin_tan)
+  return y;
+}
+
+// ---- pow ----------------------------------------------------------------------------------------
+
+// float through double, so that y log(x) keeps its digits; the special values of C99 (and IEEE 754)
+INLINE VF FN(pow_f)(VF x, VF y) {
+  VF a = FN(abs_f)(x);
+  VD e = FN(log_d)(__builtin_convertvector(a, VD)) * __builtin_convertvector(y, VD);
+  VF out = __builtin_convertvector(FN(exp_d)(e), VF);
+  VF half = FN(trunc_f)(y * .5f) * 2.f;
+  VI whole = FN(trunc_f)(y) == y, odd = whole & (half != y);
+  VI negative = (VI)x < 0;
+  out = FN(sel_f)(negative & odd, -out, out);
+  out = FN(sel_f)((x < 0.f) & (x > -PB_INF) & ~whole, FN(splat_f)(PB_NAN), out);
+  VI unit = (x == 1.f) | (y == 0.f) | ((x == -1.f) & (FN(abs_f)(y) == PB_INF));
+  return FN(sel_f)(unit, FN(splat_f)(1.f), out);
+}
+// double has no wider type to go through: libm per lane
+INLINE VD FN(pow_d)(VD x, VD y) {
+  for (int k = 0; k < PB_L; k++) x[k] = __builtin_pow(x[k], y[k]);
+  return x;
+}
+#undef PB_LANEWISE
+#undef PB_FAR
+#undef PB_FAR_F
+#undef PB_FAR_D

@@ -1,0 +1,214 @@
+"""Values to kernels: what is stored, what is recomputed, and which results share a loop nest.
+
+Roots (results that must exist: outputs, arguments of calls, reductions) are taken in order and put into
+the latest kernel that can take them; pointwise values between them are computed inline. Then values that
+several kernels computed inline are looked at again: those that are dearer to compute than to load are
+stored, and the schedule is made once more. Read `kernel.py` first and `memory.py` next.
+"""
+
+from __future__ import annotations
+
+from .ir import SIZES, Call, Const, Ref, Value
+from .kernel import Kernel, MustStore, Root
+from .lower import Lowered
+
+HEAVY = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "pow", "template",
+         "div", "sqrt", "rsqrt", "recip"}
+_MAX_POINTERS, _MAX_INLINE = 28, 260
+
+
+class CallItem:
+    """A call among the kernels."""
+
+    def __init__(self, call: Call, where: dict):
+        self.call = call
+        self.deps = {item for ref in call.args for item in where.get(ref.value, ())}
+        self.position = 0
+
+
+class Schedule:
+    """Kernels and calls in the order they run."""
+
+    def __init__(self, lowered: Lowered, stored: set[Value]):
+        self.lowered = lowered
+        self.where: dict[Value, tuple] = {}
+        self.items: list = []
+        self.stored = stored
+        self.order = reachable(lowered)
+        for value in self.order:
+            self._place(value)
+
+    def _place(self, v: Value) -> None:
+        if v.kind == "call":
+            if v not in self.where:
+                self._append(CallItem(v.call, self.where), [o for o in v.call.outs if o is not None])
+        elif v.kind == "reduce":
+            self._put(Root(v, v.attrs["how"], v.args[0]))
+        elif v.kind == "join":
+            items = []
+            for ref, place in zip(v.args, v.attrs["places"]):
+                items.append(self._put(Root(v, "store", ref, place)))
+            self.where[v] = tuple(dict.fromkeys(items))
+        elif v.kind == "pointwise" and v in self.stored:
+            self._put(Root(v, "store", v.ref()))
+
+    def _append(self, item: object, values: list[Value]) -> None:
+        item.position = len(self.items)
+        self.items.append(item)
+        for v in values:
+            self.where[v] = (item,)
+
+    def _put(self, root: Root) -> Kernel:
+        """Into a kernel that can take it, or a new one."""
+        for kernel in self._candidates(root):
+            if not self._worth(kernel, root) or not kernel.join(root, self._settle):
+                continue
+            self.where[root.value] = (*self.where.get(root.value, ()), kernel) \
+                if root.value.kind == "join" else (kernel,)
+            return kernel
+        root.level = "vec"
+        kernel = Kernel(root, self.where)
+        self._append(kernel, [])
+        if root.value.kind != "join":
+            self.where[root.value] = (kernel,)
+        return kernel
+
+    def _candidates(self, root: Root) -> list[Kernel]:
+        from math import prod
+
+        size = prod(root.source.shape)
+        found = [k for k in self.items if isinstance(k, Kernel)
+                 and (k.total == size or (k.columns and k.rows == size)) and len(k.inlined) < _MAX_INLINE]
+        return found[:-9:-1]
+
+    def _worth(self, kernel: Kernel, root: Root) -> bool:
+        """Whether the two share something: a load, an inline value or a reduction."""
+        held = {v for v, _ in kernel.loads if v.numel > 1} | kernel.own.keys() | kernel.inlined.keys()
+        todo, seen = [root.source.value], set()
+        while todo:
+            v = todo.pop()
+            if v in seen:
+                continue
+            seen.add(v)
+            if v in held and v.op != "const":
+                return True
+            if v.kind == "pointwise" and (v not in self.where or kernel in self.where[v]):
+                todo += [a.value for a in v.args if isinstance(a, Ref)]
+        return False
+
+    def _settle(self, kernel: Kernel) -> bool:
+        """Move a kernel behind what it now depends on; False when something would have to follow."""
+        last = max((d.position for d in kernel.deps), default=-1)
+        if kernel in kernel.deps or len({v for v, _ in kernel.loads}) > _MAX_POINTERS:
+            return False
+        if last < kernel.position:
+            return True
+        between = self.items[kernel.position + 1:last + 1]
+        if any(kernel in item.deps for item in between):
+            return False
+        self.items.remove(kernel)
+        self.items.insert(last, kernel)
+        for i, item in enumerate(self.items):
+            item.position = i
+        return True
+
+
+def reachable(lowered: Lowered) -> list[Value]:
+    """Values that outputs depend on, in order."""
+    todo = [r.value for r in lowered.outputs if isinstance(r, Ref)]
+    seen = set(todo)
+    while todo:
+        v = todo.pop()
+        refs = v.call.args if v.call is not None else v.args
+        for a in refs:
+            if not isinstance(a, Const) and a.value not in seen:
+                seen.add(a.value)
+                todo.append(a.value)
+    return sorted(seen, key=lambda v: v.uid)
+
+
+def _needed(lowered: Lowered) -> set[Value]:
+    """Pointwise values that must be stored: outputs and arguments of calls."""
+    out = {r.value for r in lowered.outputs if isinstance(r, Ref)}
+    for v in reachable(lowered):
+        if v.call is not None:
+            out.update(ref.value for ref in v.call.args)
+    return {v for v in out if v.kind == "pointwise"}
+
+
+def schedule(lowered: Lowered) -> Schedule:
+    """The final schedule of a graph."""
+    stored = _needed(lowered)
+    plan = _attempt(lowered, stored)
+    more = _worth_storing(plan)
+    if more:
+        plan = _attempt(lowered, stored | more)
+    return plan
+
+
+def _attempt(lowered: Lowered, stored: set[Value]) -> Schedule:
+    for _ in range(64):
+        try:
+            return Schedule(lowered, stored)
+        except MustStore as found:
+            if found.value in stored:
+                raise AssertionError(f"{found.value} cannot be addressed") from None
+            stored.add(found.value)
+    raise AssertionError("the schedule does not settle")
+
+
+# ---- store or compute again ---------------------------------------------------------------------
+
+_STORE, _LOAD, _LIGHT_OP, _HEAVY_OP = 12.0, 4.0, 0.6, 8.0  # in units of bytes of memory traffic
+
+
+def _worth_storing(plan: Schedule) -> set[Value]:
+    """Values that several kernels compute inline and that are cheaper to store once."""
+    users: dict[Value, list[Kernel]] = {}
+    for kernel in plan.items:
+        if isinstance(kernel, Kernel):
+            for v in kernel.inlined:
+                if v not in plan.stored and v.op not in ("const", "iota", "gather"):
+                    users.setdefault(v, []).append(kernel)
+    out: set[Value] = set()
+    consumers: dict[Value, list[Value]] = {}
+    for v in plan.order:
+        for a in v.args:
+            if isinstance(a, Ref):
+                consumers.setdefault(a.value, []).append(v)
+    for v in sorted((v for v, ks in users.items() if len(ks) > 1), key=lambda v: -v.uid):
+        first, *later = sorted(users[v], key=lambda k: k.position)
+        if v.numel < first.total // 4 or not any(
+                u not in first.inlined for k in later for u in consumers.get(v, ()) if u in k.inlined
+                or any(r.value is u for r in k.roots)):
+            continue
+        gain = sum(_extra(v, k, plan) - _LOAD for k in later)
+        if gain > _STORE:
+            out.add(v)
+    return out
+
+
+def _extra(v: Value, kernel: Kernel, plan: Schedule) -> float:
+    """Cost of computing v inside a kernel: operations, and loads that nothing else there needs."""
+    def cone(start: list[Value], blocked: Value | None) -> set[Value]:
+        seen, todo = set(), list(start)
+        while todo:
+            x = todo.pop()
+            if x in seen or x is blocked:
+                continue
+            seen.add(x)
+            if x in kernel.inlined:
+                todo += [a.value for a in x.args if isinstance(a, Ref)]
+        return seen
+
+    mine = cone([v], None)
+    others = cone([r.source.value for r in kernel.roots], v)
+    cost = 0.0
+    for x in mine - others:
+        if x in kernel.inlined:
+            cost += _HEAVY_OP if x.op in HEAVY else _LIGHT_OP
+        else:
+            cost += SIZES.get(x.dtype, 8) * min(1.0, x.numel / max(v.numel, 1))
+    return cost
+
+

@@ -1,0 +1,171 @@
+"""The C compiler: find one, ask it what the CPU can do, and run it.
+
+Order: `PULLBACK_CC`, `CC`, gcc, clang, cc, then the `ziglang` wheel. A candidate is probed once (it
+compiles a test file to a shared object, and prints the macros of `-march=native`), and the answer is kept
+in the disk cache under the compiler's path, size and time of change. Read `native.py` next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache as once
+
+from . import cache
+from .errors import CompilerFailed, CompilerNotFound
+
+FLAGS = ("-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+_QUIET = ("-w",)
+
+_PROBE = """
+typedef float v __attribute__((vector_size(16)));
+v probe(v a, v b) { return a * b + a; }
+"""
+
+# macro of the compiler -> width of a vector register in bytes, widest first
+_WIDTHS = (("__AVX512F__", 64), ("__AVX2__", 32), ("__AVX__", 32))
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler that works here."""
+
+    command: tuple[str, ...]  # what to run, before flags
+    version: str  # first line of --version
+    features: str  # instruction-set macros under -march=native, sorted, joined by spaces
+    vector_bytes: int  # width of the registers that generated code uses
+
+    @property
+    def identity(self) -> str:
+        """Everything that changes the object made from one source."""
+        return "|".join((*self.command, self.version, " ".join(FLAGS), self.features, cpu_features()))
+
+    def build(self, source: str, output: str, extra: tuple[str, ...] = ()) -> None:
+        """Compile one C file to a shared object, or raise CompilerFailed."""
+        command = [*self.command, *FLAGS, *_QUIET, source, "-o", output, *extra, "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise CompilerFailed(command, done.stderr or done.stdout, source)
+
+
+@once
+def cpu_features() -> str:
+    """The CPU's own words for what it can do; part of every cache key."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith(("flags", "Features")):
+                    return " ".join(sorted(line.split(":", 1)[1].split()))
+    except OSError:
+        pass
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def _candidates() -> list[list[str]]:
+    found = []
+    for variable in ("PULLBACK_CC", "CC"):
+        text = os.environ.get(variable)
+        if text:
+            found.append(shlex.split(text))
+            if variable == "PULLBACK_CC":
+                return found  # an explicit choice is not second-guessed
+    found += [["gcc"], ["clang"], ["cc"]]
+    return found
+
+
+def _zig() -> list[str] | None:
+    import importlib.util
+
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def _probe(command: list[str]) -> Toolchain:
+    """Compile something with the candidate; OSError or CompilerFailed when it does not work."""
+    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    macros = subprocess.run(
+        [*command, "-march=native", "-dM", "-E", "-x", "c", "-"],
+        input="", capture_output=True, text=True, check=True,
+    )
+    names = {line.split()[1] for line in macros.stdout.splitlines() if line.startswith("#define")}
+    kept = sorted(n for n in names if n.startswith(("__AVX", "__SSE", "__FMA", "__ARM_", "__BMI")))
+    width = next((bytes_ for name, bytes_ in _WIDTHS if name in names), 16)
+    found = Toolchain(tuple(command), version.stdout.splitlines()[0], " ".join(kept), width)
+    source, output = cache.working(".c"), cache.working(".so")
+    try:
+        source.write_text(_PROBE)
+        found.build(str(source), str(output))
+    finally:
+        for name in (source, output):
+            name.unlink(missing_ok=True)
+    return found
+
+
+def _stamp(command: list[str]) -> str | None:
+    """Names a compiler file: path, size and time of change. None when it is not on PATH."""
+    program = shutil.which(command[0])
+    if program is None:
+        return None
+    stat = os.stat(program)
+    return f"{shlex.join(command)}|{program}|{stat.st_size}|{stat.st_mtime_ns}"
+
+
+def _kept(stamp: str) -> Toolchain | None:
+    data = cache.read("toolchain-" + cache.key(stamp, cpu_features()))
+    try:
+        fields = json.loads(data) if data else None
+        return Toolchain(tuple(fields["command"]), fields["version"], fields["features"],
+                         int(fields["vector_bytes"])) if fields else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(stamp: str, found: Toolchain) -> None:
+    text = json.dumps({"command": found.command, "version": found.version,
+                       "features": found.features, "vector_bytes": found.vector_bytes})
+    try:
+        cache.write("toolchain-" + cache.key(stamp, cpu_features()), text.encode())
+    except OSError:
+        pass  # only costs the next process a probe
+
+
+_found: dict[str, Toolchain] = {}
+
+
+def find() -> Toolchain:
+    """The compiler to use, or CompilerNotFound with what was tried."""
+    question = "|".join(os.environ.get(v, "") for v in ("PULLBACK_CC", "CC", "PATH"))
+    if question not in _found:
+        _found[question] = _search()
+    return _found[question]
+
+
+def _search() -> Toolchain:
+    tried = []
+    candidates = _candidates()
+    if not os.environ.get("PULLBACK_CC"):
+        zig = _zig()
+        candidates += [zig] if zig else []
+    for command in candidates:
+        stamp = _stamp(command)
+        if stamp is None:
+            tried.append((shlex.join(command), "not on PATH"))
+            continue
+        kept = _kept(stamp)
+        if kept is not None:
+            return kept
+        try:
+            found = _probe(command)
+        except (OSError, subprocess.CalledProcessError, CompilerFailed) as error:
+            tried.append((shlex.join(command), str(error).splitlines()[0]))
+            continue
+        _keep(stamp, found)
+        return found
+    raise CompilerNotFound(tried)

@@ -1,0 +1,242 @@
+"""Everything of one graph put together: the C file, and the plan that the runtime runs it by.
+
+The plan is plain data (numbers, strings, tuples), so that it can be kept on disk beside the object:
+
+    inputs    (NumPy type number, shape, byte strides) per argument
+    buffers   (kind, number or offset, bytes, (type, shape, None), None)
+    outputs   (kind, buffer or input, byte offset, whole, (type, shape, strides), value)
+    steps     (symbol, release the GIL) or (node name, arguments, result buffers) for NumPy steps
+
+Read `backend.py` next, and `runtime/function.c` for the other side.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from .builder import numpy_name
+from .emit import Emitter
+from .ir import CTYPES, SIZES, Const, Ref
+from .kernel import Kernel
+from .lower import Lowered
+from .memory import Buffer, plan
+from .schedule import CallItem, Schedule
+
+_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2}
+_THREADS_NS, _RELEASE_NS = 15e3, 20e3
+
+
+@dataclass
+class Unit:
+    """A graph ready to be compiled and run."""
+
+    source: str  # C text; empty when nothing is native
+    plan: dict
+    report: dict
+
+
+def type_number(code: str) -> int:
+    if code == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16).num
+    return np.dtype(numpy_name(code)).num
+
+
+def item_size(code: str) -> int:
+    return SIZES.get(code) or np.dtype(numpy_name(code)).itemsize
+
+
+def spec_of(ref: Ref) -> tuple:
+    """Type, shape and byte strides of a ref's elements."""
+    size = item_size(ref.dtype)
+    return type_number(ref.dtype), ref.shape, tuple(s * size for s in ref.strides)
+
+
+class UnitWriter:
+    """Writes the C text item by item and collects the plan's steps."""
+
+    def __init__(self, schedule: Schedule, name: str, vector_bytes: int):
+        self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
+        self.memory = plan(schedule)
+        self.checks: list[str] = []
+        self.functions: list[str] = []
+        self.stage: list[str] = []
+        self.stage_cost = 0.0
+        self.stages: list[str] = []
+        self.steps: list[tuple] = []
+        self.lanes: set[int] = set()
+        self.kernels: list[dict] = []
+        self.calls: list[dict] = []
+
+    def write(self) -> Unit:
+        for n, item in enumerate(self.schedule.items):
+            self.memory.now = n
+            if isinstance(item, Kernel):
+                self._kernel(item, n)
+            elif item.call.kind == "python":
+                self._python(item)
+            else:
+                self._native_call(item)
+        self._close_stage()
+        self.memory.pack()
+        return Unit(self._source(), self._plan(), self._report())
+
+    # ---- items --------------------------------------------------------------------------------
+
+    def _kernel(self, kernel: Kernel, number: int) -> None:
+        if kernel.total == 0:
+            return
+        e = Emitter(kernel, number, self.memory.slot, self.vector_bytes, self.memory.temporary,
+                    self.checks, set())
+        self.lanes.add(e.L)
+        self.functions.append(e.text)
+        cost, chunks = e.nest.cost(), e.nest.chunks
+        self.stage_cost += cost
+        if cost > _THREADS_NS and chunks > 1:
+            self.stage.append(f"pb->parallel({e.name}, p, {chunks}, {max(1, chunks // 64)});")
+        else:
+            self.stage.append(f"{e.name}(p, 0, {chunks});")
+        if e.finish:
+            self.stage.append(f"{e.name}_finish(p);")
+        self.kernels.append({
+            "name": e.name, "nodes": e.nodes, "rows": e.nest.outer, "columns": e.nest.middle + e.nest.inner,
+            "lanes": e.L, "passes": 1 + max(e.nest.root_pass(r) for r in kernel.roots),
+            "loads": [v.name for v in dict.fromkeys(v for v, _ in kernel.loads)],
+            "results": [f"{r.how} {r.value.name}" for r in kernel.roots],
+            "bytes": sum({v: v.numel * SIZES[v.dtype] for v, _ in kernel.loads}.values())
+            + sum(r.value.numel * SIZES[r.value.dtype] for r in kernel.roots),
+        })
+
+    def _address(self, ref: Ref) -> str:
+        at = f" + {ref.offset}" if ref.offset else ""
+        return f"({CTYPES[ref.dtype]} *)p[{self.memory.slot[ref.value]}]{at}"
+
+    def _native_call(self, item: CallItem) -> None:
+        call, out = item.call, item.call.outs[0]
+        if out.numel == 0:
+            return
+        self.calls.append({"name": call.name, "kind": call.kind,
+                           "shape": {k: call.attrs[k] for k in ("batch", "m", "n", "k") if k in call.attrs}})
+        if call.kind == "gemm":
+            self._gemm(call, out)
+        else:
+            self._scatter(call, out)
+
+    def _gemm(self, call: object, out: object) -> None:
+        a = call.attrs
+        fields = [f".{k} = {v}" for k, v in a.items() if k != "alpha"] + [f".alpha = {a['alpha']!r}"]
+        fields += [f".a = {self._address(call.args[0])}", f".b = {self._address(call.args[1])}",
+                   f".c = p[{self.memory.slot[out]}]"]
+        if len(call.args) > 2:
+            fields.append(f".bias = {self._address(call.args[2])}")
+        fn = "sgemm" if out.dtype == "f" else "dgemm"
+        self.stage.append(f"{{ /* {call.name} */ pb_gemm g = {{{', '.join(fields)}}}; pb->{fn}(&g); }}")
+        self.stage_cost += a["batch"] * a["m"] * a["n"] * a["k"] * (0.015 if out.dtype == "f" else 0.03)
+
+    def _scatter(self, call: object, out: object) -> None:
+        a, t = call.attrs, out.dtype
+        slot, size = self.memory.slot[out], out.numel * SIZES[t]
+        if len(call.args) > 2:
+            self.stage.append(f"__builtin_memcpy(p[{slot}], {self._address(call.args[2])}, {size});")
+        else:
+            self.stage.append(f"__builtin_memset(p[{slot}], 0, {size});")
+        self.checks.append(f"index out of range in {call.name} for {a['rows']} rows; position of the index")
+        self.stage += [
+            f"{{ /* {call.name} */ int64_t bad = pb->scatter_rows_{t}(p[{slot}], {a['rows']}, {a['width']}, "
+            f"{self._address(call.args[0])}, {self._address(call.args[1])}, {a['n']}, {a['skip']}LL);",
+            f"  if (bad) {{ ((pb_status *)p[0])->code = {len(self.checks)}; "
+            "((pb_status *)p[0])->value = bad - 1; } }"]
+        self.stage_cost += a["n"] * a["width"] * 0.3
+
+    def _python(self, item: CallItem) -> None:
+        self._close_stage()
+        call, slot = item.call, self.memory.slot
+        args = tuple((slot[r.value], r.offset * item_size(r.dtype), spec_of(r)) for r in call.args)
+        results = tuple(-1 if v is None else slot[v] for v in call.outs)
+        self.steps.append((call.attrs["node"], args, results))
+
+    def _close_stage(self) -> None:
+        if not self.stage:
+            return
+        symbol = f"pb_stage_{len(self.stages)}"
+        body = "".join(f"  {line}\n" for line in self.stage)
+        self.stages.append(f"void {symbol}(void **p) {{\n{body}}}\n")
+        self.steps.append((symbol, self.stage_cost > _RELEASE_NS))
+        self.stage, self.stage_cost = [], 0.0
+
+    # ---- results ------------------------------------------------------------------------------
+
+    def _source(self) -> str:
+        if not self.stages:
+            return ""
+        lines = [f"/* {self.name}: generated from a graph of {self.schedule.lowered.count} nodes.",
+                 " * Buffers:"]
+        for n, b in enumerate(self.memory.buffers[1:], 1):
+            what = f"{b.value.name} {numpy_name(b.value.dtype)}{list(b.value.shape)}" if b.value else "partial sums"
+            lines.append(f" *   p[{n}] {b.kind} {what}")
+        text = "\n".join(lines) + " */\n#include \"pb.h\"\n"
+        for lanes in sorted(self.lanes):
+            text += f"#undef PB_L\n#define PB_L {lanes}\n#include \"vec.h\"\n#include \"vmath.h\"\n"
+        text += "\nstatic const pb_api *pb;\nvoid pb_bind(const pb_api *api) { pb = api; }\n\n"
+        return text + "\n".join(self.functions) + "\n" + "\n".join(self.stages)
+
+    def _buffer(self, b: Buffer) -> tuple:
+        if b.value is None or b.kind not in ("output", "extern"):
+            spec = (type_number("u"), (), None)
+        else:
+            spec = (type_number(b.value.dtype), self._shape(b), None)
+        return _KINDS[b.kind], b.at, b.bytes, spec, None
+
+    def _shape(self, b: Buffer) -> tuple:
+        """Shape of an output's array: that of the first output that shows it whole."""
+        for ref in self.schedule.lowered.outputs:
+            if isinstance(ref, Ref) and ref.value is b.value and ref.plain:
+                return ref.shape
+        return b.value.shape
+
+    def _output(self, out: object, n: int) -> tuple:
+        none = (type_number("u"), (), None)
+        if not isinstance(out, Ref):
+            return 2, 0, 0, True, none, out.number if isinstance(out, Const) else out
+        slot = self.memory.slot[out.value]
+        b = self.memory.buffers[slot]
+        offset = out.offset * item_size(out.dtype)
+        if b.kind == "input":
+            whole = self.schedule.lowered.input_refs[b.at] == out
+            return 1, b.at, offset, whole, spec_of(out), None
+        return 0, slot, offset, out.plain and out.shape == self._shape(b), spec_of(out), None
+
+    def _plan(self) -> dict:
+        lowered = self.schedule.lowered
+        return {
+            "inputs": tuple(spec_of(r) for r in lowered.input_refs),
+            "names": tuple(v.name for v in lowered.inputs),
+            "constants": tuple(lowered.constants),
+            "buffers": tuple(self._buffer(b) for b in self.memory.buffers),
+            "outputs": tuple(self._output(r, n) for n, r in enumerate(lowered.outputs)),
+            "workspace": self.memory.workspace,
+            "steps": tuple(self.steps),
+            "checks": tuple(self.checks),
+        }
+
+    def _report(self) -> dict:
+        externs = [i.call for i in self.schedule.items if isinstance(i, CallItem) and i.call.kind == "python"]
+        kinds = {k: sum(b.bytes for b in self.memory.buffers if b.kind == k) for k in ("input", "output", "work")}
+        return {
+            "kernels": self.kernels, "calls": self.calls,
+            "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} for c in externs],
+            "buffers": len(self.memory.buffers) - 1, "workspace_bytes": self.memory.workspace,
+            "unshared_bytes": kinds["work"], "input_bytes": kinds["input"], "output_bytes": kinds["output"],
+            "nodes": self.schedule.lowered.count,
+        }
+
+
+def make_unit(lowered: Lowered, schedule: Schedule, name: str, vector_bytes: int) -> Unit:
+    """The C text and plan of a scheduled graph."""
+    return UnitWriter(schedule, re.sub(r"\W", "_", name), vector_bytes).write()
+
+

@@ -1,0 +1,107 @@
+"""Devices: where arrays live, and the array namespace that computes there.
+
+A device is a name, an array type and a namespace with NumPy's functions.  `cpu` is NumPy, `cuda` is CuPy
+(registered on first use), and tests register a stand-in.  Kernels get the namespace as `xp`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import errors
+
+
+class Device:
+    """A device such as `cpu` or `cuda:0`."""
+
+    __slots__ = ("index", "type")
+
+    def __init__(self, type: str | Device = "cpu", index: int | None = None):
+        if isinstance(type, Device):
+            type, index = type.type, type.index
+        elif isinstance(type, int):
+            type, index = "cuda", type
+        elif ":" in type:
+            type, _, number = type.partition(":")
+            index = int(number)
+        if type not in KNOWN:
+            raise errors.DeviceError(errors.text(
+                f"there is no device type '{type}' ({errors.user_line(2)})",
+                "known device types: " + ", ".join(sorted(KNOWN))))
+        self.type, self.index = type, index
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}'" + (f", index={self.index})" if self.index is not None else ")")
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __eq__(self, other) -> bool:
+        return (isinstance(other, Device) and self.type == other.type
+                and (self.index or 0) == (other.index or 0))
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index or 0))
+
+    def __reduce__(self):
+        return (Device, (self.type, self.index))
+
+
+KNOWN = {"cpu", "cuda", "meta"}
+CPU = None  # set below, once Device can be made
+_BY_TYPE: dict[type, tuple[str, object]] = {np.ndarray: ("cpu", np), np.generic: ("cpu", np)}
+_NAMESPACES: dict[str, object] = {"cpu": np}
+
+
+def register(name: str, array_type: type, namespace) -> None:
+    """Make an array type a device."""
+    KNOWN.add(name)
+    _BY_TYPE[array_type] = (name, namespace)
+    _NAMESPACES[name] = namespace
+
+
+def _load_cuda() -> None:
+    try:
+        import cupy
+        cupy.cuda.runtime.getDeviceCount()
+    except ImportError as error:
+        raise errors.DeviceError(errors.text(
+            f"device 'cuda' was asked for ({errors.user_line(3)}), but CuPy is not installed",
+            cure="pip install 'pullback[cuda]'")) from error
+    except Exception as error:
+        raise errors.DeviceError(errors.text(
+            f"device 'cuda' was asked for ({errors.user_line(3)}), but no GPU answers",
+            str(error).splitlines()[0])) from error
+    register("cuda", cupy.ndarray, cupy)
+
+
+def namespace(device: Device | str | None):
+    """The array namespace of a device."""
+    if device is None:
+        return np
+    name = device.type if isinstance(device, Device) else Device(device).type
+    if name == "cuda" and name not in _NAMESPACES:
+        _load_cuda()
+    return _NAMESPACES[name]
+
+
+def lookup(array) -> tuple[str, object] | None:
+    """(device name, namespace) of a raw array, or None if it is not one."""
+    kind = type(array)
+    found = _BY_TYPE.get(kind)
+    if found is None:
+        for base in kind.__mro__[1:]:
+            if base in _BY_TYPE:
+                found = _BY_TYPE[kind] = _BY_TYPE[base]
+                break
+    return found
+
+
+def device_of(array) -> Device:
+    """The device that a raw array lives on."""
+    name = _BY_TYPE[type(array)][0]
+    return CPU if name == "cpu" else Device(name, 0 if name == "cuda" else None)
+
+
+CPU = Device("cpu")
+META = Device("meta")

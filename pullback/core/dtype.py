@@ -1,0 +1,212 @@
+"""Dtypes and the promotion rules.
+
+A `DType` is a name around a NumPy dtype.  Promotion follows PyTorch: categories bool < integer < floating
+< complex; tensors with dims decide first, 0-d tensors and then Python numbers only matter if their category
+is higher.  Read next: `schema.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """An element type, e.g. `pullback.float32`."""
+
+    __slots__ = ("category", "char", "is_complex", "is_floating_point", "is_signed", "itemsize",
+                 "name", "np")
+
+    def __init__(self, name: str, np_dtype, category: int):
+        self.name = name
+        self.np = np.dtype(np_dtype)
+        self.itemsize = self.np.itemsize
+        self.category = category  # 0 bool, 1 integer, 2 floating, 3 complex
+        self.is_floating_point = category == 2
+        self.is_complex = category == 3
+        self.is_signed = name not in ("bool", "uint8")
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return (by_name, (self.name,))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    @property
+    def is_inexact(self) -> bool:
+        return self.category >= 2
+
+    def to_real(self) -> DType:
+        """The dtype of real and imaginary parts."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> DType:
+        """The complex dtype with this precision."""
+        return complex128 if self.name in ("float64", "complex128") else complex64
+
+
+bool_ = DType("bool", np.bool_, 0)
+uint8 = DType("uint8", np.uint8, 1)
+int8 = DType("int8", np.int8, 1)
+int16 = DType("int16", np.int16, 1)
+int32 = DType("int32", np.int32, 1)
+int64 = DType("int64", np.int64, 1)
+float16 = DType("float16", np.float16, 2)
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, 2)
+float32 = DType("float32", np.float32, 2)
+float64 = DType("float64", np.float64, 2)
+complex64 = DType("complex64", np.complex64, 3)
+complex128 = DType("complex128", np.complex128, 3)
+
+ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
+       complex128)
+_BY_NP = {d.np: d for d in ALL}
+_BY_NAME = {d.name: d for d in ALL}
+_FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
+
+ALIASES = {"half": float16, "float": float32, "double": float64, "cfloat": complex64,
+           "cdouble": complex128, "short": int16, "int": int32, "long": int64}
+
+_default = float32
+
+
+def by_name(name: str) -> DType:
+    """The dtype called `name`."""
+    return _BY_NAME[name]
+
+
+def of(np_dtype) -> DType:
+    """The dtype that wraps a NumPy dtype."""
+    found = _BY_NP.get(np_dtype)
+    if found is None:
+        found = _BY_NP.get(np.dtype(np_dtype).newbyteorder("="))
+    if found is None:
+        raise TypeError(f"pullback has no dtype for NumPy's {np_dtype}; supported are "
+                        + ", ".join(d.name for d in ALL))
+    return found
+
+
+def as_dtype(value) -> DType | None:
+    """A DType from a DType, a Python type, a NumPy dtype or None."""
+    if value is None or type(value) is DType:
+        return value
+    if value in _FROM_PYTHON:
+        found = _FROM_PYTHON[value]
+        return _default if found == "default" else _default.to_complex() if found == "complex" else found
+    return of(np.dtype(value))
+
+
+def default() -> DType:
+    """The dtype of new floating tensors."""
+    return _default
+
+
+def set_default(value) -> None:
+    """Set the dtype of new floating tensors; it must be floating."""
+    global _default
+    value = as_dtype(value)
+    if not value.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, not {value}")
+    _default = value
+    _result.cache_clear()
+
+
+@functools.cache
+def promote_types(a: DType, b: DType) -> DType:
+    """The smallest dtype that holds both, by category first."""
+    if a is b:
+        return a
+    if a.category != b.category:
+        low, high = (a, b) if a.category < b.category else (b, a)
+        if high.is_complex and low.is_floating_point:
+            return promote_types(high.to_real(), low).to_complex()
+        return high
+    if {a.name, b.name} == {"float16", "bfloat16"}:
+        return float32
+    if a.category == 1:
+        small, large = sorted((a, b), key=lambda d: d.itemsize)
+        if small.itemsize == large.itemsize or (large is uint8):
+            return int16
+        return large
+    return max((a, b), key=lambda d: d.itemsize)
+
+
+def of_scalar(value) -> DType:
+    """The dtype that a Python number stands for."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool_
+    if isinstance(value, (int, np.integer)):
+        return int64
+    if isinstance(value, (float, np.floating)):
+        return _default
+    return _default.to_complex()
+
+
+def _combine(high: DType | None, low: DType | None) -> DType | None:
+    if high is None or low is None:
+        return high or low
+    if high.category >= low.category and high.category > 0:
+        return high
+    if high.is_floating_point and low.is_complex:
+        return high.to_complex()
+    return promote_types(high, low)
+
+
+@functools.lru_cache(maxsize=4096)
+def _result(dims: tuple, zeros: tuple, numbers: tuple) -> DType:
+    def fold(group):
+        return functools.reduce(promote_types, group) if group else None
+
+    return _combine(fold(dims), _combine(fold(zeros), fold(numbers)))
+
+
+def result_type(values) -> DType:
+    """Promoted dtype of tensors (anything with `dtype` and `ndim`) and Python numbers."""
+    dims, zeros, numbers = [], [], []
+    for v in values:
+        if v is None:
+            continue
+        d = getattr(v, "dtype", None)
+        if d is None or isinstance(v, np.generic):
+            numbers.append(of_scalar(v))
+        else:
+            (dims if v.ndim else zeros).append(d if type(d) is DType else of(d))
+    return _result(tuple(dims), tuple(zeros), tuple(numbers))
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """Whether an in-place result of `source` may be stored in `target` (category does not drop)."""
+    return source.category <= target.category or (source.category == 1 and target.category == 1)
+
+
+class finfo:
+    """Limits of a floating dtype."""
+
+    def __init__(self, dtype: DType | None = None):
+        dtype = dtype or default()
+        if dtype.category < 2:
+            raise TypeError(f"finfo() wants a floating dtype, got {dtype}")
+        real = dtype.to_real()
+        info = ml_dtypes.finfo(real.np)
+        self.dtype, self.bits = real.name, info.bits
+        self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
+        self.tiny = self.smallest_normal = float(info.smallest_normal)
+        self.resolution = float(info.resolution)
+
+
+class iinfo:
+    """Limits of an integer dtype."""
+
+    def __init__(self, dtype: DType):
+        if dtype.category != 1:
+            raise TypeError(f"iinfo() wants an integer dtype, got {dtype}")
+        info = np.iinfo(dtype.np)
+        self.dtype, self.bits, self.max, self.min = dtype.name, info.bits, int(info.max), int(info.min)

@@ -1,0 +1,76 @@
+"""Arrays that have a shape, a dtype and strides, but no data.
+
+They take the place of arrays at level 0: the kernel is replaced by the entry's shape rule.  View kernels
+run on a *ghost*, a strided NumPy array over one element that is never read.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from .handle import Box
+
+
+def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
+    """Byte strides of a C-contiguous array."""
+    strides, step = [], itemsize
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+class Fake(Box):
+    """The facts of an array without its data."""
+
+    __slots__ = ("base", "device_name", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0):
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.strides = contiguous_strides(self.shape, dtype.itemsize) if strides is None else strides
+        self.device_name = device_name
+        self.base = base  # the fake whose memory this one shares
+        self.offset = offset  # bytes from the start of that memory
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def ghost(self) -> np.ndarray:
+        """A NumPy array with this geometry over one element; must never be read or written."""
+        return as_strided(np.empty(1, self.dtype), self.shape, self.strides)
+
+    def view_of(self, ghost_in: np.ndarray, ghost_out: np.ndarray) -> Fake:
+        """The fake of a view that a kernel made of this one's ghost."""
+        start = ghost_in.__array_interface__["data"][0]
+        offset = self.offset + ghost_out.__array_interface__["data"][0] - start
+        root = self if self.base is None else self.base
+        return Fake(ghost_out.shape, ghost_out.dtype, ghost_out.strides, self.device_name, root, offset)
+
+    def copy(self) -> Fake:
+        return Fake(self.shape, self.dtype, None, self.device_name)
+
+    def __repr__(self) -> str:
+        return f"Fake(shape={self.shape}, dtype={self.dtype})"
+
+
+def fake_like(array) -> Fake:
+    """The facts of a real array (or a fresh copy of a fake's facts)."""
+    return Fake(array.shape, array.dtype, tuple(array.strides),
+                getattr(array, "device_name", "cpu"))

@@ -1,0 +1,98 @@
+"""`Tensor`, the handle: the only class of the user's data.
+
+A handle is `_data` (an array, or a box when a transform is active) plus what the tape and the surface
+know about it.  This file holds the bare class and the boxes' base; `tensor.py` gives it its methods.
+Read next: `stack.py`.
+"""
+
+from __future__ import annotations
+
+
+class Tensor:
+    """A multi-dimensional array that knows where it came from."""
+
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_cell",  # version cell shared with views of the same memory, None until first needed
+        "_data",  # array or Box
+        "_edge",  # where gradients of this tensor go: Node, Port, Accumulate; None: not tracked
+        "_link",  # how this view follows from its base, None if it is not a view
+        "_meta",  # Meta: grad, hooks, name, ..., None until first needed
+    )
+
+    # NumPy hands mixed expressions over to Tensor's reflected operators
+    __array_priority__ = 1000
+
+
+class Meta:
+    """The rarely needed part of a handle."""
+
+    __slots__ = ("creation", "grad", "hooks", "name", "post_hooks", "retains")
+
+    def __init__(self):
+        self.grad = None
+        self.hooks = None
+        self.post_hooks = None
+        self.retains = False
+        self.name = None
+        self.creation = None
+
+
+class Cell:
+    """Version counter of a piece of memory, shared by all its views."""
+
+    __slots__ = ("stamps", "version", "where")
+
+    KEPT = 16  # stamps kept, to tell which version a saved value had
+
+    def __init__(self):
+        self.version = 0
+        self.stamps: tuple = ()  # clock values of the last writes, newest last
+        self.where = None  # the user's place of the last write
+
+
+class Link:
+    """How a view follows from its base: `chain` of (overload, arguments after self)."""
+
+    __slots__ = ("base", "chain", "multi", "no_grad", "seen")
+
+    def __init__(self, base, chain, multi, no_grad, seen):
+        self.base = base
+        self.chain = chain
+        self.multi = multi  # one of several outputs of one call
+        self.no_grad = no_grad  # made while recording was off
+        self.seen = seen  # version of the base that `_data` and `_edge` reflect
+
+
+class Box:
+    """Base of the values that transforms put in place of arrays."""
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
+
+
+_new = object.__new__
+
+
+def make(data, edge=None) -> Tensor:
+    """A fresh handle around an array or box."""
+    t = _new(Tensor)
+    t._data = data
+    t._edge = edge
+    t._link = t._cell = t._meta = None
+    return t
+
+
+def cell_of(t: Tensor) -> Cell:
+    """The version cell of a handle, made on demand."""
+    if t._cell is None:
+        t._cell = Cell()
+    return t._cell
+
+
+def meta_of(t: Tensor) -> Meta:
+    """The rarely needed part of a handle, made on demand."""
+    if t._meta is None:
+        t._meta = Meta()
+    return t._meta

@@ -1,0 +1,270 @@
+"""`x[key]` and `x[key] = value` as operator calls.
+
+Whole numbers, slices, None, Ellipsis and bools become views (`select`, `slice`, `unsqueeze`);
+index tensors and masks are collected, one per remaining dim, for one `index` or `index_put`.
+Operators are called through the table, so this works on handles of every level; values of tensors
+are not read, except that a 0-d integer tensor whose value is known counts as a number.
+Read `ops/index.py` next.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from .. import errors
+from . import dtype as dt
+from .handle import Tensor
+
+END = 2**63 - 1
+
+
+def getitem(x: Tensor, key) -> Tensor:
+    """`x[key]`."""
+    ops = _ops()
+    if type(key) is int:  # the most common key, without ceremony
+        return ops.select(x, 0, _checked(key, x, 0))
+    part, indices = _basic(x, key)
+    if indices:
+        return ops.index(part, indices)
+    return ops.alias(x) if part is x else part
+
+
+def setitem(x: Tensor, key, value) -> None:
+    """`x[key] = value`."""
+    part, indices = _basic(x, key, for_write=True)
+    value = _as_value(part, value)
+    if indices:
+        if isinstance(value, Tensor):
+            value = _without_leading_ones(value)
+        else:
+            value = _ops().full((), value, dtype=part.dtype, device=part.device)
+        part.index_put_(indices, value)
+    elif not isinstance(value, Tensor):
+        part.fill_(value)
+    else:
+        part.copy_(_fitted(value, part.ndim))
+
+
+def _ops():
+    from .table import ops
+
+    return ops
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _as_value(x: Tensor, value):
+    """A tensor or a Python number that can be stored in x."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float, complex)):
+        if isinstance(value, complex) and not x.dtype.is_complex:
+            raise RuntimeError(f"value cannot be converted to type {x.dtype.name} without overflow")
+        return value
+    raise TypeError(
+        f"can't assign a {type(value).__module__ + '.' if type(value) is np.ndarray else ''}"
+        f"{type(value).__name__} to a torch.{x.dtype.name} tensor"
+    )
+
+
+def _without_leading_ones(value: Tensor) -> Tensor:
+    """A value may have more dims than its place if they are of size 1 and in front."""
+    extra = 0
+    while extra < value.ndim and value.shape[extra] == 1:
+        extra += 1
+    return value.reshape(value.shape[extra:]) if extra else value
+
+
+def _fitted(value: Tensor, ndim: int) -> Tensor:
+    return value if value.ndim <= ndim else _without_leading_ones(value)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def _parts(key) -> tuple:
+    """The key as a tuple of one entry per dim or so."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, list) and len(key) < 32 and _is_legacy_tuple(key):
+        return tuple(key)
+    return (key,)
+
+
+def _is_legacy_tuple(key: list) -> bool:
+    """A list with anything but numbers in it is read as a tuple, as PyTorch still does."""
+    return any(
+        item is None or item is Ellipsis or isinstance(item, (slice, list, tuple, Tensor))
+        for item in key
+    )
+
+
+def _consumed(item) -> int:
+    """How many dims of the tensor an entry uses up."""
+    if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
+        return 0
+    if isinstance(item, Tensor) and item.dtype.name in ("bool", "uint8"):
+        return item.ndim
+    return 1
+
+
+def _basic(x: Tensor, key, for_write: bool = False):
+    """(x after the basic parts of the key, indices for the advanced parts)."""
+    ops = _ops()
+    entries = [_normalised(item, x) for item in _parts(key)]
+    used = sum(_consumed(item) for item in entries)
+    if x.ndim == 0 and used and not any(isinstance(item, Tensor) for item in entries):
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "
+            "a 0-dim tensor to a number"
+        )
+    if used > x.ndim:
+        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
+    rest = x.ndim - used
+    out, dim, indices = x, 0, []
+
+    def put(index, place):
+        indices.extend([None] * (place + 1 - len(indices)))
+        indices[place] = index
+
+    for item in entries:
+        if type(item) is int:
+            out = ops.select(out, dim, _checked(item, out, dim))
+        elif isinstance(item, slice):
+            start, stop, step = _bounds(item)
+            if not (start in (None, 0) and stop in (None, END) and step == 1):
+                out = ops.slice(out, dim, start, stop, step)
+            dim += 1
+        elif item is Ellipsis:
+            dim += rest
+            rest = 0  # a second Ellipsis stands for nothing
+        elif item is None:
+            out = ops.unsqueeze(out, dim)
+            dim += 1
+        elif isinstance(item, bool):
+            out = ops.unsqueeze(out, dim)
+            put(_count(int(item), x), dim)
+            dim += 1
+        elif item.ndim == 0 and item.dtype.name in ("bool", "uint8"):
+            out = ops.unsqueeze(out, dim)
+            put(item.unsqueeze(0), dim)
+            dim += 1
+        else:
+            put(item, dim)
+            dim += item.ndim if item.dtype.name in ("bool", "uint8") else 1
+            if item.dtype.name in ("bool", "uint8"):
+                _check_mask(item, out, dim)
+    return out, _compact(indices, out)
+
+
+def _compact(indices: list, x: Tensor) -> list:
+    """One entry per index: a mask of several dims stands for all of them."""
+    out, dim = [], 0
+    while dim < len(indices):
+        index = indices[dim]
+        out.append(index)
+        is_mask = index is not None and index.dtype.name in ("bool", "uint8")
+        dim += index.ndim if is_mask else 1
+    return out
+
+
+def _check_mask(mask: Tensor, x: Tensor, end: int) -> None:
+    start = end - mask.ndim
+    for k, (want, have) in enumerate(zip(mask.shape, x.shape[start:end], strict=True)):
+        if want != have:
+            raise IndexError(
+                f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape "
+                f"of the indexed tensor {list(x.shape)} at index {start + k}"
+            )
+
+
+def _count(size: int, x: Tensor) -> Tensor:
+    """The index that a bool stands for: the only element, or none."""
+    return _ops().zeros((size,), dtype=dt.int64, device=x.device)
+
+
+def _normalised(item, x: Tensor):
+    """An entry as int, bool, slice, None, Ellipsis or Tensor."""
+    if item is None or item is Ellipsis or isinstance(item, (bool, slice)):
+        return item
+    if isinstance(item, np.bool_):
+        return bool(item)
+    if isinstance(item, Tensor):
+        if item.ndim == 0 and item.dtype.category == 1 and item.dtype is not dt.uint8:
+            return _number(item)
+        if item.dtype.name not in ("bool", "uint8", "int32", "int64"):
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+        return item
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    if isinstance(item, np.ndarray) and item.ndim == 0 and item.dtype.kind in "iu":
+        return int(item)
+    if isinstance(item, (list, tuple, range, np.ndarray)):
+        return _index_tensor(item, x)
+    if hasattr(item, "__index__"):
+        return operator.index(item)
+    if isinstance(item, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+        f"indices (got {type(item).__name__})"
+    )
+
+
+def _number(index: Tensor):
+    """The value of a 0-d integer tensor where it is known, else the tensor."""
+    try:
+        return int(index.item())
+    except (errors.DataDependentError, errors.TransformError, errors.EscapedTensor):
+        return index
+
+
+def _index_tensor(data, x: Tensor) -> Tensor:
+    """An index tensor from a sequence or array."""
+    from ..ops.create import make_tensor_data
+    from .handle import make
+
+    array = make_tensor_data(list(data) if isinstance(data, range) else data)
+    if array.size == 0:
+        array = array.astype(np.int64)
+    if array.dtype.name not in ("bool", "uint8", "int32", "int64"):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    index = make(array)
+    return index if x.device.type == "cpu" else index.to(x.device)
+
+
+def _checked(index: int, x: Tensor, dim: int) -> int:
+    """The index, or the error in the words that `x[i]` uses."""
+    if dim >= x.ndim:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "
+            "a 0-dim tensor to a number"
+        )
+    size = x.shape[dim]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return index
+
+
+def _bounds(item: slice) -> tuple:
+    """Start, stop and step of a slice as numbers."""
+
+    def number(value):
+        if value is None:
+            return None
+        try:
+            return operator.index(value)
+        except TypeError:
+            raise TypeError(
+                "slice indices must be integers or None or have an __index__ method"
+            ) from None
+
+    step = number(item.step)
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero")
+    return number(item.start), number(item.stop), 1 if step is None else step

@@ -1,0 +1,284 @@
+"""`Op`: one entry of the operator table, and its kinds.
+
+An entry is a class whose attributes say all there is to say about one overload; nothing is parsed until
+the operator is first used.  `OpOverload` is the runtime object made from an entry, and `Packet` the family
+of overloads under one name.  What each attribute means is in the comments of `Op`; how to write an entry
+is in CONTRIBUTING.md.  Read next: `formula.py`, `stack.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from .. import errors
+from . import dtype as dt
+from .schema import Argument, Schema
+
+registry: dict[str, type[Op]] = {}  # "mul.Tensor" -> entry
+families: dict[str, list[type[Op]]] = {}  # "mul" -> entries in registration order
+aliases: dict[str, str] = {}  # "multiply" -> "mul"
+
+
+class Op:
+    """An operator that is none of the special kinds."""
+
+    schema: str = ""  # exact schema text
+    run = None  # kernel: expression text, or function (xp, *arguments)
+    promote = "same"  # default | float | bool | real | same | keep: see `evaluate.py`
+    promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
+    scalars: tuple = ()  # tensor arguments that also take Python numbers
+    ufunc: str | None = None  # name of the array function that the kernel is when other arguments are default
+    grad: dict = {}  # input name(s) -> pullback formula
+    push = None  # pushforward formula(s)
+    linear: tuple = ()  # jointly linear in these inputs
+    multilinear: tuple = ()  # linear in each of these inputs separately
+    constant: tuple = ()  # inputs whose derivative is zero
+    nondiff: tuple = ()  # inputs that are ignored even if they require grad
+    diff_outputs: tuple | str | None = None  # which outputs are differentiable; text: a run-time condition
+    shape = None  # shape rule for fake tensors
+    dtype = None  # result dtype rule, where `promote` does not say
+    batch = None  # vmap rule
+    cost = "heavy"  # cheap | view | reduce | heavy | random | create
+    c: str | None = None  # C expression over {argument}
+    decomp = None  # the operator in terms of core operators
+    compose = None  # Composite: the definition
+    scatter: str | None = None  # View: writes `new` into the viewed region of `base`
+    inplace = False  # an in-place variant `name_` is derived
+    method = True  # offered as Tensor method (if the first argument is self)
+    function = True  # offered as function of the package
+    namespace: str | None = None  # further namespace that offers it ("nn.functional", "linalg", ...)
+    aliases: tuple = ()  # further public names
+    complex = False  # takes complex inputs
+    samples = None  # generator of sample calls for the tests
+    kind = "op"
+    pure = True  # equal inputs give equal outputs
+
+    def __init_subclass__(cls, **kw):
+        super().__init_subclass__(**kw)
+        if "schema" not in cls.__dict__:
+            return
+        text = cls.schema
+        full = text[:text.index("(")].strip()
+        base = full.partition(".")[0]
+        cls.full_name, cls.base_name = full, base
+        if full in registry:
+            raise errors.SchemaError(f"two table entries for the operator '{full}'")
+        registry[full] = cls
+        families.setdefault(base, []).append(cls)
+        for other in cls.aliases:
+            aliases[other] = base
+        for table in _watchers:
+            table(cls)
+
+    @classmethod
+    def evaluate(cls, *raw):
+        """Run the kernel on raw arrays, promotion included."""
+        from .evaluate import run_raw
+        return run_raw(overload_of(cls), raw)
+
+
+_watchers: list = []  # called with each new entry, so that later additions reach the surface
+
+
+class Pointwise(Op):
+    """Each output element depends on the input elements at its own (broadcast) position."""
+
+    kind, promote, cost, inplace = "pointwise", "default", "cheap", True
+
+
+class Reduction(Op):
+    """Reduces dims; has `dim` and `keepdim` or reduces everything."""
+
+    kind, cost = "reduction", "reduce"
+
+
+class View(Op):
+    """Shares memory with its first argument."""
+
+    kind, cost = "view", "view"
+
+
+class Creation(Op):
+    """Makes a tensor from sizes."""
+
+    kind, promote, cost = "creation", "keep", "create"
+
+
+class Random(Op):
+    """Draws from a generator."""
+
+    kind, promote, cost, pure = "random", "keep", "random", False
+
+
+class Composite(Op):
+    """Defined by `compose`, a plain function over other operators."""
+
+    kind, cost = "composite", "composite"
+
+
+def plain(function):
+    """A function stored in a class body, without binding."""
+    return function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
+
+
+def rule_function(rule, schema: Schema, extra: tuple = ()):
+    """A callable from an expression text or a function; arguments in schema order after `extra`."""
+    if rule is None:
+        return None
+    if isinstance(rule, str):
+        names = ", ".join((*extra, *(a.name for a in schema.args)))
+        import math
+        space = {"math": math, "dt": dt, "__name__": "pullback.generated"}
+        source = f"lambda {names}: {rule}"
+        return eval(compile(source, f"<pullback rule of {schema.full_name}>", "eval"), space)
+    return plain(rule)
+
+
+class OpOverload:
+    """The runtime object of one table entry; callable with tensors."""
+
+    def __init__(self, op: type[Op]):
+        self.op = op
+        self.name = op.full_name
+        self.__name__ = op.full_name
+        self.kind = op.kind
+        self.is_view = op.kind == "view"
+        self.is_composite = op.kind == "composite"
+        self.is_random = op.kind == "random"
+
+    def __repr__(self) -> str:
+        overload = self.name.partition(".")[2] or "default"
+        return f"aten.{self.op.base_name}.{overload}"
+
+    def __reduce__(self):
+        return (overload, (self.name,))
+
+    def __deepcopy__(self, memo):
+        return self
+
+    __copy__ = __deepcopy__
+
+    @functools.cached_property
+    def schema(self) -> Schema:
+        schema = Schema(self.op.schema)
+        for arg in schema.args:
+            if arg.name in ("result", "grad_input_mask"):
+                raise errors.SchemaError(
+                    f"operator '{self.name}': an argument must not be called '{arg.name}'")
+        return schema
+
+    @property
+    def _schema(self) -> Schema:
+        return self.schema
+
+    @functools.cached_property
+    def kernel(self):
+        return rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+
+    @functools.cached_property
+    def compose(self):
+        return plain(inspect.getattr_static(self.op, "compose"))
+
+    @functools.cached_property
+    def decompose(self):
+        """The decomposition in terms of other operators, or None."""
+        if self.is_composite:
+            return self.compose
+        return plain(inspect.getattr_static(self.op, "decomp"))
+
+    @functools.cached_property
+    def shape_rule(self):
+        return rule_function(inspect.getattr_static(self.op, "shape"), self.schema)
+
+    @functools.cached_property
+    def dtype_rule(self):
+        rule = inspect.getattr_static(self.op, "dtype")
+        if isinstance(rule, dt.DType):
+            return lambda *args: rule
+        return rule_function(rule, self.schema)
+
+    @functools.cached_property
+    def batch_rule(self):
+        rule = plain(inspect.getattr_static(self.op, "batch"))
+        if getattr(rule, "needs_overload", False):  # one shared rule per entry: it must know its operator
+            rule.overload = self
+        return rule
+
+    @functools.cached_property
+    def promoted(self) -> tuple[int, ...]:
+        """Positions of the arguments that take part in type promotion."""
+        chosen = self.op.promotes
+        return tuple(i for i, a in enumerate(self.schema.args)
+                     if (a.is_tensor if chosen is None else a.name in chosen))
+
+    @functools.cached_property
+    def rule(self):
+        """The compiled derivative, or None where the operator has none."""
+        from .formula import Rule
+        return Rule(self) if Rule.exists(self.op) else None
+
+    @functools.cached_property
+    def output_names(self) -> list[str]:
+        """Names of the outputs inside formulas."""
+        returns = self.schema.returns
+        if len(returns) == 1:
+            return [returns[0].name or "result"]
+        return [r.name or f"result{i}" for i, r in enumerate(returns)]
+
+    @functools.cached_property
+    def result_class(self):
+        """Named tuple of several named returns, or None."""
+        returns = self.schema.returns
+        if len(returns) < 2 or not all(r.name for r in returns):
+            return None
+        from collections import namedtuple
+        return namedtuple(self.op.base_name, [r.name for r in returns])
+
+    def arguments(self) -> list[Argument]:
+        return self.schema.args
+
+    def bind(self, args: tuple, kwargs: dict) -> tuple | None:
+        """Flat arguments of a call, or None if it does not match."""
+        return self.schema.bind(args, kwargs, self.op.scalars)
+
+    def call(self, *flat):
+        """Run with the flat argument tuple."""
+        from .stack import bind
+        return bind(self, flat)
+
+    def __call__(self, *args, **kwargs):
+        out = kwargs.pop("out", None)
+        flat = self.bind(args, kwargs)
+        if flat is None:
+            raise no_match(self.name, [self], args, kwargs)
+        from .stack import bind
+        if out is not None:
+            from .surface import write_out
+            return write_out(self, flat, out)
+        return bind(self, flat)
+
+
+def no_match(name: str, overloads: list, args: tuple, kwargs: dict) -> errors.ArgumentError:
+    """The error for a call that fits no overload."""
+    def show(value):
+        if hasattr(value, "_edge"):
+            return f"Tensor{list(value.shape)}"
+        return f"{type(value).__name__}"
+
+    given = [show(a) for a in args] + [f"{k}={show(v)}" for k, v in kwargs.items()]
+    return errors.ArgumentError(errors.text(
+        f"{name}() got arguments that fit none of its signatures ({errors.user_line(2)}): "
+        f"({', '.join(given)})",
+        [str(o.schema) for o in overloads]))
+
+
+@functools.cache
+def overload_of(op: type[Op]) -> OpOverload:
+    """The runtime object of an entry."""
+    return OpOverload(op)
+
+
+def overload(name: str) -> OpOverload:
+    """The runtime object of the operator with this full name."""
+    return overload_of(registry[name])

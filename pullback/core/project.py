@@ -1,0 +1,46 @@
+"""Put a gradient back into its input's space: sum to shape, real part, dtype.
+
+The framework projects, rules do maths: this one function runs after every formula.
+"""
+
+from __future__ import annotations
+
+from .. import errors
+from . import dtype as dt
+from .handle import Tensor
+from .table import ops
+
+
+def sum_to(g: Tensor, shape: tuple) -> Tensor:
+    """Undo broadcasting: sum the leading dims, then those of size 1."""
+    have = g._data.shape
+    extra = len(have) - len(shape)
+    dims = list(range(extra)) + [i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1]
+    out = ops.sum(g, dims, True) if dims else g
+    return ops.reshape(out, shape) if extra else out
+
+
+def reachable(have: tuple, shape: tuple) -> bool:
+    """Could `shape` have been broadcast to `have`?"""
+    if len(have) < len(shape):
+        return False
+    return all(n in (1, m) for n, m in zip(reversed(shape), reversed(have)))
+
+
+def project(g: Tensor, shape: tuple, dtype, node=None, slot: int = 0) -> Tensor:
+    """The gradient in the space of an input with this shape and (NumPy) dtype."""
+    have = g._data.shape
+    if have != shape:
+        if not reachable(have, shape):
+            raise errors.GradientShapeError(errors.text(
+                f"{node.name() if node else 'a function'} returned an invalid gradient at index {slot} - got "
+                f"{list(have)} but expected shape compatible with {list(shape)}",
+                f"called at {errors.describe_place(node.where)}" if node is not None else ""))
+        g = sum_to(g, shape)
+    if g._data.dtype != dtype:
+        target = dt.of(dtype)
+        if g.dtype.is_complex and not target.is_complex:
+            g = ops.real(g)
+        if g._data.dtype != dtype:
+            g = g.to(target)
+    return g

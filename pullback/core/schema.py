@@ -1,0 +1,281 @@
+"""Operator schemas: parse, print, and match calls against them.
+
+The grammar is that of the classic operator registry:
+
+    name.overload(Tensor(a!) self, int[2]? dim=None, *, ScalarType? dtype=None) -> (Tensor values, Tensor indices)
+
+`bind` turns a Python call into the flat tuple of all arguments in schema order, or None if the call does
+not match; everything behind the surface speaks in such flat tuples.  Read next: `op.py`.
+"""
+
+from __future__ import annotations
+
+import numbers
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import errors
+from . import dtype as dt
+from .device import Device
+from .handle import Tensor
+
+_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)$")
+_HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
+_NAMED = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "long": dt.int64,
+          "contiguous_format": "contiguous_format", "strided": "strided"}
+_KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "float", "bool", "str", "ScalarType", "Layout",
+                "Device", "DeviceIndex", "MemoryFormat", "Generator", "Dimname", "Storage", "Stream",
+                "QScheme", "ConstQuantizerPtr"}
+
+
+@dataclass(slots=True)
+class Argument:
+    """One argument or return of an operator."""
+
+    name: str  # "" for an unnamed return
+    base: str  # "Tensor", "int", ... (SymInt is read as int)
+    optional: bool = False  # the value may be None
+    is_list: bool = False
+    size: int | None = None  # int[2]: a single number is repeated to this length
+    optional_items: bool = False  # Tensor?[]
+    alias: str = ""  # "a", "a!", ...
+    kwarg_only: bool = False
+    default: object = None
+    has_default: bool = False
+    symbolic: bool = False  # was spelled SymInt
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.base == "Tensor"
+
+    @property
+    def is_write(self) -> bool:
+        return "!" in self.alias
+
+    def type_text(self) -> str:
+        base = "SymInt" if self.symbolic else self.base
+        text = base + (f"({self.alias})" if self.alias else "") + ("?" if self.optional_items else "")
+        if self.is_list:
+            text += f"[{'' if self.size is None else self.size}]"
+        return text + ("?" if self.optional else "")
+
+    def __str__(self) -> str:
+        text = self.type_text() + (f" {self.name}" if self.name else "")
+        return text + (f"={_print_default(self.default)}" if self.has_default else "")
+
+
+def _print_default(value) -> str:
+    if isinstance(value, str):
+        return value if value in _NAMED else f'"{value}"'
+    return "long" if value is dt.int64 else str(value).replace(" ", "")
+
+
+def _split(text: str) -> list[str]:
+    """Split at commas that are outside of brackets and quotes."""
+    parts, depth, start, quoted = [], 0, 0, False
+    for i, c in enumerate(text):
+        if c in "\"'":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    last = text[start:].strip()
+    return parts + [last] if last else parts
+
+
+def _default(text: str, is_list: bool):
+    text = text.strip()
+    if text in _NAMED:
+        return _NAMED[text]
+    if text[0] in "\"'":
+        return text[1:-1]
+    if text.startswith("["):
+        return [_default(p, False) for p in _split(text[1:-1])]
+    try:
+        value = int(text)
+    except ValueError:
+        value = float(text)
+    return [value] if is_list else value
+
+
+def _argument(text: str, kwarg_only: bool, whole: str) -> Argument:
+    declaration, eq, default = text.partition("=")
+    words = declaration.strip().rsplit(" ", 1)
+    kind, name = (words[0], words[1]) if len(words) == 2 else (words[0], "")
+    match = _TYPE.match(kind.replace(" ", ""))
+    if not match or match["base"] not in _KNOWN_TYPES:
+        raise errors.SchemaError(f"schema '{whole}': cannot read the type of '{text}'")
+    base, tail = match["base"], match["tail"]
+    arg = Argument(name, base, alias=match["alias"] or "", kwarg_only=kwarg_only)
+    if base == "SymInt":
+        arg.base, arg.symbolic = "int", True
+    for token in re.findall(r"\?|\[\d*\]", tail):
+        if token == "?":
+            arg.optional = True
+        else:
+            arg.is_list, arg.optional_items, arg.optional = True, arg.optional, False
+            arg.size = int(token[1:-1]) if len(token) > 2 else None
+    if eq:
+        arg.has_default = True
+        arg.default = _default(default, arg.is_list and not default.strip().startswith(("[", "None")))
+        if arg.is_list and arg.size and isinstance(arg.default, list) and len(arg.default) == 1:
+            arg.default = arg.default * arg.size
+    return arg
+
+
+class Schema:
+    """A parsed schema."""
+
+    __slots__ = ("args", "defaults", "kw_only_from", "name", "names", "overload", "returns",
+                 "tensor_positions", "text", "varargs")
+
+    def __init__(self, text: str):
+        match = _HEAD.match(text)
+        if not match:
+            raise errors.SchemaError(f"cannot read the operator schema '{text}'")
+        self.text = text
+        self.name, self.overload = match["name"].split("::")[-1], match["overload"] or ""
+        self.args: list[Argument] = []
+        kwarg_only = False
+        for part in _split(match["args"]):
+            if part == "*":
+                kwarg_only = True
+            else:
+                self.args.append(_argument(part, kwarg_only, text))
+        returns = match["rets"].strip()
+        if returns.startswith("(") and returns.endswith(")"):
+            returns = returns[1:-1]
+        self.returns = [_argument(part, False, text) for part in _split(returns)]
+        self.names = [a.name for a in self.args]
+        if len(set(self.names)) != len(self.names):
+            raise errors.SchemaError(f"schema '{text}' names an argument twice")
+        self.kw_only_from = sum(not a.kwarg_only for a in self.args)
+        self.tensor_positions = [i for i, a in enumerate(self.args) if a.is_tensor]
+        positional = self.args[:self.kw_only_from]
+        rest = positional[1:] if positional and positional[0].is_tensor else positional
+        # x.view(2, 3): a lone integer list takes all positional numbers
+        self.varargs = len(rest) == 1 and rest[0].is_list and rest[0].base == "int"
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.name}.{self.overload}" if self.overload else self.name
+
+    def __str__(self) -> str:
+        parts = [str(a) for a in self.args]
+        if self.kw_only_from < len(self.args):
+            parts.insert(self.kw_only_from, "*")
+        rets = ", ".join(str(r) for r in self.returns)
+        if len(self.returns) != 1:
+            rets = f"({rets})"
+        return f"{self.full_name}({', '.join(parts)}) -> {rets}"
+
+    def bind(self, args: tuple, kwargs: dict, scalars: tuple = ()) -> tuple | None:
+        """All arguments in schema order, or None if the call does not match."""
+        count = len(args)
+        if count > self.kw_only_from:
+            first = 1 if self.varargs and self.args[0].is_tensor else 0
+            if not (self.varargs and all(_is_int(a) for a in args[first:])):
+                return None
+            args = (*args[:first], tuple(args[first:]))
+            count = first + 1
+        values, used = [], 0
+        for i, spec in enumerate(self.args):
+            if i < count:
+                value = args[i]
+                if spec.name in kwargs:
+                    return None
+            elif spec.name in kwargs:
+                value = kwargs[spec.name]
+                used += 1
+            elif spec.name == "self" and "input" in kwargs:
+                value = kwargs["input"]
+                used += 1
+            elif spec.has_default:
+                values.append(spec.default)
+                continue
+            elif spec.optional and spec.kwarg_only:
+                values.append(None)
+                continue
+            else:
+                return None
+            value = _convert(spec, value, spec.name in scalars)
+            if value is _NO:
+                return None
+            values.append(value)
+        return tuple(values) if used == len(kwargs) else None
+
+
+_NO = object()
+
+
+def _is_int(value) -> bool:
+    if isinstance(value, (int, np.integer)):
+        return not isinstance(value, (bool, np.bool_))
+    return isinstance(value, Tensor) and value.ndim == 0 and value.dtype.category == 1
+
+
+def _convert(spec: Argument, value, number_ok: bool):
+    """The value as the argument's type, or `_NO`."""
+    if value is None:
+        return None if spec.optional or (spec.is_list and spec.optional_items) else _NO
+    if spec.is_list:
+        return _convert_list(spec, value)
+    return _convert_one(spec.base, value, number_ok)
+
+
+def _convert_list(spec: Argument, value):
+    base = spec.base
+    if isinstance(value, (list, tuple)):
+        items = []
+        for item in value:
+            item = None if item is None and spec.optional_items else _convert_one(base, item, False)
+            if item is _NO:
+                return _NO
+            items.append(item)
+        if base == "int" and spec.size and len(items) == 1 and spec.size > 1:
+            items = items * spec.size
+        return items
+    if base == "int" and _is_int(value) and spec.size:
+        return [int(value)] * spec.size
+    if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor):
+        return _convert_list(spec, list(value))
+    return _NO
+
+
+def _convert_one(base: str, value, number_ok: bool):
+    if base == "Tensor":
+        if isinstance(value, Tensor):
+            return value
+        if number_ok and isinstance(value, numbers.Number):
+            return value.item() if isinstance(value, np.generic) else value
+        return _NO
+    if base == "int":
+        return int(value) if _is_int(value) else _NO
+    if base == "Scalar" or base == "float":
+        if isinstance(value, np.generic):
+            value = value.item()
+        if isinstance(value, numbers.Number):
+            return _NO if base == "float" and isinstance(value, complex) else value
+        if isinstance(value, Tensor) and value.ndim == 0 and not value.requires_grad:
+            return value.item()
+        return _NO
+    if base == "bool":
+        return bool(value) if isinstance(value, (bool, np.bool_)) else _NO
+    if base == "str":
+        return value if isinstance(value, str) else _NO
+    if base == "ScalarType":
+        try:
+            return dt.as_dtype(value)
+        except TypeError:
+            return _NO
+    if base == "Device":
+        return value if isinstance(value, Device) else Device(value) if isinstance(value, (str, int)) else _NO
+    return value

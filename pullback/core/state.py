@@ -1,0 +1,48 @@
+"""Thread-local state of the dispatcher, and the two counters that the fast path looks at.
+
+`fast` is the namespace that generated functions run in: ACTIVE counts transforms in any thread,
+GRADOFF counts `no_grad` blocks in any thread; both zero means that nothing unusual is going on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "CLOCK": 0, "__name__": "pullback.generated",
+              "__builtins__": __builtins__}
+sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
+_lock = threading.Lock()
+
+
+class State(threading.local):
+    """The level stack of one thread."""
+
+    def __init__(self):
+        self.stack: list = [None]  # interpreters; index is the level, 0 is eager
+        self.record: list[bool] = [True]  # per level: does the tape record?
+        self.mode = 0  # level of the innermost interpreter that wants to see every operator
+        self.random = 0  # level of the innermost interpreter that wants random operators
+        self.inference = False
+        self.fake = False  # creation operators make fake arrays
+
+
+state = State()
+
+
+def count(name: str, step: int) -> None:
+    """Change one of the counters of the fast path."""
+    with _lock:
+        fast[name] += step
+
+
+def tick() -> int:
+    """The time of a write: one more than that of the previous one."""
+    with _lock:
+        fast["CLOCK"] += 1
+        return fast["CLOCK"]
+
+
+def recording() -> bool:
+    """Does the tape record at the innermost level?"""
+    return state.record[-1]

@@ -1,0 +1,364 @@
+"""Views, in-place operators, `out=` and versions: mutation as "pure operator + rebinding".
+
+An eager write really changes the buffer and moves the version; a write to a boxed tensor rebinds the handle.
+A write through a view is a scatter into its base, and stale views are replayed when next used.
+Read next: `fast.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .. import errors
+from . import dtype as dt
+from .evaluate import run_raw
+from .fake import Fake
+from .handle import Link, Tensor, cell_of, make
+from .state import state, tick
+
+_ndarray = np.ndarray
+
+
+# versions
+
+
+def bump(t: Tensor) -> None:
+    """Note that the memory of a handle was written."""
+    cell = cell_of(t)
+    cell.version += 1
+    cell.stamps = (*cell.stamps[1 - cell.KEPT:], tick())
+    cell.where = tape.place()
+
+
+def mark_written(t: Tensor) -> None:
+    """For code that wrote `t`'s array directly."""
+    bump(t)
+
+
+# views
+
+
+def link_views(ov, flat: tuple, out, level: int) -> None:
+    """Tie the outputs of a view operator to the base whose memory they share."""
+    source = flat[0]
+    outs = out if isinstance(out, (list, tuple)) else (out,)
+    cell = cell_of(source)
+    link = source._link
+    base, chain = (source, ()) if link is None else (link.base, link.chain)
+    many = isinstance(out, (list, tuple))
+    hidden = not state.record[level] or (link is not None and link.no_grad)
+    for i, t in enumerate(outs):
+        t._cell = cell
+        if ov.name != "detach":
+            step = (ov, flat[1:], i if many else None)
+            multi = many or (link is not None and link.multi)
+            t._link = Link(base, (*chain, step), multi, hidden, cell.version)
+
+
+def replay(t: Tensor, chain: tuple) -> Tensor:
+    """Apply a chain of view operators."""
+    for ov, rest, number in chain:
+        t = stack.bind(ov, (t, *rest))
+        if number is not None:
+            t = t[number]
+    return t
+
+
+def refresh(t: Tensor) -> None:
+    """Bring a view up to date with its base."""
+    link = t._link
+    version = t._cell.version
+    if link.seen == version:
+        return
+    link.seen = version
+    base = link.base
+    if type(t._data) is _ndarray and type(base._data) is _ndarray:
+        if base._edge is None and t._edge is None:
+            return
+        if not state.record[0] and not link.no_grad:
+            with _recording(0):
+                t._edge = replay(base, link.chain)._edge
+            return
+    again = replay(base, link.chain)
+    t._edge = again._edge
+    if type(t._data) is not _ndarray or type(base._data) is not _ndarray:
+        t._data = again._data
+
+
+class _recording:
+    """Switch the tape of one level on for a moment."""
+
+    def __init__(self, level: int, on: bool = True):
+        self.level, self.on = level, on
+
+    def __enter__(self):
+        self.before = state.record[self.level]
+        state.record[self.level] = self.on
+
+    def __exit__(self, *exc):
+        state.record[self.level] = self.before
+
+
+@functools.cache
+def _scatter(ov):
+    """Compiled `scatter` formula of a view: (base, new, *rest) -> new base."""
+    from .formula import lookup
+    text = ov.op.scatter
+    names = [a.name for a in ov.schema.args[1:]]
+    import ast
+    space = {"__name__": "pullback.generated"}
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(node, ast.Name) and node.id not in ("base", "new", *names):
+            found = lookup(node.id)
+            if found is not None:
+                space[node.id] = found
+    return eval(f"lambda {', '.join(['base', 'new', *names])}: {text}", space)
+
+
+def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
+    """The base with `new` in the place of the view that `chain` describes."""
+    values = [base]
+    for ov, rest, number in chain[:-1]:
+        t = stack.bind(ov, (values[-1], *rest))
+        values.append(t if number is None else t[number])
+    for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
+        if number is not None:
+            new = _scatter_piece(ov, rest, number, value, new)
+        elif ov.op.scatter is None:
+            raise errors.ViewWriteError(
+                f"a tensor made by {ov.op.base_name} cannot be written through ({errors.user_line(2)})\n"
+                "  Fix: clone() it first")
+        else:
+            new = _scatter(ov)(value, new, *rest)
+    return new
+
+
+def _scatter_piece(ov, rest, number, base, new):
+    """Write one of several views made by one call (split, unbind): refill the dim piece by piece."""
+    from .table import ops
+    pieces = list(stack.bind(ov, (base, *rest)))
+    pieces[number] = new
+    dim = rest[-1] if rest else 0
+    return ops.stack(pieces, dim) if ov.op.base_name == "unbind" else ops.cat(pieces, dim)
+
+
+# writes
+
+
+def may_write(x: Tensor, tracked: bool) -> None:
+    """Refuse writes that would lose history or hit one element twice."""
+    data = x._data
+    if type(data) is _ndarray and data.size > 1 and 0 in data.strides and _overlaps(data):
+        raise errors.ViewWriteError(errors.text(
+            f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            f"location ({errors.user_line(2)})", f"shape {list(data.shape)}, strides {list(x.stride())}",
+            "clone() the tensor before performing the operation"))
+    level = tape.level_own(data)
+    if not state.record[level]:
+        return
+    link = x._link
+    if x._edge is not None and isinstance(x._edge, tape.Accumulate) and link is None:
+        raise errors.LeafWriteError(errors.text(
+            f"a leaf Variable that requires grad is being used in an in-place operation "
+            f"({errors.user_line(2)})", _state(x),
+            ["run the update under no_grad()", "or compute on x.clone()"]))
+    if link is None:
+        return
+    base_tracked = link.base._edge is not None
+    if not (tracked or base_tracked):
+        return
+    if isinstance(link.base._edge, tape.Accumulate):
+        raise errors.LeafWriteError(errors.text(
+            f"a view of a leaf Variable that requires grad is being used in an in-place operation "
+            f"({errors.user_line(2)})", _state(x), "run the update under no_grad()"))
+    if link.multi:
+        maker = link.chain[-1][0].op.base_name
+        raise errors.ViewWriteError(errors.text(
+            f"Output of {maker} is a view and is being modified inplace ({errors.user_line(2)}). This view is the "
+            "output of a function that returns multiple views. Such functions do not allow the output views "
+            "to be modified inplace", _state(x), "index the base instead, or clone() the piece"))
+    if link.no_grad:
+        raise errors.ViewWriteError(errors.text(
+            f"A view was created in no_grad mode and is being modified inplace with grad mode enabled "
+            f"({errors.user_line(2)})", _state(x), "make the view outside of no_grad, or write under no_grad too"))
+
+
+def _overlaps(data) -> bool:
+    return any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
+
+
+def _state(x: Tensor) -> str:
+    return f"tensor: {x.dtype.name}{list(x._data.shape)}"
+
+
+def inplace(ov, flat: tuple) -> Tensor:
+    """`x.op_(...)`: the pure operator, then the result takes x's place."""
+    x = flat[0]
+    if not isinstance(x, Tensor):
+        raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
+    if x._link is not None:
+        refresh(x)
+    tracked = any(t._edge is not None for t in stack.tensors_in(flat))
+    may_write(x, tracked)
+    plain = type(x._data) is _ndarray and not state.mode and all(
+        type(t._data) is _ndarray for t in stack.tensors_in(flat))
+    if plain and not (tracked and state.record[0]) and not ov.is_composite:
+        try:
+            raw = run_raw(ov, tuple(raw_value(v) for v in flat))
+        except (errors.PullbackError, NotImplementedError):
+            raise
+        except Exception as error:
+            raise stack.translated(ov, flat, error) from error
+        check_result(ov, x, raw.shape, dt.of(raw.dtype))
+        np.copyto(x._data, raw, casting="unsafe")
+        bump(x)
+        return x
+    new = stack.bind(ov, _shadowed(ov, flat, x))
+    check_result(ov, x, new._data.shape, new.dtype)
+    if new.dtype is not x.dtype:
+        new = new.to(x.dtype)
+    return assign(x, new)
+
+
+def raw_value(value):
+    if isinstance(value, Tensor):
+        return value._data
+    return [raw_value(v) for v in value] if type(value) is list else value
+
+
+def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
+    """Flat arguments with x replaced by a stand-in that keeps its old value."""
+    data = x._data
+    saves_self = ov.is_composite or ov.rule is None or any(
+        kind == "arg" and flat[ov.schema.names.index(name)] is x for _, kind, name, _ in ov.rule.saves)
+    if type(data) is _ndarray and saves_self and state.record[0]:
+        data = data.copy()
+    shadow = make(data, x._edge)
+    return tuple(shadow if v is x else v for v in flat)
+
+
+def check_result(ov, x: Tensor, shape: tuple, dtype: dt.DType) -> None:
+    """The result of an in-place operator must fit the tensor that it is stored in."""
+    if tuple(shape) != tuple(x._data.shape):
+        raise errors.ShapeError(errors.text(
+            f"{ov.op.base_name}_: output with shape {list(x._data.shape)} doesn't match the broadcast shape "
+            f"{list(shape)} ({errors.user_line(2)})",
+            cure=f"use the out-of-place {ov.op.base_name}()"))
+    if not dt.can_cast(dtype, x.dtype):
+        raise errors.DTypeError(errors.text(
+            f"{ov.op.base_name}_: result type {dtype.name} can't be cast to the desired output type "
+            f"{x.dtype.name} ({errors.user_line(2)})",
+            cure=f"convert the tensor first, or use the out-of-place {ov.op.base_name}()"))
+
+
+def assign(x: Tensor, new: Tensor) -> Tensor:
+    """Give x the value and the history of `new`, through the view chain if x is a view."""
+    level = max(tape.level_own(x._data), tape.level_own(new._data), state.mode)
+    record = state.record[level]
+    link = x._link
+    real = type(x._data) is _ndarray and type(new._data) is _ndarray
+    base = x if link is None else link.base
+    if real or (type(x._data) is Fake and type(new._data) is Fake):
+        if real:
+            np.copyto(x._data, new._data, casting="unsafe")
+        if record and (new._edge is not None or base._edge is not None):
+            base._edge = new._edge if link is None else copy_slices(base, link.chain, new)
+        bump(x)
+        if link is not None:
+            link.seen = -1
+        return x
+    whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
+    rebind(base, whole)
+    base._edge = whole._edge if record else base._edge
+    bump(x)
+    if link is not None:
+        x._data, x._edge, link.seen = new._data, new._edge, -1
+        refresh(x)
+    return x
+
+
+def rebind(handle: Tensor, new: Tensor) -> None:
+    """Point a handle at other data, and tell the interpreter if the data are of a higher level."""
+    old = handle._data
+    interp = getattr(new._data, "interp", None)
+    if interp is not None and getattr(old, "interp", None) is not interp:
+        interp.note_rebinding(handle, old)
+    handle._data = new._data
+
+
+def write_out(ov, flat: tuple, out):
+    """`op(..., out=buffer)`: compute, resize the buffer if needed, copy."""
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    level = state.mode
+    for t in (*stack.tensors_in(flat), *outs):
+        if t._edge is not None and state.record[max(level, tape.level_own(t._data))]:
+            raise errors.NotDifferentiable(errors.text(
+                f"{ov.op.base_name}(): functions with out=... arguments don't support automatic "
+                f"differentiation, but one of the arguments requires grad ({errors.user_line(2)})",
+                cure="leave out= away, or run under no_grad()"))
+    result = stack.bind(ov, flat)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    for t, r in zip(outs, results):
+        if not dt.can_cast(r.dtype, t.dtype):
+            raise errors.DTypeError(
+                f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the desired output type "
+                f"{t.dtype.name} ({errors.user_line(2)})")
+    for t, r in zip(outs, results):
+        r = r if r.dtype is t.dtype else r.to(t.dtype)
+        if tuple(t._data.shape) != tuple(r._data.shape):
+            rebind(t, r)
+            bump(t)
+        else:
+            assign(t, r)
+    return out
+
+
+class InplaceOverload:
+    """`ops.aten.add_.Tensor`: the in-place variant of an overload."""
+
+    def __init__(self, ov):
+        self.functional = ov
+        self.__name__ = repr(self)
+
+    def __repr__(self) -> str:
+        return f"aten.{self.functional.op.base_name}_." + (self.functional.name.partition(".")[2] or "default")
+
+    def __call__(self, *args, **kwargs):
+        flat = self.functional.bind(args, kwargs)
+        if flat is None:
+            from .op import no_match
+            raise no_match(repr(self), [self.functional], args, kwargs)
+        return inplace(self.functional, flat)
+
+
+from . import stack, tape  # noqa: E402  (they need the names above)
+
+
+class CopySlices(tape.Node):
+    """History of a base after a write through a view: the pullback of the scatter."""
+
+    __slots__ = ("chain",)
+
+    class _Rule:
+        name, saves = "CopySlices", ()
+
+    def apply(self, grads, needs):
+        grad = grads[0]
+        if grad is None:
+            return [None, None]
+        piece = replay(grad, self.chain)
+        first = None
+        if needs[0]:
+            from .table import ops
+            first = scatter(grad, self.chain, ops.zeros_like(piece))
+        return [first, piece if needs[1] else None]
+
+
+def copy_slices(base: Tensor, chain: tuple, new: Tensor) -> CopySlices:
+    """The node of a base whose view was overwritten by `new`."""
+    metas = [None if t._edge is None else (t._data.shape, t._data.dtype) for t in (base, new)]
+    node = tape.make_node(CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0)
+    node.chain = chain
+    return node

@@ -1,0 +1,117 @@
+"""The table as callables: `ops.mul(x, y)` finds the overload and runs it.
+
+`ops` resolves any public operator name, in-place names included, lazily.  A `Packet` is the family of
+overloads under one name.  Read next: `stack.py` for what a call does.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from . import surface
+from .op import OpOverload, aliases, families, no_match, overload_of, registry
+from .stack import bind
+
+__all__ = ["Packet", "load_table", "ops", "registry"]
+
+FILES = ("pointwise", "binary", "reduce", "shape", "index", "create", "random", "matmul", "contraction", "linalg",
+         "norm", "loss", "attention")
+
+
+def load_table() -> None:
+    """Import all files of the table."""
+    for name in FILES:
+        importlib.import_module(f"pullback.ops.{name}")
+
+
+class Packet:
+    """All overloads of one name; calling it picks the first that fits."""
+
+    def __init__(self, name: str, base: str, inplace: bool):
+        self.name = self.__name__ = self.__qualname__ = name
+        self._base = base
+        self._inplace = inplace
+        self._overloads: list[OpOverload] = []
+        self._count = -1
+
+    def __repr__(self) -> str:
+        return f"aten.{self.name}"
+
+    def __reduce__(self):
+        return (getattr, (ops, self.name))
+
+    def __deepcopy__(self, memo):
+        return self
+
+    @property
+    def __doc__(self):
+        return self.entries()[0].op.__doc__
+
+    def entries(self) -> list[OpOverload]:
+        """The overloads in order; follows later additions to the table."""
+        family = families[self._base]
+        if len(family) != self._count:
+            self._count = len(family)
+            self._overloads = [overload_of(op) for op in family if op.inplace or not self._inplace]
+        return self._overloads
+
+    def overloads(self) -> list[str]:
+        return [o.name.partition(".")[2] or "default" for o in self.entries()]
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        for o in self.entries():
+            if (o.name.partition(".")[2] or "default") == name:
+                return surface.InplaceOverload(o) if self._inplace else o
+        raise AttributeError(f"operator '{self.name}' has no overload '{name}'; it has "
+                             + ", ".join(self.overloads()))
+
+    def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
+        """The first overload that takes the call, with its flat arguments."""
+        for o in self.entries():
+            flat = o.bind(args, kwargs)
+            if flat is not None:
+                return o, flat
+        raise no_match(self.name, self._overloads, args, kwargs)
+
+    def __call__(self, *args, **kwargs):
+        out = kwargs.pop("out", None) if kwargs else None
+        requires_grad = kwargs.pop("requires_grad", None) if kwargs else None
+        chosen, flat = self.resolve(args, kwargs)
+        if self._inplace:
+            return surface.inplace(chosen, flat)
+        if out is not None:
+            return surface.write_out(chosen, flat, out)
+        result = bind(chosen, flat)
+        if requires_grad:
+            result.requires_grad_(True)
+        return result
+
+
+class _Ops:
+    """Attribute access to every operator of the table."""
+
+    def __getattr__(self, name: str) -> Packet:
+        base, inplace = name, False
+        if name not in families and name not in aliases and name.endswith("_"):
+            base, inplace = name[:-1], True
+        base = aliases.get(base, base)
+        if base not in families or (inplace and not any(op.inplace for op in families[base])):
+            raise AttributeError(f"the operator table has no '{name}'")
+        packet = Packet(name, base, inplace)
+        self.__dict__[name] = packet
+        return packet
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            getattr(self, name)
+        except AttributeError:
+            return False
+        return True
+
+    def __dir__(self):
+        return sorted(families)
+
+
+ops = _Ops()

@@ -1,0 +1,377 @@
+"""The tape: nodes, and how an operator call becomes one.
+
+A handle's `_edge` says where its gradient goes: a `Node` (its only output), a `Port` (one of several outputs of
+a node) or an `Accumulate` (a leaf).  Nodes are numbered in order of creation and every edge points to an
+older node, so the engine needs no dependency counts.  Read next: `autograd/engine.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+import numpy as np
+
+from .. import errors
+from .handle import Tensor, cell_of, make
+from .state import fast, sequence, state
+
+_COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
+_new = object.__new__
+_ndarray = np.ndarray
+
+
+class Edge:
+    """Anything that a gradient can be sent to."""
+
+    __slots__ = ()
+
+
+class Node(Edge):
+    """An operation on the tape."""
+
+    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "level", "metas", "rule", "saved", "seq", "stamp",
+                 "where")
+
+    outputs = 1
+
+    def name(self) -> str:
+        """The class name that users know, e.g. `MulBackward0`."""
+        return self.rule.name
+
+    @property
+    def next_functions(self) -> tuple:
+        """(node, output number) of each input."""
+        return tuple((None, 0) if e is None else (e.node, e.number) if type(e) is Port else (e, 0)
+                     for e in self.edges)
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary for the user's own notes."""
+        return self.__dict__.setdefault("_user_metadata", {})
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+    def __getattr__(self, name: str):
+        if name.startswith("_saved_"):
+            return self.saved_value(name[len("_saved_"):])
+        raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def saved_value(self, name: str):
+        """A saved value by its name in the formulas."""
+        if self.saved is None:
+            raise freed(self)
+        for (local, _, _, _), value in zip(self.rule.saves, self.unpack()):
+            if local == name:
+                return value
+        raise AttributeError(f"{self.name()} saved no '{name}'")
+
+    def unpack(self) -> list:
+        """The saved values, checked and with their history."""
+        values, stamp = [], self.stamp
+        for (local, kind, _, _), value in zip(self.rule.saves, self.saved):
+            if kind == "arg":
+                if isinstance(value, Tensor):
+                    cell = value._cell
+                    if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
+                        raise modified(self, local, value)
+                elif type(value) is list:
+                    for item in value:
+                        cell = item._cell if isinstance(item, Tensor) else None
+                        if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
+                            raise modified(self, local, item)
+            elif kind == "out" and value is not None:
+                cell = value._cell
+                if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
+                    raise modified(self, local, value)
+                number = self.rule.outputs.index(local) if len(self.rule.outputs) > 1 else 0
+                again = make(value._data, port(self, number))
+                again._cell = value._cell
+                value = again
+            values.append(value)
+        return values
+
+    def apply(self, grads: list, needs: list) -> list:
+        """Gradients of the inputs, one per edge, given those of the outputs."""
+        if self.saved is None:
+            raise freed(self)
+        rule = self.rule
+        values = self.unpack() if self.saved else ()
+        backward = rule.backward_real
+        for m in self.metas:
+            if m is not None and m[1] in _COMPLEX:
+                backward = rule.backward_complex
+        for g in grads:
+            if g is not None and g._data.dtype in _COMPLEX:
+                backward = rule.backward_complex
+        if not self.grouped:
+            return backward(values, grads, needs)
+        return self._apply_grouped(backward, values, grads, needs)
+
+    grouped = False
+
+    def _apply_grouped(self, backward, values, grads, needs) -> list:
+        """The same where some inputs are lists of tensors."""
+        group_needs, position = [], 0
+        for width in self.widths:
+            if width is None:
+                group_needs.append(needs[position])
+                position += 1
+            else:
+                group_needs.append(any(needs[position:position + width]))
+                position += width
+        flat = []
+        for width, result in zip(self.widths, backward(values, grads, group_needs)):
+            if width is None:
+                flat.append(result)
+            else:
+                flat += [None] * width if result is None else list(result)
+        return flat
+
+    def release(self) -> None:
+        """Drop the saved values."""
+        if self.saved:
+            self.saved = None
+
+
+class GroupedNode(Node):
+    """A node some of whose inputs are lists of tensors."""
+
+    __slots__ = ("widths",)
+    grouped = True
+
+
+class Port(Edge):
+    """One output of a node that has several."""
+
+    __slots__ = ("node", "number")
+
+    def __init__(self, node: Node, number: int):
+        self.node, self.number = node, number
+
+
+def port(node: Node, number: int) -> Edge:
+    """The edge that leads to one output of a node."""
+    return node if node.outputs == 1 else Port(node, number)
+
+
+class Accumulate(Node):
+    """Where the gradient of a leaf arrives."""
+
+    __slots__ = ("leaf",)
+
+    class _Rule:
+        name, saves = "AccumulateGrad", ()
+
+    def __init__(self, leaf: Tensor):
+        self.leaf = weakref.ref(leaf)
+        self.edges, self.saved, self.rule, self.hooks = (), (), Accumulate._Rule, None
+        self.metas, self.where, self.stamp, self.level = (), None, 0, 0
+        self.seq = sequence()
+
+    @property
+    def variable(self):
+        """The leaf itself."""
+        return self.leaf()
+
+
+class Refusal(Node):
+    """A node whose derivative nobody wrote: raises when a gradient reaches it."""
+
+    __slots__ = ("overload",)
+
+    def name(self) -> str:
+        return "NotImplemented"
+
+    def apply(self, grads, needs):
+        raise errors.DerivativeNotWritten(errors.text(
+            f"the derivative for '{self.overload.name}' is not implemented "
+            f"(called at {errors.describe_place(self.where)})",
+            cure=f"give the table entry '{self.overload.name}' a `grad`"))
+
+
+def place() -> tuple:
+    """The user's place: code object and instruction offset of the innermost outer frame."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(errors._INTERNAL):
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+def level_own(data) -> int:
+    interp = getattr(data, "interp", None)
+    return 0 if interp is None else interp.level
+
+
+def make_node(kind, rule, edges, metas, saved, level) -> Node:
+    """A node with its number, its time and its place."""
+    node = _new(kind)
+    node.rule, node.edges, node.metas, node.saved = rule, edges, metas, saved
+    node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, level
+    node.where = place()
+    return node
+
+
+def record(ov, flat: tuple, out, level: int) -> None:
+    """Put an operator call on the tape and give its outputs their history."""
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    rule = ov.rule
+    if rule is None:
+        return _refuse_later(ov, flat, outs, level)
+    if not rule.condition(flat):
+        return None
+    several = len(rule.diff_outputs) == 1 and isinstance(out, (list, tuple))  # a returned list
+    flags = [rule.diff_outputs[0]] * len(outs) if several else rule.diff_outputs
+    chosen = [i for i, (o, f) in enumerate(zip(outs, flags))
+              if f and isinstance(o, Tensor) and o.dtype.category >= 2]
+    if not chosen:
+        return None
+    _refuse_unlisted(ov, rule, flat, level)
+    edges, metas, widths, flags_in = [], [], [], []
+    for i, is_list in zip(rule.inputs, rule.lists):
+        items = flat[i] if is_list else (flat[i],)
+        for t in items:
+            edge = None
+            if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level:
+                edge = t._edge
+            edges.append(edge)
+            metas.append(None if edge is None else (t._data.shape, t._data.dtype))
+        widths.append(len(items) if is_list else None)
+        flags_in.append(any(e is not None for e in edges[len(edges) - len(items):]))
+    if not any(flags_in):
+        return None
+    grouped = any(rule.lists)
+    names = rule.outputs
+    saved = tuple([_save(spec, guard, flags_in, ov, flat, outs, names)
+                   for spec, guard in zip(rule.saves, rule.guards)])
+    count = len(outs) if several else sum(rule.diff_outputs)
+    kind = _kinds(grouped, count)
+    node = make_node(kind, rule, tuple(edges), tuple(metas), saved, level)
+    if grouped:
+        node.widths = widths
+    numbers = range(len(outs)) if several else _running(rule.diff_outputs)
+    for i, number in zip(range(len(outs)), numbers):
+        if i in chosen:
+            outs[i]._edge = port(node, number)
+    return None
+
+
+def _running(flags: list[bool]) -> list[int]:
+    """Number of each output among the differentiable ones."""
+    numbers, n = [], 0
+    for flag in flags:
+        numbers.append(n)
+        n += flag
+    return numbers
+
+
+_KINDS: dict = {}
+
+
+def _kinds(grouped: bool, outputs: int) -> type[Node]:
+    """Node class for a number of outputs; one class each, since `outputs` is a class attribute."""
+    if outputs == 1:
+        return GroupedNode if grouped else Node
+    key = grouped, outputs
+    if key not in _KINDS:
+        base = GroupedNode if grouped else Node
+        _KINDS[key] = type(base.__name__, (base,), {"__slots__": (), "outputs": outputs})
+    return _KINDS[key]
+
+
+def _save(spec, guard, flags, ov, flat, outs, names):
+    from .formula import fact_value
+    local, kind, name, attribute = spec
+    if kind == "fact":
+        source, tensor = name
+        value = flat[ov.schema.names.index(tensor)] if source == "arg" else outs[names.index(tensor)]
+        return fact_value(value, attribute)
+    if guard and not any(flags[i] for i in guard):
+        return None
+    if kind == "value":
+        return flat[ov.schema.names.index(name)]
+    if kind == "arg":
+        value = flat[ov.schema.names.index(name)]
+        if type(value) is list or type(value) is tuple:
+            return [keep(v) for v in value]
+        return keep(value)
+    out = outs if len(names) == 1 and len(outs) > 1 else outs[names.index(name)]
+    if isinstance(out, list):
+        return out
+    snapshot = make(out._data)
+    if type(out._data) is _ndarray:
+        snapshot._cell = cell_of(out)
+    return snapshot
+
+
+def keep(value):
+    """An input as it is now: boxed handles may be rebound later, so they are copied."""
+    if isinstance(value, Tensor) and type(value._data) is not _ndarray:
+        copy = make(value._data, value._edge)
+        return copy
+    return value
+
+
+def _refuse_unlisted(ov, rule, flat, level) -> None:
+    op = ov.op
+    for i in ov.schema.tensor_positions:
+        name = ov.schema.args[i].name
+        if i in rule.inputs or name in op.nondiff or name == "output":
+            continue
+        for t in flat[i] if isinstance(flat[i], list) else (flat[i],):
+            if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level:
+                raise errors.NotDifferentiable(errors.text(
+                    f"{op.base_name} is not differentiable with respect to argument '{name}', which "
+                    f"requires grad ({errors.user_line(2)})", cure=f"pass {name}.detach()"))
+
+
+def _refuse_later(ov, flat, outs, level) -> None:
+    """History for an operator without derivative: zero where that is meant, else a refusal."""
+    if ov.kind in ("creation", "random") or ov.op.nondiff:
+        return
+    floating = [o for o in outs if isinstance(o, Tensor) and o.dtype.category >= 2]
+    if not floating or all(o.name == "" and not o.is_tensor for o in ov.schema.returns):
+        return
+    if ov.is_view:  # a view without formula (detach, bit casts) is not differentiable
+        return
+    edges = [t._edge for v in flat for t in (v if isinstance(v, list) else (v,))
+             if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level]
+    node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)
+    node.overload = ov
+    for o in floating:
+        o._edge = node
+
+
+def freed(node: Node) -> errors.GraphFreed:
+    return errors.GraphFreed(errors.text(
+        f"Trying to backward through the graph a second time (or read a saved value after it was freed): "
+        f"the saved values of {node.name()} ({errors.describe_place(node.where)}) are gone",
+        cure="pass retain_graph=True to the first backward() or grad()"))
+
+
+def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
+    cell = value._cell
+    late = sum(s > node.stamp for s in cell.stamps)
+    expected = cell.version - late
+    operation = node.name().partition("Backward")[0].lower()
+    return errors.SavedValueModified(errors.text(
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"the gradient of `{operation}` ({errors.describe_place(node.where)}) needs `{name}`, which was "
+        f"overwritten at {errors.describe_place(cell.where)} after it was saved",
+        f"{name}: {value.dtype.name}{list(value._data.shape)}, is at version {cell.version}; "
+        f"expected version {expected} instead",
+        "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before writing"))
+
+
+def accumulate_edge(leaf: Tensor) -> Accumulate:
+    """Make a handle a leaf that collects gradients."""
+    return Accumulate(leaf)
+
+
+def level_recording(level: int) -> bool:
+    """Does the tape record at this level?"""
+    return state.record[level]

@@ -1,0 +1,157 @@
+"""Functions that make tensors from outside data, and queries that are not operators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import errors
+from .core import device as dev
+from .core import dtype as dt
+from .core import state as _state
+from .core.handle import Tensor, make
+from .core.size import Size
+from .core.table import ops
+
+
+def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A new leaf with a copy of the data."""
+    from .ops.create import make_tensor_data
+    if isinstance(data, Tensor):
+        t = data.detach().clone()
+        t = t if dtype is None else t.to(dt.as_dtype(dtype))
+    else:
+        t = _place(make_tensor_data(data, dt.as_dtype(dtype)), device)
+    if device is not None and isinstance(data, Tensor):
+        t = t.to(device)
+    return t.requires_grad_(True) if requires_grad else t
+
+
+def _place(array: np.ndarray, device) -> Tensor:
+    if device is not None and dev.Device(device).type != "cpu":
+        array = dev.namespace(dev.Device(device)).asarray(array)
+    t = make(array)
+    if _state.state.mode:
+        t = ops.lift_fresh(t) if "lift_fresh" in ops else t
+    return t
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares memory with a NumPy array."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if not array.dtype.isnative:
+        raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
+                         "between byte orders is currently not supported.")
+    dt.of(array.dtype)
+    return make(array)
+
+
+def as_tensor(data, dtype=None, device=None) -> Tensor:
+    """The data as a tensor, sharing memory where possible."""
+    dtype = dt.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        t = data
+    elif isinstance(data, np.ndarray):
+        t = from_numpy(data)
+    else:
+        return tensor(data, dtype=dtype, device=device)
+    if dtype is not None and t.dtype is not dtype:
+        t = t.to(dtype)
+    return t if device is None else t.to(device)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad: bool = False) -> Tensor:
+    """The data as a tensor; copies only if told or needed."""
+    t = tensor(obj, dtype=dtype, device=device) if copy else as_tensor(obj, dtype, device)
+    return t.requires_grad_(requires_grad) if requires_grad else t
+
+
+def from_dlpack(source) -> Tensor:
+    """A tensor that shares memory with another library's array."""
+    if isinstance(source, Tensor):
+        return source.detach()
+    return make(np.from_dlpack(source))
+
+
+def is_tensor(value) -> bool:
+    """Is this a tensor?"""
+    return isinstance(value, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """Number of elements."""
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Is the dtype floating?"""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Is the dtype complex?"""
+    return input.dtype.is_complex
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Is the only element not zero?"""
+    return bool(input.item() != 0)
+
+
+def set_default_dtype(d) -> None:
+    """Set the dtype of new floating tensors."""
+    dt.set_default(d)
+
+
+def get_default_dtype() -> dt.DType:
+    """The dtype of new floating tensors."""
+    return dt.default()
+
+
+def promote_types(type1: dt.DType, type2: dt.DType) -> dt.DType:
+    """The smallest dtype that holds both."""
+    return dt.promote_types(type1, type2)
+
+
+def result_type(tensor1, tensor2) -> dt.DType:
+    """The dtype of an arithmetic result of two operands."""
+    return dt.result_type([tensor1, tensor2])
+
+
+def can_cast(from_, to) -> bool:
+    """May a value be stored in another dtype without changing its category?"""
+    return dt.can_cast(from_, to)
+
+
+def broadcast_shapes(*shapes) -> Size:
+    """The common shape of broadcasting."""
+    try:
+        return Size(np.broadcast_shapes(*(s if isinstance(s, int) else tuple(s) for s in shapes)))
+    except ValueError:
+        raise errors.ShapeError(f"Shape mismatch: {shapes} cannot be broadcast together "
+                                f"({errors.user_line(2)})") from None
+
+
+def broadcast_tensors(*tensors):
+    """All tensors expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tensors[0]
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def typename(value) -> str:
+    """The type's name."""
+    return value.type() if isinstance(value, Tensor) else f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def set_num_threads(count: int) -> None:
+    """How many threads compiled code uses."""
+    from .compile import threads
+    threads.set_num_threads(count)
+
+
+def get_num_threads() -> int:
+    """How many threads compiled code uses."""
+    from .compile import threads
+    return threads.get_num_threads()

@@ -1,0 +1,210 @@
+"""Every exception class of the package, with its cause and its cure.
+
+The first line of a message says what happened in the user's words, with the user's file and line; then
+comes the state (shapes, versions, operators); then one or two cures.  Each class also derives from
+the builtin type that PyTorch raises in the same place, so `except RuntimeError` keeps working.
+The docstrings below are the pages of `docs/errors.md`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_INTERNAL = (_HERE, "<pullback")
+
+
+def user_line(depth: int = 1) -> str:
+    """The innermost `file:line` outside of this package."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_INTERNAL):
+            return f"{os.path.basename(name)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "<unknown>:0"
+
+
+def describe_place(where: tuple | None) -> str:
+    """`file:line` of a recorded place (code object, instruction offset)."""
+    if where is None:
+        return "an unrecorded line"
+    code, last = where
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= last < end and number is not None:
+            line = number
+    return f"{os.path.basename(code.co_filename)}:{line}"
+
+
+def text(what: str, state: str | list[str] = (), cure: str | list[str] = ()) -> str:
+    """Compose a message: what happened, the state, the cure."""
+    state = [state] if isinstance(state, str) else list(state)
+    cure = [cure] if isinstance(cure, str) else list(cure)
+    lines = [what] + ["  " + line for line in state if line] + ["  Fix: " + c for c in cure if c]
+    return "\n".join(lines)
+
+
+class PullbackError(Exception):
+    """Base of all errors of this package.
+
+    Catch it to tell this package's refusals from any other exception.
+    """
+
+
+class ShapeError(PullbackError, RuntimeError):
+    """Shapes do not fit the operator.
+
+    Cause: operands cannot be broadcast, inner sizes of a matrix product differ, or a view does not have as
+    many elements as its input.  Cure: compare the shapes in the message; `unsqueeze`, `transpose` or
+    `reshape` the operand that is wrong.
+    """
+
+
+class DTypeError(PullbackError, RuntimeError):
+    """The operator does not take this dtype, or a result cannot be stored in the given tensor.
+
+    Cause: for instance `mean` of integers, or writing floats into an integer tensor in place.
+    Cure: convert with `.float()` / `.to(dtype)` first, or use the out-of-place operator.
+    """
+
+
+class DeviceError(PullbackError, RuntimeError):
+    """Tensors live on different devices, or the device does not exist here.
+
+    Cure: move with `.to(device)`; for `cuda` install the extra `pullback[cuda]`.
+    """
+
+
+class DimError(PullbackError, IndexError):
+    """A dimension or an index is out of range.
+
+    Cure: dimensions run from `-ndim` to `ndim - 1`.
+    """
+
+
+class ArgumentError(PullbackError, TypeError):
+    """The arguments match no overload of the operator.
+
+    Cure: the message lists the accepted signatures.
+    """
+
+
+class LeafWriteError(PullbackError, RuntimeError):
+    """An in-place operator was called on a leaf that requires grad (or on a view of one).
+
+    Cause: the old value would be needed as the place where gradients arrive.  Cure: run the update
+    under `no_grad()`, or compute on `x.clone()`.
+    """
+
+
+class ViewWriteError(PullbackError, RuntimeError):
+    """An in-place operator was called on a view that must not be written.
+
+    Cause: the view is one of several made by one call (`split`, `unbind`), was made under `no_grad`, or its
+    elements share memory (`expand`).  Cure: clone the view first, or index the base directly.
+    """
+
+
+class SavedValueModified(PullbackError, RuntimeError):
+    """A value that a gradient needs was overwritten in place after it was saved.
+
+    Cause: the tensor was used by an operator whose derivative needs it, then changed by an in-place operator.
+    Cure: use the out-of-place operator, or clone before writing.
+    """
+
+
+class GraphFreed(PullbackError, RuntimeError):
+    """Backward ran a second time through a graph whose saved values were released.
+
+    Cure: pass `retain_graph=True` to the first `backward()`/`grad()`.
+    """
+
+
+class NoGraph(PullbackError, RuntimeError):
+    """Backward was asked of a tensor that has no history.
+
+    Cause: no input required grad, the computation ran under `no_grad`, or the tensor was detached.
+    Cure: call `requires_grad_()` on an input before computing.
+    """
+
+
+class GradientShapeError(PullbackError, RuntimeError):
+    """A gradient does not have the shape, dtype or kind of the tensor that it belongs to.
+
+    Cure: give `backward(gradient=...)` a tensor of the output's shape; return from a custom backward a
+    gradient of the input's shape.
+    """
+
+
+class UnusedInput(PullbackError, RuntimeError):
+    """An input of `autograd.grad` was not used in the graph of the outputs.
+
+    Cure: pass `allow_unused=True` (its gradient is then None) or `materialize_grads=True`.
+    """
+
+
+class NotDifferentiable(PullbackError, RuntimeError):
+    """The operator has no derivative with respect to an argument that requires grad.
+
+    Cause: mathematically there is none, or the argument is not meant to be differentiated.
+    Cure: `detach()` the argument.
+    """
+
+
+class DerivativeNotWritten(PullbackError, NotImplementedError):
+    """The operator's table entry has no derivative formula for the transform that was asked.
+
+    Cure: add the formula to the entry that the message names (CONTRIBUTING.md says how).
+    """
+
+
+class EscapedTensor(PullbackError, RuntimeError):
+    """A tensor made inside a transform was used after the transform had finished.
+
+    Cause: a value computed under `grad`, `vmap`, `jvp` or a trace was kept in an outer variable.
+    Cure: return it from the transformed function instead.
+    """
+
+
+class BatchedWriteError(PullbackError, RuntimeError):
+    """A value that differs per example was written into a tensor from outside of `vmap`.
+
+    Cure: create the tensor inside the mapped function, or pass it as a mapped argument.
+    """
+
+
+class DataDependentError(PullbackError, RuntimeError):
+    """The program asked for a value while only shapes are known (capture, fake tensors, vmap).
+
+    Cause: `if tensor:`, `.item()`, `nonzero` and the like depend on data.  Cure: use `where`, or keep
+    the decision outside of the compiled function.
+    """
+
+
+class FormulaError(PullbackError, ValueError):
+    """A derivative formula of the operator table is malformed.
+
+    Cause: an unknown name, mixed gradient spellings, a wrong count, and so on; the message quotes
+    the entry.  Cure: correct the formula; the names in scope are listed.
+    """
+
+
+class SchemaError(PullbackError, ValueError):
+    """An operator schema does not follow the grammar, or names an unknown operator."""
+
+
+class CompileError(PullbackError, RuntimeError):
+    """A captured graph could not be compiled.
+
+    Cause: a broken compiler or an unusable cache directory.  Cure: as the message says; `PULLBACK_CC`
+    selects a compiler, `PULLBACK_CACHE_DIR` the cache.
+    """
+
+
+class TransformError(PullbackError, RuntimeError):
+    """A function transform was called with arguments that it cannot take.
+
+    Cause: `in_dims` that do not fit the arguments, tangents of another shape, and so on.
+    """

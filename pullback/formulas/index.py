@@ -1,0 +1,155 @@
+"""Derivatives of selection and scattering by index tensors.
+
+Everything here is made of operators, so it can be recorded, batched and traced again.
+Read `ops/index.py` for the entries that use it.
+"""
+
+from __future__ import annotations
+
+from ..core.dims import wrap_dim
+from ..core.table import ops
+
+
+def index_put_values_backward(grad, indices, values_shape):
+    """Gradient of the values that `index_put` wrote."""
+    masks = [i for i in indices if i is not None]
+    if len(masks) == 1 and masks[0].dtype.category == 0 and not any(n != 1 for n in values_shape):
+        # one number for all selected places: sum under the mask, whose count is not needed
+        mask = masks[0]
+        before = next(d for d, i in enumerate(indices) if i is not None)
+        for _ in range(grad.ndim - before - mask.ndim):
+            mask = mask.unsqueeze(-1)
+        return ops.where(mask, grad, 0).sum().reshape(values_shape)
+    return ops.index(grad, indices)
+
+
+def index_source_backward(grad, dim, index, source_ndim, source_shape):
+    """Gradient of the source of `index_add` and `index_copy`; a 0-d source takes one index."""
+    if source_ndim == 0:
+        return grad.index_select(dim, index.reshape((1,))).reshape(())
+    return grad.index_select(dim, index).expand(source_shape)
+
+
+def index_fill_value_backward(grad, dim, index):
+    """Sum of the gradient over the filled places, each counted once."""
+    if grad.ndim == 0:
+        return grad
+    dim = wrap_dim(dim, grad.ndim)
+    filled = index.new_zeros((grad.shape[dim],), dtype=_bool()).index_fill(0, index, True)
+    sizes = [1] * grad.ndim
+    sizes[dim] = grad.shape[dim]
+    return ops.where(filled.view(sizes), grad, 0).sum()
+
+
+def _bool():
+    from ..core.dtype import bool_
+
+    return bool_
+
+
+def scatter_zero(grad, dim, index):
+    """The gradient with the overwritten places set to zero."""
+    return ops.scatter(grad, dim, index, 0)
+
+
+def selected_backward(grad, dim, indices, shape, keepdim=True):
+    """Gradient of values that were chosen by their indices along a dim (sort, topk, ...)."""
+    if not keepdim and shape:
+        grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
+    return ops.scatter(grad.new_zeros(shape), dim, indices, grad)
+
+
+def masked_select_backward(grad, shape, mask):
+    """The selected gradients back at their places."""
+    from ..core.dims import broadcast_shapes
+
+    return grad.new_zeros(broadcast_shapes(shape, mask.shape)).masked_scatter(mask, grad)
+
+
+def embedding_gather(grad, indices, padding_idx, scale_grad_by_freq):
+    """Adjoint of `embedding_dense_backward`: rows of `grad`, masked and scaled alike."""
+    rows = grad.index_select(0, indices.reshape((-1,)))
+    rows = rows.reshape((*indices.shape, grad.shape[1]))
+    if scale_grad_by_freq:
+        rows = rows / occurrences(indices, grad.shape[0]).unsqueeze(-1).to(grad.dtype)
+    if padding_idx >= 0:
+        rows = rows.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return rows
+
+
+def occurrences(indices, count):
+    """How often each index occurs, at the place of each."""
+    flat = indices.reshape((-1,))
+    ones = ops.ones_like(flat)
+    return flat.new_zeros((count,)).scatter_add(0, flat, ones).index_select(0, flat).reshape(
+        indices.shape
+    )
+
+
+def scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, result, mask):
+    """Gradients of self and src of `scatter_reduce` and its kin."""
+    grad_self = grad_src = None
+    if reduce == "sum":
+        grad_self = grad
+        grad_src = grad.gather(dim, index)
+    elif reduce == "prod":
+        grad_self, grad_src = _prod_backward(grad, self, dim, index, src, include_self, result)
+    elif reduce == "mean":
+        count = ops.ones_like(grad) if include_self else ops.zeros_like(grad)
+        count = count.scatter_add(dim, index, ops.ones_like(src))
+        count = count.masked_fill(count == 0, 1)
+        grad_self = grad / count
+        grad_src = (grad / count).gather(dim, index)
+    elif reduce in ("amax", "amin"):
+        value = result.gather(dim, index)
+        hit = (src == value).to(grad.dtype)
+        own = (self == result).to(grad.dtype)
+        winners = own if include_self else ops.zeros_like(own)
+        winners = winners.scatter_add(dim, index, hit)
+        share = grad / winners.masked_fill(winners == 0, 1)
+        grad_self = own * share
+        grad_src = hit * share.gather(dim, index)
+    else:
+        raise RuntimeError(
+            "Expected 'reduce' to be one of 'sum', 'prod', 'mean', 'amax', 'amin' "
+            f"but got {reduce}."
+        )
+    if not include_self:
+        grad_self = ops.scatter(grad_self, dim, index, 0)
+    return grad_self if mask[0] else None, grad_src if mask[1] else None
+
+
+def _prod_backward(grad, self, dim, index, src, include_self, result):
+    """Products: divide by the factor itself, except where it is the only zero factor."""
+    safe_self = self.masked_fill(self == 0, 1)
+    start = safe_self if include_self else ops.ones_like(self)
+    safe_src = src.masked_fill(src == 0, 1)
+    nonzero = ops.scatter_reduce(start, dim, index, safe_src, "prod", include_self=include_self)
+    zeros = (self == 0).to(grad.dtype) if include_self else ops.zeros_like(grad)
+    zeros = zeros.scatter_add(dim, index, (src == 0).to(grad.dtype))
+
+    def without(factor, product, count):
+        lone = (factor == 0).logical_and(count == 1)
+        others = product / factor.masked_fill(factor == 0, 1)
+        return ops.where(lone, product, ops.where(count == 0, others, 0))
+
+    # without its own value in the product, self matters only where nothing was scattered to
+    grad_self = grad * without(self, nonzero, zeros).conj() if include_self else grad
+    product, count = nonzero.gather(dim, index), zeros.gather(dim, index)
+    grad_src = grad.gather(dim, index) * without(src, product, count).conj()
+    return grad_self, grad_src
+
+
+def scatter_src_backward(grad, dim, index, shape):
+    """Gradient of the source of `scatter`; parts of it that were not read get zeros."""
+    picked = grad.gather(dim, index)
+    if tuple(picked.shape) == tuple(shape):
+        return picked
+    if not shape or not index.shape:
+        return picked.reshape(shape)
+    if 0 in index.shape:
+        return grad.new_zeros(shape)
+    pad = []
+    for size, used in zip(reversed(shape), reversed(index.shape), strict=True):
+        pad += [0, size - used]
+    return ops.constant_pad_nd(picked, pad)

@@ -1,0 +1,118 @@
+"""Derivative formulas of the losses, and what decompositions and batching share with them.
+
+Public names are in scope of every formula string.  `reduction` is 0 (none), 1 (mean) or 2 (sum).
+Everything is made of differentiable operators.  Read `ops/loss.py` next, where these are used.
+"""
+
+from __future__ import annotations
+
+from ..core.dims import broadcast_shapes, numel
+
+
+def loss_scale(reduction, *shapes) -> float:
+    """What the gradient of a loss is multiplied by: one over the count of terms for a mean."""
+    if reduction != 1:
+        return 1.0
+    return 1.0 / max(numel(broadcast_shapes(*shapes)), 1)
+
+
+def reduce_loss(value, reduction, keep: int = 0):
+    """Apply a reduction to the terms of a loss; the first `keep` dims are kept."""
+    if reduction == 0:
+        return value
+    if keep == 0:
+        return value.mean() if reduction == 1 else value.sum()
+    dims = list(range(keep, value.ndim))
+    if not dims:
+        return value
+    return value.mean(dims) if reduction == 1 else value.sum(dims)
+
+
+# ---------------------------------------------------------------------------------------------
+# Negative log likelihood
+
+
+def class_dim(shape) -> int:
+    """Where the classes are: dim 1, or dim 0 of an unbatched input."""
+    return 0 if len(shape) == 1 else 1
+
+
+def nll_terms(self, target, weight, ignore_index, dim, where, gather):
+    """Loss and weight of every target; ignored ones count nothing. Classes are on `dim`."""
+    known = target != ignore_index
+    safe = where(known, target, 0).unsqueeze(dim)
+    terms = -gather(self, dim, safe).squeeze(dim)
+    if weight is None:
+        return where(known, terms, 0), known.to(self.dtype)
+    shape = [1] * self.ndim
+    shape[dim] = weight.shape[-1]
+    weights = gather(weight.reshape(shape).expand(self.shape), dim, safe).squeeze(dim)
+    weights = where(known, weights, 0)
+    return where(known, terms * weights, 0), weights
+
+
+# ---------------------------------------------------------------------------------------------
+# Distances: the derivative of one term is `slope`, of the slope `curvature`
+
+
+def smooth_l1_slope(difference, beta):
+    """Derivative of the smooth L1 term: difference / beta, cut off at -1 and 1."""
+    if beta == 0:
+        return difference.sign()
+    return (difference / beta).clamp(-1, 1)
+
+
+def smooth_l1_curvature(difference, beta):
+    """Second derivative of the smooth L1 term."""
+    inside = difference.abs() < beta
+    return inside.to(difference.dtype) / (beta if beta else 1.0)
+
+
+def huber_curvature(difference, delta):
+    """Second derivative of the Huber term."""
+    return (difference.abs() <= delta).to(difference.dtype)
+
+
+# ---------------------------------------------------------------------------------------------
+# Binary cross entropy
+
+
+def weighted(value, weight):
+    """`value * weight`, where a weight may be absent."""
+    return value if weight is None else value * weight
+
+
+def bce_target_slope(self, weight):
+    """Derivative of a binary cross entropy term with respect to the target."""
+    return weighted((1 - self).log().clamp(min=-100) - self.log().clamp(min=-100), weight)
+
+
+def bce_slope(self, target, weight):
+    """Derivative of a binary cross entropy term with respect to the probability."""
+    return weighted((self - target) / ((1 - self) * self).clamp(min=1e-12), weight)
+
+
+def bce_curvature(self, target, weight):
+    """Second derivative of a binary cross entropy term with respect to the probability."""
+    spread = ((1 - self) * self).clamp(min=1e-12)
+    return weighted((self * self - 2 * self * target + target) / (spread * spread), weight)
+
+
+def bce_mixed(self, weight):
+    """Derivative of `bce_slope` with respect to the target."""
+    return weighted(-1 / ((1 - self) * self).clamp(min=1e-12), weight)
+
+
+def logits_slope(self, target, weight, pos_weight):
+    """Derivative of a binary cross entropy term with respect to the logit."""
+    if pos_weight is None:
+        return weighted(self.sigmoid() - target, weight)
+    pull = pos_weight * target
+    return weighted((pull + 1 - target) * self.sigmoid() - pull, weight)
+
+
+def logits_target_slope(self, weight, pos_weight, log_sigmoid):
+    """Derivative of a binary cross entropy term with respect to the target, from the logit."""
+    if pos_weight is None:
+        return weighted(-self, weight)
+    return weighted(log_sigmoid(-self) - pos_weight * log_sigmoid(self), weight)

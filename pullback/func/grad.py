@@ -1,0 +1,226 @@
+"""`grad`, `vjp` and `jvp`: thin functions around one level each.
+
+A `Lift` level makes `grad` nestable; a `Jvp` level carries tangents.  Inputs that the function changes in place are
+changed afterwards too.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import errors
+from ..autograd.engine import grad as engine_grad
+from ..core.handle import Tensor
+from ..core.pytree import tree_flatten, tree_map, tree_unflatten
+from ..core.surface import assign
+from ..core.table import ops
+from ..core.tape import Accumulate
+from ..interp.jvp import Jvp
+from ..interp.lift import Lift
+
+
+def _positions(argnums, count: int) -> tuple:
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for n in numbers:
+        if not isinstance(n, int):
+            raise TypeError(f"argnums must be int or tuple of ints, got {argnums}")
+        if not -count <= n < count:
+            raise errors.TransformError(f"argnum {n} is out of bounds for {count} positional inputs")
+    if len({n % count for n in numbers}) != len(numbers):
+        raise errors.TransformError(f"argnums elements must be unique, got {argnums}")
+    return tuple(n % count for n in numbers)
+
+
+class Lifting:
+    """Arguments lifted to a level, and written back if the function changed them."""
+
+    def __init__(self, level: Lift):
+        self.level, self.pairs = level, []
+
+    def track(self, value):
+        if not isinstance(value, Tensor):
+            return value
+        if value.dtype.category < 2:
+            raise errors.TransformError(errors.text(
+                f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
+                f"({errors.user_line(3)})", cure="convert with .float(), or leave it out of argnums"))
+        t = self.level.wrap(value)
+        t._edge = Accumulate(t)
+        self.pairs.append((value, t, t._data))
+        return t
+
+    def leaves(self) -> list:
+        return [t for _, t, _ in self.pairs]
+
+    def write_back(self) -> None:
+        for source, t, box in self.pairs:
+            if t._data is not box:
+                assign(source, t._data.inner)
+
+
+def grad_and_value(func, argnums=0, has_aux: bool = False):
+    """A function that returns the gradient of a scalar-valued `func`, and its value."""
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        chosen = _positions(argnums, len(args))
+        with Lift("func.grad") as level:
+            lifting = Lifting(level)
+            lifted = list(args)
+            starts = [a._edge if isinstance(a, Tensor) else None for a in args]
+            del starts
+            originals = {}
+            for n in chosen:
+                lifted[n] = tree_map(lifting.track, args[n])
+            edges = [t._edge for t in lifting.leaves()]
+            out = func(*lifted, **kwargs)
+            aux = None
+            if has_aux:
+                if not (isinstance(out, tuple) and len(out) == 2):
+                    raise errors.TransformError("func.grad with has_aux=True: the function must return a tuple "
+                                                "(output, aux)")
+                out, aux = out
+            loss = _scalar(out)
+            found = _gradients(level, [loss], edges, lifting, [None])
+            value = level.unwrap(loss)
+            aux = tree_map(lambda v: level.unwrap(v) if isinstance(v, Tensor) else v, aux)
+            del originals
+        lifting.write_back()
+        results = iter(found)
+        grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, args[n]) for n in chosen)
+        grads = grads[0] if isinstance(argnums, int) else grads
+        return (grads, (value, aux)) if has_aux else (grads, value)
+    return wrapped
+
+
+def _scalar(out) -> Tensor:
+    if not isinstance(out, Tensor):
+        raise errors.TransformError(errors.text(
+            f"func.grad: the function must return a Tensor, got {type(out).__name__} ({errors.user_line(3)})"))
+    if out.ndim != 0:
+        raise errors.TransformError(errors.text(
+            f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
+            f"({errors.user_line(3)})", cure="reduce the output, for instance with .sum()"))
+    return out
+
+
+def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds: list) -> list:
+    """Gradients at the level's leaves, as handles of the level below."""
+    from ..core.handle import make
+    pairs = [(o, s) for o, s in zip(outputs, seeds) if level.mine(o) and o._edge is not None]
+    sources = [make(t._data, e) for t, e in zip(lifting.leaves(), edges)]
+    if pairs and sources:
+        found = engine_grad([o for o, _ in pairs], sources, [s for _, s in pairs], retain_graph=True,
+                            allow_unused=True)
+    else:
+        found = [None] * len(sources)
+    return [ops.zeros_like(v) if g is None else level.unwrap(g) for g, (v, _, _) in zip(found, lifting.pairs)]
+
+
+def value_and_grad(func, argnums=0, has_aux: bool = False):
+    """Like `grad_and_value`, with the value first."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        grads, value = both(*args, **kwargs)
+        return value, grads
+    return wrapped
+
+
+def grad(func, argnums=0, has_aux: bool = False):
+    """A function that returns the gradient of a scalar-valued `func`."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        grads, value = both(*args, **kwargs)
+        return (grads, value[1]) if has_aux else grads
+    return wrapped
+
+
+def vjp(func, *primals, has_aux: bool = False):
+    """The output of `func(*primals)` and a function from cotangents to gradients."""
+    level = Lift("func.vjp")
+    with level:
+        lifting = Lifting(level)
+        lifted = tree_map(lifting.track, list(primals))
+        edges = [t._edge for t in lifting.leaves()]
+        out = func(*lifted)
+        aux = None
+        if has_aux:
+            out, aux = out
+        outputs, spec = tree_flatten(out)
+        for o in outputs:
+            if not isinstance(o, Tensor):
+                raise errors.TransformError(f"vjp: the function must return only tensors, got {type(o).__name__}")
+        values = [level.unwrap(o) for o in outputs]
+        aux = tree_map(lambda v: level.unwrap(v) if isinstance(v, Tensor) else v, aux)
+    lifting.write_back()
+
+    def pull(*cotangents, retain_graph: bool = True):
+        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        flat, given_spec = tree_flatten(given)
+        if given_spec != spec and not (len(flat) == len(outputs) == 1):
+            raise errors.TransformError(f"vjp: the cotangents have the structure {given_spec}, the outputs {spec}")
+        for c, o in zip(flat, values):
+            if tuple(c.shape) != tuple(o.shape):
+                raise errors.TransformError(errors.text(
+                    f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
+                    f"({errors.user_line(2)})"))
+        with level.resume():
+            found = _gradients(level, outputs, edges, lifting, [level.wrap(c) for c in flat])
+        results = iter(found)
+        grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, p) for p in primals)
+        return grads
+    result = tree_unflatten(values, spec)
+    return (result, pull, aux) if has_aux else (result, pull)
+
+
+def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False):
+    """The output of `func(*primals)` and its directional derivative along `tangents`."""
+    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+        raise errors.TransformError(f"jvp(f, primals, tangents): primals and tangents must be tuples "
+                                    f"({errors.user_line(2)})")
+    flat, spec = tree_flatten(primals)
+    directions, other = tree_flatten(tangents)
+    if spec != other:
+        raise errors.TransformError(f"jvp: primals and tangents differ in structure: {spec} and {other}")
+    for p, t in zip(flat, directions):
+        if isinstance(p, Tensor) and tuple(p.shape) != tuple(t.shape):
+            raise errors.TransformError(errors.text(
+                f"jvp: a tangent has shape {list(t.shape)}, its primal {list(p.shape)} ({errors.user_line(2)})"))
+    with Jvp() as level:
+        duals = [level.wrap(p, t) for p, t in zip(flat, directions)]
+        boxes = [d._data for d in duals]
+        out = func(*tree_unflatten(duals, spec))
+        aux = None
+        if has_aux:
+            out, aux = out
+        outputs, out_spec = tree_flatten(out)
+        values, derivatives = [], []
+        for o in outputs:
+            if not isinstance(o, Tensor):
+                raise errors.TransformError(f"jvp: the function must return only tensors, got {type(o).__name__}")
+            if o._link is not None:
+                from ..core.surface import refresh
+                refresh(o)
+            values.append(level.primal(o))
+            t = level.tangent(o)
+            if t is None and strict:
+                raise errors.TransformError("jvp with strict=True: an output does not depend on the inputs")
+            derivatives.append(ops.zeros_like(values[-1]) if t is None else t)
+        aux = tree_map(lambda v: level.primal(v) if isinstance(v, Tensor) else v, aux)
+    for p, d, box in zip(flat, duals, boxes):
+        if d._data is not box:
+            assign(p, d._data.inner)
+    result = tree_unflatten(values, out_spec), tree_unflatten(derivatives, out_spec)
+    return (*result, aux) if has_aux else result
+
+
+def linearize(func, *primals):
+    """The output of `func(*primals)` and the linear map from tangents to output tangents."""
+    output = func(*primals)
+
+    def push(*tangents):
+        return jvp(func, primals, tangents)[1]
+    return output, push

@@ -1,0 +1,124 @@
+"""`vmap`: run a function of one example on a whole batch."""
+
+from __future__ import annotations
+
+import functools
+
+from .. import errors
+from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten, tree_map, tree_unflatten
+from ..core.surface import assign, refresh
+from ..core.table import ops
+from ..interp.vmap import Batched, Vmap
+
+
+def _spread(dims, tree, what: str) -> list:
+    """One dimension per leaf of `tree` from a prefix of its structure."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * len(tree_flatten(tree)[0])
+    if isinstance(tree, (list, tuple)) and isinstance(dims, (list, tuple)) and len(tree) == len(dims):
+        return [d for sub, item in zip(dims, tree) for d in _spread(sub, item, what)]
+    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
+        return [d for key in tree for d in _spread(dims[key], tree[key], what)]
+    raise errors.TransformError(errors.text(
+        f"vmap: {what}={dims} does not fit the structure of the values ({errors.user_line(3)})",
+        cure=f"{what} must be an int, None, or a structure like the values'"))
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
+    """Map `func` over a dimension of its inputs.
+
+    `in_dims` says which dimension of each input is mapped (None: not mapped), `out_dims` where the mapped
+    dimension of each output goes.
+    """
+    if randomness not in ("error", "same", "different"):
+        raise errors.TransformError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        flat, spec = tree_flatten(args)
+        dims = _spread(in_dims, args, "in_dims")
+        dims = [_checked(d, v) for d, v in zip(dims, flat)]
+        sizes = {v.shape[d] for v, d in zip(flat, dims) if d is not None}
+        if not sizes:
+            raise errors.TransformError(f"vmap: at least one input must be mapped ({errors.user_line(2)})")
+        if len(sizes) > 1:
+            raise errors.TransformError(errors.text(
+                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+                f"{sorted(sizes)} ({errors.user_line(2)})"))
+        size = sizes.pop()
+        if chunk_size is not None and chunk_size < size:
+            return _chunked(func, flat, dims, spec, kwargs, size, chunk_size, out_dims, randomness)
+        return _run(func, flat, dims, spec, kwargs, size, out_dims, randomness)
+    return wrapped
+
+
+def _checked(dim, value):
+    if dim is None:
+        return None
+    if not isinstance(value, Tensor):
+        raise errors.TransformError(f"vmap: in_dims asks to map a {type(value).__name__}; use None for it "
+                                    f"({errors.user_line(3)})")
+    if value.ndim == 0 or not -value.ndim <= dim < value.ndim:
+        raise errors.TransformError(errors.text(
+            f"vmap: in_dims {dim} is out of range for an input of shape {list(value.shape)} "
+            f"({errors.user_line(3)})"))
+    return dim % value.ndim
+
+
+def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
+    with Vmap(size, randomness) as level:
+        boxes = [make(Batched(level, v, d)) if d is not None else v for v, d in zip(flat, dims)]
+        before = [b._data if d is not None else None for b, d in zip(boxes, dims)]
+        out = func(*tree_unflatten(boxes, spec), **kwargs)
+        outputs, out_spec = tree_flatten(out)
+        for o in outputs:
+            if not isinstance(o, Tensor):
+                raise errors.TransformError(errors.text(
+                    f"vmap: the function must return only tensors, got {type(o).__name__} "
+                    f"({errors.user_line(3)})"))
+            if o._link is not None:
+                refresh(o)
+        places = _spread(out_dims, out, "out_dims")
+        results = [_unwrap(level, o, place, size) for o, place in zip(outputs, places)]
+        kept = {id(o) for o in outputs}
+        level.rebound = [(ref, old) for ref, old in level.rebound if id(ref()) not in kept]
+        for o in outputs:
+            o._edge = o._edge if not level.mine(o) else None
+    for v, d, b, box in zip(flat, dims, boxes, before):
+        if d is not None and b._data is not box:
+            new = b._data.inner
+            assign(v, new if b._data.dim == d else ops.movedim(new, b._data.dim, d))
+    return tree_unflatten(results, out_spec)
+
+
+def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
+    if place is None:
+        if level.mine(t):
+            raise errors.TransformError("vmap: out_dims=None for an output that differs per example")
+        return t
+    if not level.mine(t):
+        inner, dim = ops.expand(ops.unsqueeze(t, 0), (size, *t.shape)), 0
+    else:
+        inner, dim = t._data.inner, t._data.dim
+    if not -inner.ndim <= place < inner.ndim:
+        raise errors.TransformError(f"vmap: out_dims {place} is out of range for an output of {inner.ndim} dims")
+    place %= inner.ndim
+    return inner if dim == place else ops.movedim(inner, dim, place)
+
+
+def _chunked(func, flat, dims, spec, kwargs, size, chunk, out_dims, randomness):
+    parts = []
+    for start in range(0, size, chunk):
+        length = min(chunk, size - start)
+        piece = [v if d is None else ops.narrow(v, d, start, length) for v, d in zip(flat, dims)]
+        parts.append(_run(func, piece, dims, spec, kwargs, length, out_dims, randomness))
+    leaves = [tree_flatten(p)[0] for p in parts]
+    out_spec = tree_flatten(parts[0])[1]
+    places = _spread(out_dims, parts[0], "out_dims")
+    return tree_unflatten([ops.cat(list(group), d) for group, d in zip(zip(*leaves), places)], out_spec)
+
+
+def map_tree(function, tree):
+    """Apply a function to the tensors of a structure."""
+    return tree_map(lambda v: function(v) if isinstance(v, Tensor) else v, tree)

@@ -1,0 +1,88 @@
+"""Functions whose Python form the schema language cannot say.
+
+They take variable numbers of tensors, or numbers in place of lists of dims.  Each one sorts its
+arguments and calls the operator of the same name; see `ops/matmul.py` for those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .core.handle import Tensor
+from .core.table import ops
+from .errors import ArgumentError, ShapeError
+
+
+def einsum(*args) -> Tensor:
+    """Sum of products in Einstein's notation.
+
+    Either `einsum(equation, *operands)`, or operands and lists of numbers in turns:
+    `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
+    """
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or "
+                         "at least one operand and its subscripts list")
+    if isinstance(args[0], str):
+        equation, operands = args[0], args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = operands[0]
+    else:
+        equation, operands = _from_sublists(args)
+    return ops.einsum(equation, list(operands))
+
+
+def _from_sublists(args: tuple) -> tuple[str, list[Tensor]]:
+    pairs = len(args) // 2
+    operands = [args[2 * i] for i in range(pairs)]
+    equation = ",".join(_subscript(args[2 * i + 1]) for i in range(pairs))
+    if len(args) % 2:
+        equation += "->" + _subscript(args[-1])
+    return equation, operands
+
+
+def _subscript(numbers: Sequence) -> str:
+    """Letters for a list of numbers; an Ellipsis is three dots."""
+    text = ""
+    for number in numbers:
+        if number is Ellipsis:
+            text += "..."
+        elif 0 <= number < 26:
+            text += chr(ord("A") + number)
+        elif 26 <= number < 52:
+            text += chr(ord("a") + number - 26)
+        else:
+            raise ValueError("einsum(): subscripts in the list format must be Ellipsis or numbers "
+                             f"in [0, 52), but got {number}")
+    return text
+
+
+def tensordot(a: Tensor, b: Tensor, dims=2, out: Tensor | None = None) -> Tensor:
+    """Products summed over dims: a number counts them, two lists name them."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
+    if isinstance(dims, (list, tuple)):
+        if len(dims) != 2 and not all(isinstance(d, int) for d in dims):
+            raise ArgumentError("tensordot expects dims to be int or two lists of ints, got "
+                                f"{dims}")
+        first, second = dims
+        first = [first] if isinstance(first, int) else list(first)
+        second = [second] if isinstance(second, int) else list(second)
+    else:
+        if dims < 0:
+            raise ShapeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.ndim, b.ndim):
+            raise ShapeError("tensordot expects dims < ndim_a or ndim_b, but got "
+                             f"dims={dims}, shapes {list(a.shape)} and {list(b.shape)}")
+        first, second = list(range(-dims, 0)), list(range(dims))
+    if out is None:
+        return ops.tensordot(a, b, first, second)
+    return ops.tensordot(a, b, first, second, out=out)
+
+
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """Product of matrices in the cheapest order."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if out is None:
+        return ops.chain_matmul(list(matrices))
+    return ops.chain_matmul(list(matrices), out=out)

@@ -1,0 +1,222 @@
+"""`GraphModule`: a graph that can be called, with the attributes its nodes refer to.
+
+Calling it runs Python source generated from the graph, compiled once. The source is made when it is
+first needed after construction or `recompile()`, so a graph that only travels through passes
+and backends never pays for it. Read `printer.py` for the source, `interpreter.py` for the other
+way to run a graph.
+"""
+
+import copy
+import itertools
+import linecache
+from types import MethodType
+from typing import Any
+
+from .errors import GraphError
+from .graph import Graph
+from .node import fetch_attribute
+from .printer import PythonCode, executable_code
+from .readable import format_class
+
+_serial = itertools.count()
+_OWN = ("_graph", "_class_name", "_forward", "_code", "_source_name", "meta")
+
+
+class Container:
+    """Holds attributes on the way to a dotted path such as `layers.0.weight`."""
+
+    def __repr__(self) -> str:
+        return "Module()"
+
+
+class GraphModule:
+    """A callable made of a graph and of the attributes its `get_attr` and `call_module` mean.
+
+    `root` supplies those attributes: a module (any object) or a dictionary from dotted paths.
+    After changing the graph, call `recompile()`.
+    """
+
+    def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
+        self._class_name = class_name
+        self._source_name: str | None = None
+        self.meta: dict[str, Any] = {}
+        for node in graph.nodes:
+            if node.op in ("get_attr", "call_module"):
+                _copy_attribute(root, self, node.target)
+        self.graph = graph
+
+    @property
+    def graph(self) -> Graph:
+        """The program; assigning another one recompiles."""
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph: Graph) -> None:
+        if not isinstance(graph, Graph):
+            raise GraphError(f"a GraphModule needs a Graph, not a {type(graph).__name__}")
+        self._graph = graph
+        graph.owning_module = self
+        self.recompile()
+
+    # Running ------------------------------------------------------------------------------------
+
+    def recompile(self) -> None:
+        """Take changes of the graph into account at the next call."""
+        self._forward = None
+        self._code = None
+
+    def _compile(self) -> Any:
+        code = executable_code(self._graph)
+        self._forget_source()
+        self._source_name = f"<graph {next(_serial)}>"
+        # With the source in the line cache, tracebacks and debuggers show the line of the graph.
+        lines = code.src.splitlines(keepends=True)
+        linecache.cache[self._source_name] = (len(code.src), None, lines, self._source_name)
+        exec(compile(code.src, self._source_name, "exec"), code.globals)
+        self._forward = code.globals.pop("forward")
+        return self._forward
+
+    def _forget_source(self) -> None:
+        if self._source_name is not None:
+            linecache.cache.pop(self._source_name, None)
+
+    def __del__(self) -> None:
+        if linecache is not None and self.__dict__.get("_source_name"):
+            self._forget_source()
+
+    @property
+    def forward(self) -> Any:
+        """The graph as a bound method; assigning a function replaces it until `recompile()`."""
+        return MethodType(self._forward or self._compile(), self)
+
+    @forward.setter
+    def forward(self, function: Any) -> None:
+        self._forward = lambda _self, *args, **kwargs: function(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self._forward or self._compile()
+        return function(self, *args, **kwargs)
+
+    # Showing ------------------------------------------------------------------------------------
+
+    @property
+    def code(self) -> str:
+        """Python source of the graph."""
+        return self._python_code().src
+
+    def _python_code(self) -> PythonCode:
+        if self._code is None:
+            self._code = self._graph.python_code("self")
+        return self._code
+
+    def print_readable(
+        self,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        *,
+        expanded_def: bool = False,
+    ) -> str:
+        """Source with types and the user's lines as comments; returned, and printed by default.
+
+        `expanded_def` puts each parameter, and each described result, on a line of its own.
+        """
+        text = self._readable(
+            self._class_name,
+            include_stride=include_stride,
+            include_device=include_device,
+            colored=colored,
+            expanded_def=expanded_def,
+        )
+        if print_output:
+            print(text)
+        return text
+
+    def _readable(self, name: str, **options: Any) -> str:
+        forward = self._graph.python_code("self", verbose=True, **options).src
+        options["expanded_def"] = False  # only the outermost signature is spread out
+        nested = [
+            child._readable(key, **options)
+            for key, child in self.named_children()
+            if isinstance(child, GraphModule)
+        ]
+        return format_class(name, forward, nested)
+
+    def __repr__(self) -> str:
+        children = [
+            f"  ({key}): " + repr(child).replace("\n", "\n  ")
+            for key, child in self.named_children()
+        ]
+        inside = "\n" + "\n".join(children) + "\n" if children else ""
+        return f"{self._class_name}({inside})"
+
+    def __str__(self) -> str:
+        hint = "# To see more debug info, please use `graph_module.print_readable()`"
+        return f"{self!r}\n{self.code}\n{hint}"
+
+    # Attributes ---------------------------------------------------------------------------------
+
+    def named_children(self) -> list[tuple[str, Any]]:
+        """Submodules the graph calls or refers to, in order of first assignment."""
+        called = {
+            node.target.partition(".")[0] for node in self._graph.find_nodes(op="call_module")
+        }
+        return [
+            (name, value)
+            for name, value in self._attributes().items()
+            if name in called or isinstance(value, (GraphModule, Container))
+        ]
+
+    def _attributes(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in _OWN}
+
+    def get_submodule(self, target: str) -> Any:
+        """The submodule at a dotted path; the module itself for the empty path."""
+        return fetch_attribute(self, target) if target else self
+
+    def add_submodule(self, target: str, module: Any) -> bool:
+        """Install a submodule at a dotted path, with containers on the way where needed."""
+        _set_attribute(self, target, module)
+        return True
+
+    # Copying ------------------------------------------------------------------------------------
+
+    def __copy__(self) -> "GraphModule":
+        return self._with(copy.deepcopy(self._graph), self._attributes())
+
+    def __deepcopy__(self, memo: dict) -> "GraphModule":
+        graph = copy.deepcopy(self._graph, memo)
+        return self._with(graph, copy.deepcopy(self._attributes(), memo))
+
+    def _with(self, graph: Graph, attributes: dict[str, Any]) -> "GraphModule":
+        return _rebuild(type(self), graph, attributes, self._class_name, dict(self.meta))
+
+    def __reduce__(self) -> tuple:
+        # The source is left out: it is made again from the nodes.
+        parts = (type(self), self._graph, self._attributes(), self._class_name, self.meta)
+        return _rebuild, parts
+
+
+def _rebuild(
+    cls: type[GraphModule], graph: Graph, attributes: dict, class_name: str, meta: dict
+) -> GraphModule:
+    module = cls.__new__(cls)
+    module.__dict__.update(attributes)
+    module.__dict__.update(_class_name=class_name, _source_name=None, meta=meta)
+    module.graph = graph
+    return module
+
+
+def _set_attribute(module: Any, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    for part in parents:
+        if not hasattr(module, part):
+            setattr(module, part, Container())
+        module = getattr(module, part)
+    setattr(module, last, value)
+
+
+def _copy_attribute(root: Any, module: GraphModule, path: str) -> None:
+    value = root[path] if isinstance(root, dict) else fetch_attribute(root, path)
+    _set_attribute(module, path, value)

@@ -1,0 +1,58 @@
+"""Removal of views, copies and casts that change nothing, judged by the example values.
+
+A `view` to the same shape, an `expand` to the same sizes, a `permute` in order or a cast to the
+same dtype leave shape, dtype and strides as they were; then the input serves as well. Only
+operators on a list are considered, because some views (`conj`, `as_strided`) may keep the layout
+and still mean other values.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..node import Node
+from ..traits import base_name, is_tensor, same_layout
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+
+# Operators that are the identity whenever the layout of their result is that of their first input.
+CANDIDATES = frozenset((
+    "_reshape_alias", "_to_copy", "_unsafe_view", "alias", "clone", "contiguous", "detach",
+    "expand", "expand_as", "flatten", "lift_fresh", "lift_fresh_copy", "movedim", "narrow",
+    "permute", "reshape", "slice", "squeeze", "swapaxes", "t", "to", "transpose", "unflatten",
+    "view", "view_as", "convert_element_type", "type_as",
+))  # fmt: skip
+
+
+def _source(node: Node) -> Node | None:
+    """The node's first input, if the node only passes it on."""
+    if node.op != "call_function" or base_name(node.target) not in CANDIDATES or not node.args:
+        return None
+    source = node.args[0]
+    if type(source) is not Node:
+        return None
+    value, given = node.meta.get("val"), source.meta.get("val")
+    if not is_tensor(value) or not is_tensor(given) or not same_layout(value, given):
+        return None
+    return source
+
+
+def remove_noops(graph: "Graph") -> int:
+    """Replace such nodes by their input; returns how many were.
+
+    A node that is returned stays if its input comes from outside or is returned as well: then it is
+    what keeps two results, or a result and an argument, apart.
+    """
+    returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
+    removed = 0
+    for node in graph.nodes:
+        source = _source(node)
+        if source is None:
+            continue
+        if node in returned:
+            if source in returned or source.op in ("placeholder", "get_attr"):
+                continue
+            returned.add(source)
+        node.replace_all_uses_with(source)
+        graph.erase_node(node)
+        removed += 1
+    return removed

@@ -1,0 +1,350 @@
+"""A graph as text: as Python source, as the list `str(graph)` shows, as a table.
+
+The Python source comes in two spellings from one walk. `Display` writes what people read and what
+PyTorch prints (`torch.ops.aten.mul.Tensor`, `torch.float32`), with globals that make it run.
+`Executable` writes what `GraphModule` runs: every callee and every constant that is not a plain
+literal is bound to a global name, so a call costs one lookup. Typed and commented source is in
+`readable.py`; read that next.
+"""
+
+import builtins
+import enum
+import math
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
+from .node import Node
+from .readable import Annotations
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+
+@dataclass
+class PythonCode:
+    """Source text of a function `forward`, and the globals it runs with."""
+
+    src: str
+    globals: dict[str, Any] = field(repr=False)
+
+
+def qualified_name(target: Any) -> str:
+    """The dotted name people know a callable by: `operator.add`, `torch.ops.aten.mul.Tensor`."""
+    if is_operator_overload(target):
+        return f"torch.ops.{target}"
+    module = getattr(target, "__module__", None) or "builtins"
+    name = getattr(target, "__name__", None) or type(target).__name__
+    root, _, rest = module.partition(".")
+    if root == __name__.partition(".")[0]:
+        if getattr(sys.modules[root], name, None) is target:
+            return f"torch.{name}"  # public at the top level, wherever it is defined
+        return ".".join(filter(None, ("torch", rest, name)))
+    return f"{'operator' if module == '_operator' else module}.{name}"
+
+
+def type_name(annotation: Any) -> str:
+    """How a type annotation is written."""
+    origin = get_origin(annotation)
+    if isinstance(origin, type):
+        return f"{type_name(origin)}[{','.join(map(type_name, get_args(annotation)))}]"
+    if isinstance(annotation, type):
+        return qualified_name(annotation).removeprefix("builtins.")
+    return str(annotation)
+
+
+# The two spellings --------------------------------------------------------------------------------
+
+# Keyword arguments whose string values are constants of the library: `torch.contiguous_format`.
+_NAMED_CONSTANTS = ("memory_format", "layout")
+_LITERALS = frozenset((int, str, bool, bytes, type(None), type(Ellipsis)))
+
+
+class Display:
+    """Names and constants spelled for people, to PyTorch's letter."""
+
+    def __init__(self, taken: set[str], notes: Annotations) -> None:
+        self._taken = taken  # node names: a global of the same name would be hidden
+        self.notes = notes
+        self.globals: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
+
+    def callee(self, target: Callable) -> str:
+        name = qualified_name(target)
+        if name.startswith("torch."):
+            self._bind_dotted(name, target)
+            return name
+        if getattr(builtins, name.removeprefix("builtins."), None) is target:
+            return name.removeprefix("builtins.")
+        return self._bind(name.replace("operator.", "_operator."), target)
+
+    def operator(self, target: Callable) -> str | None:
+        """Format string of a function of the `operator` module, if it has a symbol."""
+        if getattr(target, "__module__", None) != "_operator":
+            return None
+        return OPERATORS.get(target.__name__) or IN_PLACE_OPERATORS.get(target.__name__)
+
+    def constant(self, value: Any) -> str:
+        if type(value) in _LITERALS or isinstance(value, (float, complex)):
+            return repr(value)
+        if isinstance(value, enum.Enum):
+            cls = type(value)
+            return f"{self._bind(cls.__name__, cls)}.{value.name}"
+        text = str(value)
+        if text.startswith("torch."):  # dtypes, layouts, memory formats
+            self._bind_dotted(text, value)
+            return text
+        if is_operator_overload(value):
+            return self.callee(value)
+        text = repr(value)
+        if text.startswith("device("):
+            self.globals["device"] = type(value)
+        return text
+
+    def named_constant(self, value: str) -> str:
+        self._bind_dotted(f"torch.{value}", value)
+        return f"torch.{value}"
+
+    def constructor(self, cls: type) -> str:
+        return self._bind(qualified_name(cls), cls)
+
+    def _bind(self, name: str, value: Any) -> str:
+        name = base = re.sub(r"\W", "_", name)
+        number = 0
+        while name in self._taken or self.globals.get(name, value) is not value:
+            number += 1
+            name = f"{base}_{number}"
+        self.globals[name] = value
+        return name
+
+    def _bind_dotted(self, name: str, value: Any) -> None:
+        """Make `torch.a.b` mean `value` without importing anything called torch."""
+        *path, last = name.split(".")
+        scope = self.globals.setdefault(path[0], SimpleNamespace())
+        for part in path[1:]:
+            if part not in scope.__dict__:
+                setattr(scope, part, SimpleNamespace())
+            scope = scope.__dict__[part]
+        setattr(scope, last, value)
+
+
+class Executable(Display):
+    """Names and constants spelled for speed: one global per callee, none by attribute lookup."""
+
+    def callee(self, target: Callable) -> str:
+        return self._bind(qualified_name(target).removeprefix("torch.ops."), target)
+
+    def operator(self, target: Callable) -> str | None:
+        # `x += 1` would rebind x, which later nodes may still read; the function does not.
+        if getattr(target, "__module__", None) != "_operator":
+            return None
+        name = target.__name__
+        return OPERATORS.get(name) or (IN_PLACE_OPERATORS[name] if name == "setitem" else None)
+
+    def constant(self, value: Any) -> str:
+        kind = type(value)
+        if kind in _LITERALS or (kind is float and math.isfinite(value)):
+            text = repr(value)
+            return f"({text})" if text[0] == "-" else text  # (-1) ** x
+        return self._bind(f"_constant_{kind.__name__}", value)
+
+    named_constant = constant
+
+
+# Statements ---------------------------------------------------------------------------------------
+
+
+def format_argument(value: Any, spelling: Display) -> str:
+    """An argument as a Python expression."""
+    if type(value) is Node:
+        return value.name
+    if isinstance(value, tuple):
+        items = [format_argument(item, spelling) for item in value]
+        if hasattr(value, "_fields"):
+            return f"{spelling.constructor(type(value))}({', '.join(items)})"
+        return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+    if isinstance(value, list):
+        return f"[{', '.join([format_argument(item, spelling) for item in value])}]"
+    if isinstance(value, dict):
+        pairs = [f"{key!r}: {format_argument(item, spelling)}" for key, item in value.items()]
+        return f"{{{', '.join(pairs)}}}"
+    if type(value) is slice:
+        parts = [format_argument(v, spelling) for v in (value.start, value.stop, value.step)]
+        return f"slice({', '.join(parts)})"
+    return spelling.notes.constant(spelling.constant(value))
+
+
+def _is_named_constant(key: Any, value: Any) -> bool:
+    return key in _NAMED_CONSTANTS and isinstance(value, str)
+
+
+def _attribute_path(root: str, path: str) -> str:
+    """`self.layers.weight`, with `getattr` for parts that are no identifiers."""
+    text = root
+    for part in path.split("."):
+        text = f"{text}.{part}" if part.isidentifier() else f'getattr({text}, "{part}")'
+    return text
+
+
+def _call(node: Node, first: int, spelling: Display) -> str:
+    items = [format_argument(arg, spelling) for arg in node.args[first:]]
+    for key, arg in node.kwargs.items():
+        if _is_named_constant(key, arg):
+            items.append(f"{key} = {spelling.named_constant(arg)}")
+        else:
+            items.append(f"{key} = {format_argument(arg, spelling)}")
+    return f"({', '.join(items)})"
+
+
+def _function_call(node: Node, target_text: str, spelling: Display) -> str:
+    symbol = None if node.kwargs else spelling.operator(node.target)
+    if symbol is not None and symbol.count("{}") == len(node.args):
+        items = [format_argument(arg, spelling) for arg in node.args]
+        expression = symbol.format(*items)
+        if node.target.__name__ in IN_PLACE_OPERATORS:
+            return f"{expression};  {target_text} = {items[0]}"
+        return f"{target_text} = {expression}"
+    if node.target is getattr and len(node.args) == 2 and not node.kwargs:
+        owner, name = node.args
+        if isinstance(name, str) and name.isidentifier():
+            return f"{target_text} = {format_argument(owner, spelling)}.{name}"
+    return f"{target_text} = {spelling.callee(node.target)}{_call(node, 0, spelling)}"
+
+
+def format_statement(node: Node, root: str, spelling: Display, annotation: str = "") -> str:
+    """One node other than a placeholder as a Python statement."""
+    if annotation == "" and node.type is not None:
+        annotation = f" : {type_name(node.type)}"
+    left = f"{node.name}{annotation}"
+    if node.op == "call_function":
+        return _function_call(node, left, spelling)
+    if node.op == "call_method":
+        owner = format_argument(node.args[0], spelling)
+        return f"{left} = {owner}.{node.target}{_call(node, 1, spelling)}"
+    if node.op == "call_module":
+        return f"{left} = {_attribute_path(root, node.target)}{_call(node, 0, spelling)}"
+    if node.op == "get_attr":
+        return f"{left} = {_attribute_path(root, node.target)}"
+    return f"return {format_argument(node.args[0], spelling)}"
+
+
+def last_uses(graph: "Graph") -> dict[Node, list[Node]]:
+    """For each node, the nodes whose value nobody needs after it: its inputs, perhaps itself."""
+    seen: set[Node] = set()
+    freed: dict[Node, list[Node]] = {}
+    for user in reversed(graph.nodes):
+        dying = [node for node in user._inputs if node not in seen]
+        seen.update(dying)
+        if not user.users and user.op not in ("placeholder", "output"):
+            dying.append(user)
+        freed[user] = dying
+    return freed
+
+
+def _parameter(node: Node, spelling: Display, annotation: str) -> str:
+    if annotation == "" and node.type is not None:
+        annotation = f" : {type_name(node.type)}"
+    default = f" = {format_argument(node.args[0], spelling)}" if node.args else ""
+    return f"{node.target}{annotation}{default}"
+
+
+def _source(graph: "Graph", root: str, spelling: Display) -> str:
+    """Source text of `forward`, three blank lines in front as PyTorch has them."""
+    notes = spelling.notes
+    parameters: list[str] = []
+    body: list[str] = []
+    freed = last_uses(graph)
+    returns = ""
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            text = _parameter(node, spelling, notes.type_of(node))
+            parameters.append(notes.parameter(node, text))
+            plain = node.target.lstrip("*")
+            if plain != node.name:
+                body.append(f"{node.name} = {plain}")
+            continue
+        if node.op == "output":
+            if node.type is not None:
+                returns = f" -> {type_name(node.type)}"
+            text = format_statement(node, root, spelling)
+            body += notes.output(node, text, lambda value: format_argument(value, spelling))
+            continue
+        body += notes.source_line(node)
+        text = format_statement(node, root, spelling, notes.type_of(node))
+        if freed[node]:
+            names = " = ".join([each.name for each in freed[node]])
+            text += ";  " + notes.dim(f"{names} = None")
+        body.append(text)
+    while body and not body[0]:
+        del body[0]  # the blank line that separates a source comment from the code before it
+    head = notes.signature(root, parameters, returns)
+    lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
+    return f"\n\n\n{head}\n{lines}\n    "
+
+
+def python_code(graph: "Graph", root_module: str = "self", **options: Any) -> PythonCode:
+    """The graph as PyTorch prints it; options as in `Graph.python_code`."""
+    spelling = Display({node.name for node in graph.nodes}, Annotations(**options))
+    return PythonCode(_source(graph, root_module, spelling), spelling.globals)
+
+
+def executable_code(graph: "Graph") -> PythonCode:
+    """The graph as `GraphModule` runs it."""
+    spelling = Executable({node.name for node in graph.nodes}, Annotations())
+    return PythonCode(_source(graph, "self", spelling), spelling.globals)
+
+
+# Lists --------------------------------------------------------------------------------------------
+
+
+def _brief(value: Any) -> str:
+    """An argument as `str(graph)` shows it: nodes with a percent sign, the rest by `str`."""
+    if type(value) is Node:
+        return f"%{value.name}"
+    if isinstance(value, tuple):
+        items = ", ".join([_brief(item) for item in value])
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    if isinstance(value, list):
+        return f"[{', '.join([_brief(item) for item in value])}]"
+    if isinstance(value, dict):
+        pairs = [
+            f"{key}: {'torch.' if _is_named_constant(key, item) else ''}{_brief(item)}"
+            for key, item in value.items()
+        ]
+        return f"{{{', '.join(pairs)}}}"
+    return str(value)
+
+
+def format_node(node: Node) -> str:
+    """One line of `str(graph)`."""
+    if node.op == "output":
+        return f"return {node.args[0]}"
+    annotation = "" if node.type is None else f"{type_name(node.type)} "
+    target = node.target if isinstance(node.target, str) else qualified_name(node.target)
+    line = f"%{node.name} : {annotation}[num_users={len(node.users)}] = {node.op}[target={target}]"
+    if node.op == "placeholder":
+        return f"{line}(default={node.args[0]})" if node.args else line
+    if node.op == "get_attr":
+        return line
+    return f"{line}(args = {_brief(node.args)}, kwargs = {_brief(node.kwargs)})"
+
+
+def format_graph(graph: "Graph") -> str:
+    """`str(graph)`."""
+    return "\n    ".join(["graph():", *[format_node(node) for node in graph.nodes]])
+
+
+def format_table(graph: "Graph") -> str:
+    """The nodes as aligned columns."""
+    rows = [("opcode", "name", "target", "args", "kwargs")]
+    for node in graph.nodes:
+        target = node.target if isinstance(node.target, str) else qualified_name(node.target)
+        rows.append((node.op, node.name, target, str(node.args), str(node.kwargs)))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    rows.insert(1, tuple("-" * width for width in widths))
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    )

@@ -1,0 +1,123 @@
+"""`Proxy`: a stand-in for a value that writes down what is done to it as graph nodes.
+
+Operators, methods, attributes and indexing of a proxy each add a node. Used where new nodes are
+easier to write as expressions than as `create_node` calls, and by `Transformer` (read
+`interpreter.py` next).
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .errors import TraceError
+from .graph import Graph
+from .naming import OPERATORS
+from .node import Node, map_aggregate
+
+
+class GraphAppendingTracer:
+    """Turns proxies into nodes at the insert point of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+    def create_arg(self, value: Any) -> Any:
+        """An argument with every proxy in it replaced by its node."""
+        return map_aggregate(value, lambda item: item.node if isinstance(item, Proxy) else item)
+
+    def create_proxy(
+        self,
+        kind: str,
+        target: Any,
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> "Proxy":
+        """Add a node and return its stand-in."""
+        args, kwargs = self.create_arg(args), self.create_arg(kwargs or {})
+        return Proxy(self.graph.create_node(kind, target, args, kwargs, name, type_expr), self)
+
+
+class Proxy:
+    """Stands for the value of a node."""
+
+    def __init__(self, node: Node, tracer: GraphAppendingTracer | None = None) -> None:
+        self.node = node
+        self.tracer = tracer or GraphAppendingTracer(node.graph)
+
+    def __getattr__(self, name: str) -> "Attribute":
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python probing for a protocol, not a user's attribute
+        return Attribute(self, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> "Proxy":
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __bool__(self) -> NoReturn:
+        raise TraceError(
+            f"symbolically traced variables cannot be used as inputs to control flow: the truth "
+            f"value of {self.node.name} is not known while tracing"
+        )
+
+    def __len__(self) -> NoReturn:
+        raise TraceError(f"the length of {self.node.name} is not known while tracing")
+
+    def __iter__(self) -> NoReturn:
+        raise TraceError(f"Proxy object cannot be iterated: {self.node.name} has no known length")
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable, types: Any, args: tuple = (), kwargs: dict | None = None
+    ) -> "Proxy":
+        """Record a library function that was called with a proxy among its arguments."""
+        found: list[Proxy] = []
+        map_aggregate(
+            (args, kwargs or {}), lambda v: found.append(v) if isinstance(v, Proxy) else None
+        )
+        return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"Proxy({self.node.name})"
+
+
+class Attribute(Proxy):
+    """An attribute of a proxy: a method call if it is called next, otherwise a `getattr` node."""
+
+    def __init__(self, root: Proxy, name: str) -> None:
+        self.root = root
+        self.tracer = root.tracer
+        self._name = name
+        self._node: Node | None = None
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            self._node = self.tracer.create_proxy(
+                "call_function", getattr, (self.root, self._name)
+            ).node
+        return self._node
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
+        return self.tracer.create_proxy("call_method", self._name, (self.root, *args), kwargs)
+
+
+def _define_operators() -> None:
+    def define(method: str, function: Callable, reflected: bool = False) -> None:
+        def apply(self: Proxy, *others: Any) -> Proxy:
+            args = (*others, self) if reflected else (self, *others)
+            return self.tracer.create_proxy("call_function", function, args)
+
+        apply.__name__ = method
+        setattr(Proxy, method, apply)
+
+    comparisons_and_unary = {"eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert", "getitem"}
+    for name in OPERATORS:
+        function, plain = getattr(operator, name), name.strip("_")
+        if name not in ("eq", "ne"):  # proxies are compared by identity wherever Python compares
+            define(f"__{plain}__", function)
+        if name not in comparisons_and_unary:
+            define(f"__r{plain}__", function, reflected=True)
+
+
+_define_operators()

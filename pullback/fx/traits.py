@@ -1,0 +1,85 @@
+"""What passes and partitioners may ask about a target or a node's example value.
+
+Targets are opaque callables here. An entry of the operator table has an `op` with a cost class and
+a purity flag; anything else is an unknown Python function, assumed expensive. Example values
+(`node.meta["val"]`) are looked at only through `shape`, `dtype`, `stride()` and `device`.
+Read `node.py` next.
+"""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .naming import IN_PLACE_OPERATORS
+
+# Python functions that act by side effect, so that dead code elimination must keep their calls.
+_side_effects: set[Callable] = {getattr(operator, name) for name in IN_PLACE_OPERATORS}
+_side_effects.update((operator.delitem, print))
+
+
+def has_side_effect(function: Callable) -> Callable:
+    """Declare that calls of a function matter even if their result is unused; a decorator too."""
+    _side_effects.add(function)
+    return function
+
+
+def cost_of(target: Any) -> str:
+    """Cost class of a call target: "cheap", "view", "reduce", "heavy", "random" or "create"."""
+    if target is operator.getitem:
+        return "view"
+    return getattr(getattr(target, "op", None), "cost", "heavy")
+
+
+def is_pure(target: Any) -> bool:
+    """True if a call has no effect beyond its result.
+
+    A random draw counts as pure here: it changes no value, only which numbers come next.
+    """
+    if target in _side_effects:
+        return False
+    if cost_of(target) == "random":
+        return True
+    return getattr(getattr(target, "op", None), "pure", True)
+
+
+def base_name(target: Any) -> str:
+    """Operator name without namespace and overload: "mul" for `aten.mul.Tensor`."""
+    parts = str(target).split(".")
+    return parts[1] if len(parts) > 1 else parts[0]
+
+
+def is_tensor(value: Any) -> bool:
+    """True for example values that stand for an array."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
+
+
+def same_layout(first: Any, second: Any) -> bool:
+    """True if two example tensors agree in shape, dtype, strides and device."""
+    return (
+        tuple(first.shape) == tuple(second.shape)
+        and first.dtype == second.dtype
+        and tuple(first.stride()) == tuple(second.stride())
+        and getattr(first, "device", None) == getattr(second, "device", None)
+    )
+
+
+def _size(extent: Any) -> int:
+    if type(extent) is int:
+        return extent
+    hint = getattr(extent, "hint", None)  # a symbolic size remembers the size it was traced with
+    return hint if isinstance(hint, int) else 4096
+
+
+def nbytes(value: Any) -> int:
+    """Memory an example value occupies; expanded dimensions (stride 0) take none, numbers 8."""
+    if isinstance(value, (tuple, list)):
+        return sum(map(nbytes, value))
+    if not is_tensor(value):
+        return 0 if value is None else 8
+    total = value.dtype.itemsize
+    for extent, stride in zip(value.shape, value.stride()):
+        if type(stride) is not int or stride != 0:
+            total *= _size(extent)
+        elif _size(extent) == 0:
+            return 0
+    return total

@@ -1,0 +1,46 @@
+"""The box that most interpreters use: an inner handle of a lower level plus the owner."""
+
+from __future__ import annotations
+
+import math
+
+from ..core.handle import Box, Tensor, make
+
+
+class Wrapped(Box):
+    """A handle of a lower level, owned by an interpreter."""
+
+    __slots__ = ("inner", "interp")
+
+    def __init__(self, interp, inner: Tensor):
+        self.interp, self.inner = interp, inner
+
+    shape = property(lambda self: self.inner._data.shape)
+    dtype = property(lambda self: self.inner._data.dtype)
+    ndim = property(lambda self: self.inner._data.ndim)
+    strides = property(lambda self: self.inner._data.strides)
+    size = property(lambda self: math.prod(self.shape))
+
+    def concrete(self, handle: Tensor, what: str) -> Tensor:
+        """The handle below, where values may be looked at."""
+        return self.inner
+
+    def describe(self, handle: Tensor) -> str:
+        """How the handle prints."""
+        return f"{self.interp.label}(lvl={self.interp.level}, value={self.inner!r})"
+
+
+def map_tensors(function, value):
+    """Apply a function to all handles in a value (lists and tuples included)."""
+    if isinstance(value, Tensor):
+        return function(value)
+    if type(value) in (list, tuple):
+        return type(value)([map_tensors(function, v) for v in value])
+    if isinstance(value, tuple):  # a named tuple of results
+        return type(value)(*[map_tensors(function, v) for v in value])
+    return value
+
+
+def snapshot(t: Tensor) -> Tensor:
+    """A handle with the same data and history, safe from later rebinding."""
+    return make(t._data, t._edge)

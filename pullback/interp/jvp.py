@@ -1,0 +1,175 @@
+"""Jvp: forward mode.  A `Dual` carries a primal and a tangent, both handles of the level below.
+
+Where the tangent comes from, in this order: the operator is a view or linear (the operator itself),
+multilinear (product rule), has a pushforward formula, is pointwise (its pullback formulas, since the Jacobian is
+diagonal), decomposes, or the pullback is transposed.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+from .. import errors
+from ..core.formula import push_of
+from ..core.handle import Tensor, make
+from ..core.stack import Interpreter, bind
+from ..core.table import ops
+from ..core.tape import _save
+from .box import Wrapped, map_tensors
+
+transposer = None  # set by autograd: (overload, args, outs, tangents) -> output tangents
+
+
+class Dual(Wrapped):
+    """A primal (`inner`) and its tangent."""
+
+    __slots__ = ("tangent",)
+
+    def __init__(self, interp, inner, tangent):
+        self.interp, self.inner, self.tangent = interp, inner, tangent
+
+
+class Jvp(Interpreter):
+    """One level of forward mode."""
+
+    title = "func.jvp"
+    label = "DualTensor"
+
+    def wrap(self, primal: Tensor, tangent: Tensor) -> Tensor:
+        return make(Dual(self, primal, tangent))
+
+    def primal(self, t):
+        return t._data.inner if self.mine(t) else t
+
+    def tangent(self, value):
+        """The tangent of a handle; None for anything that has none."""
+        if type(value) is list or type(value) is tuple:
+            return [self.tangent(v) for v in value]
+        return value._data.tangent if self.mine(value) else None
+
+    def process(self, ov, flat):
+        args = tuple(map_tensors(self.primal, v) for v in flat)
+        tangents = [self.tangent(v) for v in flat]
+        if needs_decomposition(ov):
+            return ov.decompose(*flat)
+        out = bind(ov, args)
+        outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        new = push(ov, args, tangents, out, outs)
+        if new is None:
+            return out
+        made = [self.wrap(o, t) if t is not None and isinstance(o, Tensor) and o.dtype.category >= 2 else o
+                for o, t in zip(outs, new)]
+        if isinstance(out, Tensor):
+            return made[0]
+        return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
+
+    def restore(self, handle, old) -> None:
+        if isinstance(handle._data, Dual):
+            inner = handle._data.inner
+            handle._data, handle._edge = inner._data, inner._edge
+
+
+def needs_decomposition(ov) -> bool:
+    """No derivative of its own, but made of operators that have one."""
+    return ov.rule is None and ov.decompose is not None and ov.kind not in ("creation", "random", "view")
+
+
+def zeros(t: Tensor) -> Tensor:
+    return ops.zeros_like(t)
+
+
+def fill(value, tangent):
+    """The tangent, or zeros where a differentiable argument has none."""
+    if isinstance(value, list):
+        return [fill(v, t) for v, t in zip(value, tangent)]
+    if isinstance(value, Tensor) and value.dtype.category >= 2:
+        return zeros(value) if tangent is None else tangent
+    return None
+
+
+def _has(tangent) -> bool:
+    return any(t is not None for t in tangent) if isinstance(tangent, (list, tuple)) else tangent is not None
+
+
+def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
+    """Tangents of the outputs; None if the outputs do not vary."""
+    op, names = ov.op, ov.schema.names
+    rule = ov.rule
+    if ov.is_view and (rule is not None or op.linear):
+        return _listed(bind(ov, (tangents[0], *args[1:])))
+    if op.linear:
+        chosen = [names.index(n) for n in op.linear]
+        if not any(_has(tangents[i]) for i in chosen):
+            return None
+        linear = list(args)
+        for i in chosen:
+            linear[i] = fill(args[i], tangents[i]) if args[i] is not None else None
+        return _listed(bind(ov, tuple(linear)))
+    if rule is None:
+        if ov.kind in ("creation", "random") or not any(isinstance(o, Tensor) and o.dtype.category >= 2
+                                                       for o in outs) or op.nondiff or ov.is_view:
+            return None
+        raise errors.DerivativeNotWritten(errors.text(
+            f"Trying to use forward AD with {ov.op.base_name} that does not support it "
+            f"({errors.user_line(2)})", cure=f"give the table entry '{ov.name}' a `grad` or a `push`"))
+    if not any(_has(tangents[i]) for i in rule.inputs) or not rule.condition(args):
+        return None
+    if op.multilinear:
+        return _product_rule(ov, args, tangents)
+    explicit = push_of(ov)
+    if explicit is not None:
+        full = [fill(a, t) if i in rule.inputs else None for i, (a, t) in enumerate(zip(args, tangents))]
+        return list(explicit.run(args, full, outs))
+    if ov.kind == "pointwise":
+        return [_diagonal(ov, args, tangents, outs)]
+    if transposer is None:
+        from ..autograd import transpose  # noqa: F401  (registers itself)
+    return transposer(ov, args, tangents, outs)
+
+
+def _listed(value) -> list:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _product_rule(ov, args, tangents) -> list:
+    names, terms = ov.schema.names, []
+    for name in ov.op.multilinear:
+        i = names.index(name)
+        if _has(tangents[i]):
+            varied = list(args)
+            varied[i] = fill(args[i], tangents[i])
+            terms.append(_listed(bind(ov, tuple(varied))))
+    return [functools.reduce(operator.add, parts) for parts in zip(*terms)]
+
+
+def _diagonal(ov, args, tangents, outs) -> Tensor:
+    """The pullback formulas applied to tangents: right because each partial Jacobian is diagonal."""
+    rule = ov.rule
+    flags = [True] * len(rule.inputs)
+    saved = tuple(_save(spec, guard, flags, ov, args, outs, rule.outputs)
+                  for spec, guard in zip(rule.saves, rule.guards))
+    complex_ = outs[0].dtype.is_complex or any(
+        isinstance(args[i], Tensor) and args[i].dtype.is_complex for i in rule.inputs)
+    backward = rule.backward_complex if complex_ else rule.backward_real
+    total = None
+    for k, i in enumerate(rule.inputs):
+        t = tangents[i]
+        if t is None:
+            continue
+        needs = [j == k for j in range(len(rule.inputs))]
+        part = backward(saved, (t.conj() if complex_ else t,), needs)[k]
+        if part is None:
+            continue
+        part = part.conj() if complex_ else part
+        total = part if total is None else total + part
+    if total is None:
+        return zeros(outs[0])
+    out = outs[0]
+    if total.dtype.is_complex and not out.dtype.is_complex:
+        total = total.real
+    if total.dtype is not out.dtype:
+        total = total.to(out.dtype)
+    if tuple(total.shape) != tuple(out.shape):
+        total = total.expand(out.shape)
+    return total

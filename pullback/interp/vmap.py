@@ -1,0 +1,162 @@
+"""Vmap: batching.  A `Batched` hides one dimension of the handle below.
+
+Rules get batched operands with the hidden dimension in front.  Pointwise operators need none, composites neither;
+a missing rule falls back to the decomposition, then to a loop that says so once.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from .. import errors
+from ..core import dtype as dt
+from ..core.handle import Tensor, make
+from ..core.stack import Interpreter, bind
+from ..core.table import ops
+from .box import Wrapped, map_tensors
+
+_warned: set = set()
+
+
+class Batched(Wrapped):
+    """A handle with a hidden dimension."""
+
+    __slots__ = ("dim",)
+
+    def __init__(self, interp, inner, dim: int):
+        self.interp, self.inner, self.dim = interp, inner, dim
+
+    @property
+    def shape(self):
+        shape = self.inner._data.shape
+        return shape[:self.dim] + shape[self.dim + 1:]
+
+    @property
+    def ndim(self):
+        return self.inner._data.ndim - 1
+
+    @property
+    def strides(self):
+        strides = self.inner._data.strides
+        return strides[:self.dim] + strides[self.dim + 1:]
+
+    def concrete(self, handle, what: str):
+        raise errors.DataDependentError(errors.text(
+            f"vmap: {what} needs one value, but the tensor has a different one for each example "
+            f"({errors.user_line(3)})", f"tensor: {handle.dtype.name}{list(handle.shape)} under vmap",
+            "use where() instead of a Python condition"))
+
+    def describe(self, handle) -> str:
+        return f"BatchedTensor(lvl={self.interp.level}, bdim={self.dim}, value={self.inner!r})"
+
+
+class Vmap(Interpreter):
+    """One level of batching over `size` examples."""
+
+    title = "vmap"
+    random = True
+
+    def __init__(self, size: int, randomness: str = "error"):
+        self.size, self.randomness = size, randomness
+
+    def wrap(self, t: Tensor) -> Tensor:
+        return make(Batched(self, t, 0))
+
+    def front(self, t):
+        """The handle below with the hidden dimension in front."""
+        if not self.mine(t):
+            return t
+        box = t._data
+        return box.inner if box.dim == 0 else ops.movedim(box.inner, box.dim, 0)
+
+    def process(self, ov, flat):
+        if ov.is_random:
+            return self._random(ov, flat)
+        batched = tuple([self.mine(x) for x in v] if type(v) in (list, tuple) else self.mine(v) for v in flat)
+        args = tuple(map_tensors(self.front, v) for v in flat)
+        rule = ov.batch_rule
+        if rule is not None:
+            out = rule(self.size, batched, *args)
+        elif ov.kind == "pointwise":
+            out = pointwise(ov, batched, args)
+        elif ov.decompose is not None:
+            return ov.decompose(*flat)
+        else:
+            out = self._loop(ov, batched, args)
+        return map_tensors(self.wrap, out)
+
+    def _random(self, ov, flat):
+        if self.randomness == "error":
+            raise errors.TransformError(errors.text(
+                f"vmap: called random operation {ov.op.base_name} while in randomness error mode "
+                f"({errors.user_line(2)})", cure="pass randomness='same' or 'different' to vmap"))
+        batched = any(self.mine(v) for v in flat)
+        if self.randomness == "same" and not batched:
+            return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
+        outs = [self._below(ov, tuple(self._pick(v, i) for v in flat)) for i in range(self.size)]
+        if isinstance(outs[0], Tensor):
+            return self.wrap(ops.stack(outs, 0))
+        return tuple(self.wrap(ops.stack(list(parts), 0)) for parts in zip(*outs))
+
+    def _below(self, ov, flat):
+        from ..core.state import state
+        before, state.random = state.random, self.previous[1]
+        try:
+            return bind(ov, flat)
+        finally:
+            state.random = before
+
+    def _pick(self, value, i: int):
+        return ops.select(self.front(value), 0, i) if self.mine(value) else value
+
+    def _loop(self, ov, batched, args):
+        if ov.name not in _warned:
+            _warned.add(ov.name)
+            warnings.warn(f"vmap: operator '{ov.name}' has no batching rule; it runs once per example. Give its "
+                          "table entry a `batch` to make it fast.", stacklevel=2)
+
+        def pick(value, flag, i):
+            if type(value) is list:
+                return [pick(v, f, i) for v, f in zip(value, flag)]
+            return ops.select(value, 0, i) if flag else value
+
+        outs = [bind(ov, tuple(pick(v, f, i) for v, f in zip(args, batched))) for i in range(self.size)]
+        if isinstance(outs[0], Tensor):
+            return ops.stack(outs, 0)
+        return type(outs[0])(*map(lambda p: ops.stack(list(p), 0), zip(*outs))) if hasattr(
+            outs[0], "_fields") else tuple(ops.stack(list(p), 0) for p in zip(*outs))
+
+    def restore(self, handle, old) -> None:
+        handle._data, handle._edge = old, None
+        raise errors.BatchedWriteError(errors.text(
+            "vmap: a value that differs per example was written into a tensor from outside of vmap",
+            f"tensor: {handle.dtype.name}{list(handle.shape)}",
+            "create the tensor inside the mapped function, or pass it as a mapped argument"))
+
+
+class _Logical:
+    """What promotion sees of a batched operand."""
+
+    __slots__ = ("dtype", "ndim")
+
+    def __init__(self, dtype, ndim):
+        self.dtype, self.ndim = dtype, ndim
+
+
+def pointwise(ov, batched, args):
+    """Pad batched operands so that their own dims line up from the right."""
+    ranks = [a.ndim - bool(b) for a, b in zip(args, batched) if isinstance(a, Tensor)]
+    rank = max(ranks, default=0)
+    aligned = []
+    for a, b in zip(args, batched):
+        if b is True and a.ndim - 1 < rank:
+            a = ops.reshape(a, (a.shape[0],) + (1,) * (rank - a.ndim + 1) + tuple(a.shape[1:]))
+        aligned.append(a)
+    if ov.op.promote in ("default", "float", "bool", "real") and 0 in ranks and rank:
+        logical = [_Logical(args[i].dtype, args[i].ndim - bool(batched[i])) if isinstance(args[i], Tensor)
+                   else args[i] for i in ov.promoted]
+        common = dt.result_type(logical)
+        for i in ov.promoted:
+            if isinstance(aligned[i], Tensor) and aligned[i].dtype is not common:
+                aligned[i] = aligned[i].to(common)
+    return bind(ov, tuple(aligned))

@@ -1,0 +1,1507 @@
+"""Operators on two or three tensors, element by element: arithmetic, comparison, logic, choice.
+
+Where an argument is listed in `scalars` it also takes a Python number, so `x + 2` is an `add.Tensor`; other
+operators go to their `Scalar` overload with a number.  Both follow PyTorch, so that graphs agree.  Formulas longer than a line are in
+`formulas/pointwise.py`; `ops/reduce.py` comes next.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.op import Composite, Pointwise
+from ..core.table import ops
+from ..errors import DTypeError
+from .pointwise import refuse, title
+
+# ---------------------------------------------------------------------------------------------
+# What the kernels share
+
+
+def kind_of(value) -> str:
+    """NumPy's letter for the kind of an array or a Python number: b, i, u, f or c."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None:
+        return dtype.kind
+    return {bool: "b", int: "i", float: "f", complex: "c"}[type(value)]
+
+
+def name_of(value) -> str:
+    """Name of the dtype of an array or a Python number."""
+    dtype = getattr(value, "dtype", None)
+    return type(value).__name__ if dtype is None else dtype.name
+
+
+def refuse_pair(name: str, self, other, kinds: str) -> None:
+    """`refuse` for two operands that were promoted to one dtype or are numbers."""
+    refuse(name, self if hasattr(self, "dtype") else other, kinds)
+
+
+def check_alpha(self, alpha) -> None:
+    """The factor of add and sub must not be of a higher category than the result."""
+    kind = kind_of(self)
+    if isinstance(alpha, bool) and kind != "b":
+        raise DTypeError("Boolean alpha only supported for Boolean results.")
+    if kind in "biu" and isinstance(alpha, (float, complex)):
+        raise DTypeError("For integral input tensors, argument alpha must not be a floating point "
+                         "number.")
+    if kind != "c" and isinstance(alpha, complex):
+        raise DTypeError("For non-complex input tensors, argument alpha must not be a complex "
+                         "number.")
+
+
+def check_subtraction(self, other) -> None:
+    """Bool operands of a subtraction are refused."""
+    kinds = kind_of(self) + kind_of(other)
+    if kinds == "bb":
+        raise DTypeError(
+            "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+            "`logical_xor()` operator instead.")
+    if "b" in kinds:
+        raise DTypeError(
+            "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead.")
+
+
+def check_divisor(xp, self, other) -> None:
+    """Integer division by zero is an error, as in Python."""
+    if kind_of(self) in "iu" and kind_of(other) in "iu" and bool(xp.any(xp.equal(other, 0))):
+        raise RuntimeError("ZeroDivisionError")
+
+
+def as_tensor(number, other):
+    """A number as a 0-d tensor of the dtype that it has in an operation with the tensor `other`."""
+    return ops.scalar_tensor(number, dtype=dt.result_type((number, other)), device=other.device)
+
+
+def pairs(low: float = -2.0, high: float = 2.0, low2: float | None = None,
+          high2: float | None = None, number: float | None = None):
+    """Samples of a binary operator: equal shapes, broadcasting both ways, 0-d, empty, a number."""
+    low2, high2 = low if low2 is None else low2, high if high2 is None else high2
+
+    def samples(s):
+        yield s(s.real(3, 4, low=low, high=high), s.real(3, 4, low=low2, high=high2))
+        yield s(s.real(4, 3, low=low, high=high).T, s.real(4, low=low2, high=high2))
+        yield s(s.real(1, 4, low=low, high=high), s.real(3, 1, low=low2, high=high2))
+        yield s(s.real(low=low, high=high), s.real(low=low2, high=high2))
+        yield s(s.real(0, 3, low=low, high=high), s.real(low=low2, high=high2))
+        if number is not None:
+            yield s(s.real(3, 4, low=low, high=high), number)
+
+    return samples
+
+
+def with_number(*numbers, low: float = -2.0, high: float = 2.0):
+    """Samples of a `Scalar` overload."""
+
+    def samples(s):
+        for number in numbers:
+            yield s(s.real(3, 4, low=low, high=high), number)
+            yield s(s.real(low=low, high=high), number)
+        yield s(s.real(0, 3, low=low, high=high), numbers[0])
+
+    return samples
+
+
+def integers(low: int = 0, high: int = 10):
+    """Samples of an operator on integers."""
+
+    def samples(s):
+        yield s(s.int(3, 4, low=low, high=high), s.int(3, 4, low=1, high=high))
+        yield s(s.int(4, low=low, high=high), s.int(3, 1, low=1, high=high))
+        yield s(s.int(low=low, high=high), s.int(low=1, high=high))
+
+    return samples
+
+
+# ---------------------------------------------------------------------------------------------
+# Sums and differences
+
+
+class add_Tensor(Pointwise):
+    """Sum of two tensors, the second times `alpha`."""
+    schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    scalars = ("self", "other")
+    ufunc = "add"
+    grad = {"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conjugate()"}
+    c = "{self} + {alpha} * {other}"
+    complex = True
+
+    def run(xp, self, other, alpha):
+        if type(alpha) is int and alpha == 1:  # True must be checked
+            return xp.add(self, other)
+        check_alpha(self, alpha)
+        return xp.add(self, other * alpha)
+
+    def samples(s):
+        yield from pairs(number=1.5)(s)
+        yield s(s.real(3, 4), s.real(4), alpha=2)
+
+
+class add_Scalar(Pointwise):
+    """Sum of a tensor and a number times `alpha`."""
+    schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    promotes = ("self", "other")
+    grad = {"self": "grad"}
+    c = "{self} + {alpha} * {other}"
+    complex = True
+    samples = with_number(2, 1.5)
+
+    def run(xp, self, other, alpha):
+        check_alpha(self, alpha)
+        return xp.add(self, other * alpha)
+
+
+class sub_Tensor(Pointwise):
+    """Difference of two tensors, the second times `alpha`."""
+    schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    scalars = ("self", "other")
+    ufunc = "subtract"
+    grad = {"self": "grad", "other": "-grad if alpha == 1 else -grad * alpha.conjugate()"}
+    c = "{self} - {alpha} * {other}"
+    complex = True
+    aliases = ("subtract",)
+
+    def run(xp, self, other, alpha):
+        check_subtraction(self, other)
+        if type(alpha) is int and alpha == 1:
+            return xp.subtract(self, other)
+        check_alpha(self, alpha)
+        return xp.subtract(self, other * alpha)
+
+    def samples(s):
+        yield from pairs(number=1.5)(s)
+        yield s(s.real(3, 4), s.real(4), alpha=2)
+
+
+class sub_Scalar(Pointwise):
+    """Difference of a tensor and a number times `alpha`."""
+    schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    promotes = ("self", "other")
+    grad = {"self": "grad"}
+    c = "{self} - {alpha} * {other}"
+    complex = True
+    samples = with_number(2, 1.5)
+
+    def run(xp, self, other, alpha):
+        check_subtraction(self, other)
+        check_alpha(self, alpha)
+        return xp.subtract(self, other * alpha)
+
+
+class rsub_Tensor(Pointwise):
+    """`other` minus `alpha` times `self`."""
+    schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()", "other": "grad"}
+    c = "{other} - {alpha} * {self}"
+    complex = True
+    method = False
+    inplace = False
+
+    def run(xp, self, other, alpha):
+        check_subtraction(self, other)
+        check_alpha(self, alpha)
+        return xp.subtract(other, self if alpha == 1 else self * alpha)
+
+    def decomp(self, other, alpha=1):
+        return ops.sub(other, self, alpha=alpha)
+
+    def samples(s):
+        yield from pairs()(s)
+        yield s(s.real(3, 4), s.real(4), alpha=2)
+
+
+class rsub_Scalar(Pointwise):
+    """A number minus `alpha` times a tensor."""
+    schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    promotes = ("self", "other")
+    grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()"}
+    c = "{other} - {alpha} * {self}"
+    complex = True
+    method = False
+    inplace = False
+    samples = with_number(2, 1.5)
+
+    def run(xp, self, other, alpha):
+        check_subtraction(self, other)
+        check_alpha(self, alpha)
+        return xp.subtract(other, self if alpha == 1 else self * alpha)
+
+    def decomp(self, other, alpha=1):
+        return ops.sub(other, self, alpha=alpha)
+
+
+# ---------------------------------------------------------------------------------------------
+# Products and quotients
+
+
+class mul_Tensor(Pointwise):
+    """Product of two tensors."""
+    schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    scalars = ("self", "other")
+    ufunc = "multiply"
+    run = "xp.multiply(self, other)"
+    grad = {"self": "grad * other.conj()", "other": "grad * self.conj()"}
+    c = "{self} * {other}"
+    complex = True
+    aliases = ("multiply",)
+    samples = pairs(number=1.5)
+
+
+class mul_Scalar(Pointwise):
+    """Product of a tensor and a number."""
+    schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = "xp.multiply(self, other)"
+    grad = {"self": "grad * other.conjugate()"}
+    c = "{self} * {other}"
+    complex = True
+    samples = with_number(2, 1.5)
+
+
+class div_Tensor(Pointwise):
+    """Quotient of two tensors."""
+    schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    scalars = ("self", "other")
+    ufunc = "true_divide"
+    promote = "float"
+    run = "xp.true_divide(self, other)"
+    grad = {"self": "grad / other.conj()", "other": "ratio_pullback_divisor(grad, self, other)"}
+    c = "{self} / {other}"
+    complex = True
+    aliases = ("divide", "true_divide")
+    samples = pairs(low2=0.4, high2=2, number=1.5)
+
+
+class div_Scalar(Pointwise):
+    """Quotient of a tensor and a number."""
+    schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "float"
+    promotes = ("self", "other")
+    run = "xp.true_divide(self, other)"
+    grad = {"self": "grad / other.conjugate()"}
+    c = "{self} / {other}"
+    complex = True
+    samples = with_number(2, 1.5)
+
+
+def _quotient(xp, self, other, rounding_mode):
+    """The quotient, rounded towards zero ("trunc"), down ("floor"), or not at all."""
+    if rounding_mode is None:
+        if kind_of(self) in "biu":
+            return xp.true_divide(self, other, dtype=xp.float64)
+        return xp.true_divide(self, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError("div expected rounding_mode to be one of None, 'trunc', or 'floor' but "
+                           f"found '{rounding_mode}'")
+    refuse_pair(f"div_{rounding_mode}_cpu", self, other, "bc")
+    check_divisor(xp, self, other)
+    if rounding_mode == "floor":
+        return xp.floor_divide(self, other)
+    if kind_of(self) in "iu":
+        down = xp.floor_divide(self, other)
+        exact = xp.equal(down * other, self)
+        return down + xp.where(exact | ((self < 0) == (other < 0)), 0, 1)
+    return xp.trunc(xp.true_divide(self, other))
+
+
+def _quotient_dtype(self, other, rounding_mode):
+    found = dt.result_type((self, other))
+    return dt.default() if rounding_mode is None and not found.is_inexact else found
+
+
+class div_Tensor_mode(Pointwise):
+    """Quotient of two tensors, rounded as `rounding_mode` says."""
+    schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    scalars = ("self", "other")
+    run = _quotient
+    dtype = _quotient_dtype
+    grad = {
+        "self": "grad / other.conj() if rounding_mode is None else zeros_like(grad)",
+        "other": "ratio_pullback_divisor(grad, self, other) if rounding_mode is None"
+                 " else zeros_like(grad)",
+    }
+    complex = False
+
+    def samples(s):
+        for mode in ("floor", "trunc", None):
+            for call in pairs(low2=0.4, high2=2, number=1.5)(s):
+                yield s(*call.args, rounding_mode=mode)
+
+
+class div_Scalar_mode(Pointwise):
+    """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
+    schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+    promotes = ("self", "other")
+    run = _quotient
+    dtype = _quotient_dtype
+    grad = {"self": "grad / other.conjugate() if rounding_mode is None else zeros_like(grad)"}
+
+    def samples(s):
+        for mode in ("floor", "trunc", None):
+            yield s(s.real(3, 4), 1.5, rounding_mode=mode)
+
+
+class floor_divide(Pointwise):
+    """Quotient rounded down."""
+    schema = "floor_divide(Tensor self, Tensor other) -> Tensor"
+    scalars = ("self", "other")
+    run = lambda xp, self, other: _quotient(xp, self, other, "floor")
+    constant = ("self", "other")
+    samples = pairs(low2=0.4, high2=2, number=1.5)
+
+    def decomp(self, other):
+        return ops.div(self, other, rounding_mode="floor")
+
+
+class floor_divide_Scalar(Pointwise):
+    """Quotient of a tensor and a number, rounded down."""
+    schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = lambda xp, self, other: _quotient(xp, self, other, "floor")
+    constant = ("self",)
+    samples = with_number(2, 1.5)
+
+    def decomp(self, other):
+        return ops.div(self, other, rounding_mode="floor")
+
+
+def _remainder(xp, self, other):
+    refuse_pair("remainder_cpu", self, other, "bc")
+    check_divisor(xp, self, other)
+    return xp.remainder(self, other)
+
+
+class remainder_Tensor(Pointwise):
+    """Remainder of the division that rounds down; it has the sign of the divisor."""
+    schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _remainder
+    grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"}
+    samples = pairs(low2=0.7, high2=0.9)
+
+
+class remainder_Scalar(Pointwise):
+    """Remainder of the division by a number that rounds down."""
+    schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _remainder
+    grad = {"self": "grad"}
+    samples = with_number(0.7, -1.1)
+
+
+class remainder_Scalar_Tensor(Pointwise):
+    """Remainder of a number divided by each element, rounding down."""
+    schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _remainder
+    grad = {"other": "-grad * (self / other).floor()"}
+    method = False
+    inplace = False
+
+    def samples(s):
+        yield s(5, s.real(3, 4, low=0.7, high=0.9))
+
+    def decomp(self, other):
+        return ops.remainder(as_tensor(self, other), other)
+
+
+def _fmod(xp, self, other):
+    refuse_pair("fmod_cpu", self, other, "bc")
+    check_divisor(xp, self, other)
+    return xp.fmod(self, other)
+
+
+class fmod_Tensor(Pointwise):
+    """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
+    schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _fmod
+    grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"}
+    samples = pairs(low2=0.7, high2=0.9)
+
+
+class fmod_Scalar(Pointwise):
+    """Remainder of the division by a number that rounds towards zero."""
+    schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _fmod
+    grad = {"self": "grad"}
+    samples = with_number(0.7, -1.1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Powers
+
+
+def _integer_power(xp, base, exponent):
+    """Integers to integer powers; a negative power is 0 unless the base is 1 or -1."""
+    negative = exponent < 0
+    value = xp.power(base, xp.where(negative, 0, exponent))
+    odd = xp.where(exponent % 2 == 0, 1, -1)
+    inverse = xp.where(base == 1, 1, xp.where(base == -1, odd, 0))
+    return xp.where(negative, inverse, value)
+
+
+class pow_Tensor_Tensor(Pointwise):
+    """Each element of the first tensor to the power of the second."""
+    schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    grad = {
+        "self": "power_pullback_base(grad, self, exponent)",
+        "exponent": "power_pullback_exponent(grad, self, exponent, result)",
+    }
+    c = "pow({self}, {exponent})"
+    complex = True
+    samples = pairs(0.3, 2, -2, 2)
+
+    def run(xp, self, exponent):
+        refuse("pow", self, "b")
+        if self.dtype.kind in "iu":
+            return _integer_power(xp, self, exponent)
+        return xp.power(self, exponent)
+
+
+class pow_Tensor_Scalar(Pointwise):
+    """Each element to the power of a number."""
+    schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    promotes = ("self", "exponent")
+    grad = {"self": "power_pullback(grad, self, exponent)"}
+    c = "pow({self}, {exponent})"
+    complex = True
+    samples = with_number(2, 3, 0.5, -1, 1.7, 0, 1, low=0.3)
+
+    def run(xp, self, exponent):
+        kind = self.dtype.kind
+        if kind in "biu":
+            if exponent < 0:
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            return self.copy() if exponent == 1 else xp.power(self, exponent)
+        # the usual exponents without the general power, which is many times slower
+        if exponent == 2:
+            return xp.multiply(self, self)
+        if exponent == 1:
+            return self.copy()
+        if exponent == 0.5:
+            return xp.sqrt(self)
+        if exponent == -1:
+            return xp.reciprocal(self)
+        if exponent == 3 and kind == "f":
+            return self * self * self
+        if exponent == -0.5 and kind == "f":
+            return xp.reciprocal(xp.sqrt(self))
+        if exponent == -2 and kind == "f":
+            return xp.reciprocal(self * self)
+        return xp.power(self, exponent)
+
+
+class pow_Scalar(Pointwise):
+    """A number to the power of each element."""
+    schema = "pow.Scalar(Scalar self, Tensor exponent) -> Tensor"
+    promotes = ("self", "exponent")
+    grad = {"exponent": "power_pullback_number(grad, self, exponent, result)"}
+    c = "pow({self}, {exponent})"
+    complex = True
+    method = False
+    inplace = False
+
+    def run(xp, self, exponent):
+        refuse("pow", exponent, "b")
+        base = xp.asarray(self, dtype=exponent.dtype)
+        if exponent.dtype.kind in "iu":
+            return _integer_power(xp, base, exponent)
+        return xp.power(base, exponent)
+
+    def samples(s):
+        for base in (2, 0.5, 1.7):
+            yield s(base, s.real(3, 4))
+            yield s(base, s.real())
+        yield s(2, s.real(0, 3))
+
+
+# ---------------------------------------------------------------------------------------------
+# Larger, smaller, clamped
+
+
+class maximum(Pointwise):
+    """The larger of two elements; NaN wins."""
+    schema = "maximum(Tensor self, Tensor other) -> Tensor"
+    ufunc = "maximum"
+    grad = {
+        "self": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
+        "other": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
+    }
+    c = "where(({self} > {other}) | ({self} != {self}), {self}, {other})"
+    inplace = False
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("maximum_cpu", self, "c")
+        return xp.maximum(self, other)
+
+
+class minimum(Pointwise):
+    """The smaller of two elements; NaN wins."""
+    schema = "minimum(Tensor self, Tensor other) -> Tensor"
+    ufunc = "minimum"
+    grad = {
+        "self": "where(self == other, grad / 2, grad).masked_fill(self > other, 0)",
+        "other": "where(self == other, grad / 2, grad).masked_fill(self < other, 0)",
+    }
+    c = "where(({self} < {other}) | ({self} != {self}), {self}, {other})"
+    inplace = False
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("minimum_cpu", self, "c")
+        return xp.minimum(self, other)
+
+
+class fmax(Pointwise):
+    """The larger of two elements; a number wins over NaN."""
+    schema = "fmax(Tensor self, Tensor other) -> Tensor"
+    ufunc = "fmax"
+    grad = {
+        "self": "grad.masked_fill((self >= other).logical_or(other.isnan()).logical_not(), 0)",
+        "other": "grad.masked_fill((self >= other).logical_or(other.isnan()), 0)",
+    }
+    c = "fmax({self}, {other})"
+    inplace = False
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("fmax_cpu", self, "c")
+        return xp.fmax(self, other)
+
+    def decomp(self, other):
+        return ops.where((self >= other).logical_or(other.isnan()), self, other)
+
+
+class fmin(Pointwise):
+    """The smaller of two elements; a number wins over NaN."""
+    schema = "fmin(Tensor self, Tensor other) -> Tensor"
+    ufunc = "fmin"
+    grad = {
+        "self": "grad.masked_fill((self <= other).logical_or(other.isnan()).logical_not(), 0)",
+        "other": "grad.masked_fill((self <= other).logical_or(other.isnan()), 0)",
+    }
+    c = "fmin({self}, {other})"
+    inplace = False
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("fmin_cpu", self, "c")
+        return xp.fmin(self, other)
+
+    def decomp(self, other):
+        return ops.where((self <= other).logical_or(other.isnan()), self, other)
+
+
+def _clamp(xp, self, min, max):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    if self.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+    if min is not None:
+        self = xp.maximum(self, xp.asarray(min, dtype=self.dtype))
+    if max is not None:
+        self = xp.minimum(self, xp.asarray(max, dtype=self.dtype))
+    return self
+
+
+class clamp_Tensor(Pointwise):
+    """Each element moved into the range between two tensors; the upper bound wins."""
+    schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"
+    run = _clamp
+    grad = {
+        "self": "where(between(self, min, max), grad, 0)",
+        "min": "clamp_pullback_low(grad, self, min, max)",
+        "max": "clamp_pullback_high(grad, self, min, max)",
+    }
+    aliases = ("clip",)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4, low=-1, high=0), s.real(4, low=0, high=1))
+        yield s(s.real(3, 4), None, s.real(3, 1))
+        yield s(s.real(3, 4), min=s.real())
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4))
+        yield s(s.real(0, 3), s.real(3))
+
+
+class clamp_default(Pointwise):
+    """Each element moved into the range between two numbers."""
+    schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
+    promotes = ("self", "min", "max")
+    run = _clamp
+    grad = {"self": "where(between(self, min, max), grad, 0)"}
+
+    def samples(s):
+        yield s(s.real(3, 4), -0.5, 1.5)
+        yield s(s.real(4, 3).T, max=0.5)
+        yield s(s.real(), 0.1)
+        yield s(s.real(3, 4), 1.0, -1.0)
+        yield s(s.real(0, 3), 0, 1)
+
+
+class clamp_min_Tensor(Pointwise):
+    """Each element, or the other tensor's where that is larger."""
+    schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor"
+    run = lambda xp, self, min: _clamp(xp, self, min, None)
+    grad = {"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"}
+    samples = pairs()
+
+    def decomp(self, min):
+        return ops.clamp(self, min=min)
+
+
+class clamp_min_default(Pointwise):
+    """Each element, or `min` where that is larger."""
+    schema = "clamp_min(Tensor self, Scalar min) -> Tensor"
+    promotes = ("self", "min")
+    run = lambda xp, self, min: _clamp(xp, self, min, None)
+    grad = {"self": "where(self >= min, grad, 0)"}
+    samples = with_number(0.5, -1)
+
+    def decomp(self, min):
+        return ops.clamp(self, min=min)
+
+
+class clamp_max_Tensor(Pointwise):
+    """Each element, or the other tensor's where that is smaller."""
+    schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor"
+    run = lambda xp, self, max: _clamp(xp, self, None, max)
+    grad = {"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"}
+    samples = pairs()
+
+    def decomp(self, max):
+        return ops.clamp(self, max=max)
+
+
+class clamp_max_default(Pointwise):
+    """Each element, or `max` where that is smaller."""
+    schema = "clamp_max(Tensor self, Scalar max) -> Tensor"
+    promotes = ("self", "max")
+    run = lambda xp, self, max: _clamp(xp, self, None, max)
+    grad = {"self": "where(self <= max, grad, 0)"}
+    samples = with_number(0.5, -1)
+
+    def decomp(self, max):
+        return ops.clamp(self, max=max)
+
+
+# ---------------------------------------------------------------------------------------------
+# Choice
+
+
+def _where(xp, condition, self, other):
+    if condition.dtype.kind != "b" and condition.dtype.name != "uint8":
+        raise DTypeError("where expected condition to be a boolean tensor, but got a tensor with "
+                         f"dtype {condition.dtype.name}")
+    return xp.where(condition, self, other)
+
+
+class where_self(Pointwise):
+    """Elements of the first tensor where the condition holds, else of the second."""
+    schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _where
+    grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False  # as a method, the condition comes second: see tensor.py
+
+    def samples(s):
+        yield s(s.bool(3, 4), s.real(3, 4), s.real(3, 4))
+        yield s(s.bool(4), s.real(3, 1), s.real())
+        yield s(s.bool(), s.real(), s.real())
+        yield s(s.bool(0, 3), s.real(3), s.real(0, 1))
+
+
+class where_ScalarOther(Pointwise):
+    """Elements of the tensor where the condition holds, else a number."""
+    schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _where
+    grad = {"self": "where(condition, grad, 0)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        return ops.where(condition, self, as_tensor(other, self))
+
+    def samples(s):
+        yield s(s.bool(3, 4), s.real(3, 4), 1.5)
+        yield s(s.bool(4), s.real(3, 1), 0)
+
+
+class where_ScalarSelf(Pointwise):
+    """A number where the condition holds, else elements of the tensor."""
+    schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _where
+    grad = {"other": "where(condition, 0, grad)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        return ops.where(condition, as_tensor(self, other), other)
+
+    def samples(s):
+        yield s(s.bool(3, 4), 1.5, s.real(3, 4))
+        yield s(s.bool(4), 0, s.real(3, 1))
+
+
+class where_Scalar(Pointwise):
+    """One number where the condition holds, else another."""
+    schema = "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _where
+    dtype = "dt.result_type((self, other))"
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        dtype = dt.result_type((self, other))
+        parts = (ops.scalar_tensor(v, dtype=dtype, device=condition.device) for v in (self, other))
+        return ops.where(condition, *parts)
+
+    def samples(s):
+        yield s(s.bool(3, 4), 1.5, 2)
+        yield s(s.bool(4), 0, 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparison
+
+
+class eq_Tensor(Pointwise):
+    """Whether two elements are equal."""
+    schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.equal(self, other)"
+    nondiff = ("self", "other")
+    c = "{self} == {other}"
+    complex = True
+    samples = integers()
+
+
+class eq_Scalar(Pointwise):
+    """Whether each element equals a number."""
+    schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = "xp.equal(self, other)"
+    nondiff = ("self",)
+    c = "{self} == {other}"
+    complex = True
+    samples = with_number(1, 0.5)
+
+
+class ne_Tensor(Pointwise):
+    """Whether two elements differ."""
+    schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.not_equal(self, other)"
+    nondiff = ("self", "other")
+    c = "{self} != {other}"
+    complex = True
+    aliases = ("not_equal",)
+    samples = integers()
+
+
+class ne_Scalar(Pointwise):
+    """Whether each element differs from a number."""
+    schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = "xp.not_equal(self, other)"
+    nondiff = ("self",)
+    c = "{self} != {other}"
+    complex = True
+    samples = with_number(1, 0.5)
+
+
+def _order(name: str, function: str):
+    """Kernel of an order comparison; complex numbers have no order."""
+
+    def run(xp, self, other):
+        refuse_pair(f"{name}_cpu", self, other, "c")
+        return getattr(xp, function)(self, other)
+
+    return run
+
+
+class lt_Tensor(Pointwise):
+    """Whether the first element is smaller."""
+    schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = _order("lt", "less")
+    nondiff = ("self", "other")
+    c = "{self} < {other}"
+    aliases = ("less",)
+    samples = integers()
+
+
+class lt_Scalar(Pointwise):
+    """Whether each element is smaller than a number."""
+    schema = "lt.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = _order("lt", "less")
+    nondiff = ("self",)
+    c = "{self} < {other}"
+    samples = with_number(1, 0.5)
+
+
+class le_Tensor(Pointwise):
+    """Whether the first element is not larger."""
+    schema = "le.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = _order("le", "less_equal")
+    nondiff = ("self", "other")
+    c = "{self} <= {other}"
+    aliases = ("less_equal",)
+    samples = integers()
+
+
+class le_Scalar(Pointwise):
+    """Whether each element is not larger than a number."""
+    schema = "le.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = _order("le", "less_equal")
+    nondiff = ("self",)
+    c = "{self} <= {other}"
+    samples = with_number(1, 0.5)
+
+
+class gt_Tensor(Pointwise):
+    """Whether the first element is larger."""
+    schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = _order("gt", "greater")
+    nondiff = ("self", "other")
+    c = "{self} > {other}"
+    aliases = ("greater",)
+    samples = integers()
+
+
+class gt_Scalar(Pointwise):
+    """Whether each element is larger than a number."""
+    schema = "gt.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = _order("gt", "greater")
+    nondiff = ("self",)
+    c = "{self} > {other}"
+    samples = with_number(1, 0.5)
+
+
+class ge_Tensor(Pointwise):
+    """Whether the first element is not smaller."""
+    schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = _order("ge", "greater_equal")
+    nondiff = ("self", "other")
+    c = "{self} >= {other}"
+    aliases = ("greater_equal",)
+    samples = integers()
+
+
+class ge_Scalar(Pointwise):
+    """Whether each element is not smaller than a number."""
+    schema = "ge.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = _order("ge", "greater_equal")
+    nondiff = ("self",)
+    c = "{self} >= {other}"
+    samples = with_number(1, 0.5)
+
+
+class isclose(Pointwise):
+    """Whether |a - b| <= atol + rtol |b|, or a equals b."""
+    schema = ("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+              "bool equal_nan=False) -> Tensor")
+    promote = "same"
+    dtype = dt.bool_
+    nondiff = ("self", "other")
+    complex = True
+    inplace = False
+
+    def run(xp, self, other, rtol, atol, equal_nan):
+        _check_close(self, other, rtol, atol)
+        if self.dtype.kind in "biu":
+            self, other = self.astype(xp.float64), other.astype(xp.float64)
+        close = xp.equal(self, other)
+        if equal_nan:
+            close = close | (xp.isnan(self) & xp.isnan(other))
+        limit = atol + xp.abs(rtol * other)
+        gap = xp.abs(self - other)
+        return close | (xp.isfinite(gap) & (gap <= limit))
+
+    def decomp(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        _check_close(self, other, rtol, atol)
+        close = self == other
+        if equal_nan and self.dtype.is_inexact:
+            close = close.logical_or(self.isnan().logical_and(other.isnan()))
+        if not self.dtype.is_inexact:
+            self, other = self.to(dt.float64), other.to(dt.float64)
+        limit = (other * rtol).abs() + atol
+        gap = (self - other).abs()
+        return close.logical_or(gap.isfinite().logical_and(gap <= limit))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.real(3, 4), s.real(4), 0.5, 0.5)
+        yield s(s.values([1.0, math.nan, math.inf]), s.values([1.0, math.nan, math.inf]), equal_nan=True)
+
+
+def _check_close(self, other, rtol: float, atol: float) -> None:
+    if self.dtype != other.dtype:
+        raise DTypeError(f"{title(self.dtype)} did not match {title(other.dtype)}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
+
+
+class allclose(Composite):
+    """Whether all elements of two tensors are close (a Python bool)."""
+    schema = ("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+              "bool equal_nan=False) -> bool")
+    complex = True
+
+    def compose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        return bool(ops.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+
+
+class equal(Composite):
+    """Whether two tensors have the same shape and elements (a Python bool)."""
+    schema = "equal(Tensor self, Tensor other) -> bool"
+    complex = True
+
+    def compose(self, other):
+        if tuple(self.shape) != tuple(other.shape):
+            return False
+        return bool(ops.eq(self, other).all().item())
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.real(3, 4), s.real(3))
+
+
+# ---------------------------------------------------------------------------------------------
+# Logic and bits
+
+
+class logical_and(Pointwise):
+    """Whether both elements are nonzero."""
+    schema = "logical_and(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.logical_and(self, other)"
+    nondiff = ("self", "other")
+    c = "({self} != 0) & ({other} != 0)"
+    complex = True
+    samples = integers()
+
+
+class logical_or(Pointwise):
+    """Whether one of the elements is nonzero."""
+    schema = "logical_or(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.logical_or(self, other)"
+    nondiff = ("self", "other")
+    c = "({self} != 0) | ({other} != 0)"
+    complex = True
+    samples = integers()
+
+
+class logical_xor(Pointwise):
+    """Whether exactly one of the elements is nonzero."""
+    schema = "logical_xor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.logical_xor(self, other)"
+    nondiff = ("self", "other")
+    c = "({self} != 0) ^ ({other} != 0)"
+    complex = True
+    samples = integers()
+
+
+def _bits(name: str, function: str):
+    """Kernel of an operator on bits, which only integers (and bools, mostly) have."""
+    kinds = "bfc" if name.endswith("shift") else "fc"
+
+    def run(xp, self, other):
+        refuse_pair(f"{name}_cpu", self, other, kinds)
+        return getattr(xp, function)(self, other)
+
+    return run
+
+
+class bitwise_and_Tensor(Pointwise):
+    """Bits set in both integers."""
+    schema = "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _bits("bitwise_and", "bitwise_and")
+    nondiff = ("self", "other")
+    c = "{self} & {other}"
+    samples = integers()
+
+
+class bitwise_and_Scalar(Pointwise):
+    """Bits set in each integer and in a number."""
+    schema = "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_and", "bitwise_and")
+    nondiff = ("self",)
+    c = "{self} & {other}"
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+
+class bitwise_and_Scalar_Tensor(Pointwise):
+    """Bits set in a number and in each integer."""
+    schema = "bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_and", "bitwise_and")
+    nondiff = ("other",)
+    c = "{self} & {other}"
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
+
+    def decomp(self, other):
+        return ops.bitwise_and(other, self)
+
+
+class bitwise_or_Tensor(Pointwise):
+    """Bits set in one of two integers."""
+    schema = "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _bits("bitwise_or", "bitwise_or")
+    nondiff = ("self", "other")
+    c = "{self} | {other}"
+    samples = integers()
+
+
+class bitwise_or_Scalar(Pointwise):
+    """Bits set in each integer or in a number."""
+    schema = "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_or", "bitwise_or")
+    nondiff = ("self",)
+    c = "{self} | {other}"
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+
+class bitwise_or_Scalar_Tensor(Pointwise):
+    """Bits set in a number or in each integer."""
+    schema = "bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_or", "bitwise_or")
+    nondiff = ("other",)
+    c = "{self} | {other}"
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
+
+    def decomp(self, other):
+        return ops.bitwise_or(other, self)
+
+
+class bitwise_xor_Tensor(Pointwise):
+    """Bits in which two integers differ."""
+    schema = "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _bits("bitwise_xor", "bitwise_xor")
+    nondiff = ("self", "other")
+    c = "{self} ^ {other}"
+    samples = integers()
+
+
+class bitwise_xor_Scalar(Pointwise):
+    """Bits in which each integer differs from a number."""
+    schema = "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_xor", "bitwise_xor")
+    nondiff = ("self",)
+    c = "{self} ^ {other}"
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+
+class bitwise_xor_Scalar_Tensor(Pointwise):
+    """Bits in which a number differs from each integer."""
+    schema = "bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("bitwise_xor", "bitwise_xor")
+    nondiff = ("other",)
+    c = "{self} ^ {other}"
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
+
+    def decomp(self, other):
+        return ops.bitwise_xor(other, self)
+
+
+class bitwise_left_shift_Tensor(Pointwise):
+    """Each integer with its bits moved up; bits that leave are lost."""
+    schema = "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _bits("lshift", "left_shift")
+    nondiff = ("self", "other")
+    aliases = ("__lshift__",)
+    samples = integers()
+
+
+class bitwise_left_shift_Tensor_Scalar(Pointwise):
+    """Each integer with its bits moved up by a number."""
+    schema = "bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("lshift", "left_shift")
+    nondiff = ("self",)
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+    def decomp(self, other):
+        return ops.bitwise_left_shift(self, as_tensor(other, self))
+
+
+class bitwise_left_shift_Scalar_Tensor(Pointwise):
+    """A number with its bits moved up by each integer."""
+    schema = "bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("lshift", "left_shift")
+    nondiff = ("other",)
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
+
+    def decomp(self, other):
+        return ops.bitwise_left_shift(as_tensor(self, other), other)
+
+
+class bitwise_right_shift_Tensor(Pointwise):
+    """Each integer with its bits moved down; the sign is kept."""
+    schema = "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _bits("rshift", "right_shift")
+    nondiff = ("self", "other")
+    aliases = ("__rshift__",)
+    samples = integers()
+
+
+class bitwise_right_shift_Tensor_Scalar(Pointwise):
+    """Each integer with its bits moved down by a number."""
+    schema = "bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("rshift", "right_shift")
+    nondiff = ("self",)
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+    def decomp(self, other):
+        return ops.bitwise_right_shift(self, as_tensor(other, self))
+
+
+class bitwise_right_shift_Scalar_Tensor(Pointwise):
+    """A number with its bits moved down by each integer."""
+    schema = "bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    promotes = ("self", "other")
+    run = _bits("rshift", "right_shift")
+    nondiff = ("other",)
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(300, s.int(3, 4)), s(1, s.int())])
+
+    def decomp(self, other):
+        return ops.bitwise_right_shift(as_tensor(self, other), other)
+
+
+# ---------------------------------------------------------------------------------------------
+# Functions of two or three numbers
+
+
+class atan2(Pointwise):
+    """Angle of the point with ordinate `self` and abscissa `other`."""
+    schema = "atan2(Tensor self, Tensor other) -> Tensor"
+    promote = "float"
+    ufunc = "arctan2"
+    grad = {
+        "self": "grad * other / squared_radius(self, other)",
+        "other": "grad * -self / squared_radius(self, other)",
+    }
+    aliases = ("arctan2",)
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("atan2_cpu", self, "c")
+        return xp.arctan2(self, other)
+
+
+class hypot(Pointwise):
+    """sqrt(x^2 + y^2) without needless overflow."""
+    schema = "hypot(Tensor self, Tensor other) -> Tensor"
+    ufunc = "hypot"
+    grad = {"self": "grad * (self / result)", "other": "grad * (other / result)"}
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("hypot_cpu", self, "biuc")
+        return xp.hypot(self, other)
+
+    def decomp(self, other):
+        return (self * self + other * other).sqrt()
+
+
+def _check_ends(self, end) -> None:
+    refuse("lerp_kernel", self, "biu")
+    if self.dtype != end.dtype:
+        raise DTypeError(f"expected dtype {self.dtype.name} for `end` but got dtype {end.dtype.name}")
+
+
+def _lerp(xp, self, end, weight):
+    """Towards the nearer end, so that both ends are met exactly."""
+    _check_ends(self, end)
+    from_start, from_end = self + weight * (end - self), end - (end - self) * (1 - weight)
+    return xp.where(xp.abs(weight) < 0.5, from_start, from_end)
+
+
+class lerp_Tensor(Pointwise):
+    """Straight-line interpolation from `self` to `end` at `weight`."""
+    schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"
+    promote = "same"
+    run = _lerp
+    grad = {
+        "self": "grad * (1 - weight).conj()",
+        "end": "grad * weight.conj()",
+        "weight": "grad * (end - self).conj()",
+    }
+    complex = True
+
+    def decomp(self, end, weight):
+        return self + weight * (end - self)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4, low=0.1, high=0.9))
+        yield s(s.real(3, 1), s.real(4), s.real())
+        yield s(s.real(), s.real(), s.real())
+
+
+class lerp_Scalar(Pointwise):
+    """Straight-line interpolation from `self` to `end` at the number `weight`."""
+    schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"
+    promote = "same"
+    grad = {"self": "grad * (1 - weight).conjugate()", "end": "grad * weight.conjugate()"}
+    complex = True
+
+    def run(xp, self, end, weight):
+        _check_ends(self, end)
+        if abs(weight) < 0.5:  # from the nearer end
+            return self + weight * (end - self)
+        return end - (end - self) * (1 - weight)
+
+    def decomp(self, end, weight):
+        return self + (end - self) * weight
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), 0.3)
+        yield s(s.real(3, 1), s.real(4), 0.8)
+        yield s(s.real(), s.real(), 2)
+
+
+class addcmul(Pointwise):
+    """self + value * tensor1 * tensor2."""
+    schema = ("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+    grad = {
+        "self": "grad",
+        "tensor1": "grad * (tensor2 * value).conj()",
+        "tensor2": "grad * (tensor1 * value).conj()",
+    }
+    c = "{self} + {value} * ({tensor1} * {tensor2})"
+    complex = True
+
+    def run(xp, self, tensor1, tensor2, value):
+        if self.dtype.kind in "biu":
+            value = int(value)
+        product = tensor1 * tensor2
+        return self + (product if value == 1 else product * value)
+
+    def decomp(self, tensor1, tensor2, value=1):
+        if not self.dtype.is_inexact:
+            value = int(value)
+        product = tensor1 * tensor2
+        return self + (product if value == 1 else product * value)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4))
+        yield s(s.real(4), s.real(3, 1), s.real(), value=0.5)
+        yield s(s.real(), s.real(), s.real(), value=2)
+
+
+class addcdiv(Pointwise):
+    """self + value * tensor1 / tensor2."""
+    schema = ("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+    grad = {
+        "self": "grad",
+        "tensor1": "grad * (value / tensor2).conj()",
+        "tensor2": "-grad * (value * tensor1 / (tensor2 * tensor2)).conj()",
+    }
+    c = "{self} + {value} * ({tensor1} / {tensor2})"
+    complex = True
+
+    def run(xp, self, tensor1, tensor2, value):
+        if tensor1.dtype.kind in "biu" and tensor2.dtype.kind in "biu":
+            raise RuntimeError(
+                "Integer division with addcdiv is no longer supported; convert one of the tensors "
+                "to a floating dtype, or use div with a rounding mode.")
+        quotient = tensor1 / tensor2
+        return self + (quotient if value == 1 else quotient * value)
+
+    def decomp(self, tensor1, tensor2, value=1):
+        quotient = tensor1 / tensor2
+        return self + (quotient if value == 1 else quotient * value)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4, low=0.5))
+        yield s(s.real(4), s.real(3, 1), s.real(low=0.5), value=0.5)
+        yield s(s.real(), s.real(), s.real(low=0.5), value=2)
+
+
+def _xlogy(xp, self, other):
+    """x log(y), 0 where x is 0 unless y is NaN."""
+    return xp.where((xp.equal(self, 0)) & ~xp.isnan(other), 0, self * xp.log(other))
+
+
+class xlogy_Tensor(Pointwise):
+    """x log(y), 0 where x is 0."""
+    schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "float"
+    run = _xlogy
+    grad = {"self": "grad * log_where_used(self, other)", "other": "grad * self / other"}
+    aliases = ("special_xlogy",)
+    samples = pairs(low2=0.3, high2=3)
+
+    def decomp(self, other):
+        zero = (self == 0).logical_and(other.isnan().logical_not())
+        return (self * other.log()).masked_fill(zero, 0)
+
+
+class xlogy_Scalar_Self(Pointwise):
+    """a log(y) for a number a; 0 if a is 0."""
+    schema = "xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor"
+    promote = "float"
+    promotes = ("self", "other")
+    run = _xlogy
+    grad = {"other": "grad * self / other"}
+    method = False
+    inplace = False
+
+    def decomp(self, other):
+        if self == 0:
+            return ops.where(other.isnan(), other, 0)
+        return other.log() * self
+
+    def samples(s):
+        yield s(1.5, s.real(3, 4, low=0.3, high=3))
+        yield s(0, s.real(low=0.3, high=3))
+
+
+class xlogy_Scalar_Other(Pointwise):
+    """x log(b) for a number b; 0 where x is 0."""
+    schema = "xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor"
+    promote = "float"
+    promotes = ("self", "other")
+    run = _xlogy
+    grad = {"self": "grad * log_where_used(self, other)"}
+    samples = with_number(1.5, 2)
+
+    def decomp(self, other):
+        return ops.xlogy(self, as_tensor(other, self))
+
+
+class logaddexp(Pointwise):
+    """log(exp(x) + exp(y)) without overflow."""
+    schema = "logaddexp(Tensor self, Tensor other) -> Tensor"
+    grad = {
+        "self": "grad / (1 + (other - self).exp()).conj()",
+        "other": "grad / (1 + (self - other).exp()).conj()",
+    }
+    complex = True
+    inplace = False
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("logaddexp_cpu", self, "biu")
+        if self.dtype.kind != "c":
+            return xp.logaddexp(self, other)
+        first = self.real >= other.real
+        high, low = xp.where(first, self, other), xp.where(first, other, self)
+        same = xp.isinf(high.real) & (high.real == low.real)  # inf - inf would be NaN
+        return xp.where(same, high, high + xp.log1p(xp.exp(xp.where(same, 0, low - high))))
+
+    def decomp(self, other):
+        if self.is_complex():
+            return ops.logsumexp(ops.stack(ops.broadcast_tensors([self, other])), 0)
+        high, low = ops.maximum(self, other), ops.minimum(self, other)
+        same = (high == low).logical_and(high.isinf())
+        return ops.where(same, high, high + (low - high).masked_fill(same, 0).exp().log1p())
+
+
+class copysign_Tensor(Pointwise):
+    """Size of the first element with the sign of the second."""
+    schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * (self.sgn() * result.sgn())"}
+    constant = ("other",)
+    samples = pairs()
+
+    def run(xp, self, other):
+        refuse("copysign_cpu", self, "c")
+        return xp.copysign(self, other)
+
+    def decomp(self, other):
+        # the sign of a zero is seen in its reciprocal
+        negative = (other < 0).logical_or((other == 0).logical_and(other.reciprocal() < 0))
+        return ops.where(negative, -self.abs(), self.abs())
+
+
+class copysign_Scalar(Pointwise):
+    """Size of each element with the sign of a number."""
+    schema = "copysign.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "float"
+    promotes = ("self", "other")
+    grad = {"self": "grad * (self.sgn() * result.sgn())"}
+    samples = with_number(-1.5, 2)
+
+    def run(xp, self, other):
+        refuse("copysign_cpu", self, "c")
+        return xp.copysign(self, other)
+
+    def decomp(self, other):
+        return -self.abs() if math.copysign(1, other) < 0 else self.abs()
+
+
+class heaviside(Pointwise):
+    """0 below zero, 1 above, and `values` at zero."""
+    schema = "heaviside(Tensor self, Tensor values) -> Tensor"
+    promote = "same"
+    grad = {"values": "where(self == 0, grad, 0)"}
+    constant = ("self",)
+
+    def run(xp, self, values):
+        refuse("heaviside_cpu", self, "c")
+        if self.dtype != values.dtype:
+            raise DTypeError("heaviside is not yet implemented for tensors with different dtypes.")
+        return xp.where(self == 0, values, xp.asarray(self > 0, dtype=self.dtype))
+
+    def decomp(self, values):
+        return ops.where(self == 0, values, (self > 0).to(values.dtype))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.values([-1.0, 0.0, 2.0]), s.real())
+        yield s(s.real(0, 3), s.real(3))

@@ -1,0 +1,934 @@
+"""Operators that make tensors from sizes and numbers, and arrays from Python data.
+
+`make_tensor_data` is what `tensor(data)` copies its elements with; everything else is a table entry.
+Read `random.py` next.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.dims import wrap_dim
+from ..core.op import Composite, Creation, Op, Pointwise
+from ..core.table import ops
+
+# --- arrays from Python data ----------------------------------------------------------------------
+
+
+def make_tensor_data(data, dtype: dt.DType | None = None) -> np.ndarray:
+    """A fresh array with the values of nested sequences, numbers, arrays or tensors.
+
+    Without a dtype, Python floats give the default float, ints int64, bools bool, complex numbers
+    the complex dtype of the default float; arrays and NumPy numbers keep their own dtype.
+    """
+    if dtype is None:
+        dtype = infer_dtype(data)
+    plain = _without_tensors(data)
+    try:
+        array = np.array(plain)
+    except ValueError as error:
+        raise ValueError(_ragged(plain) or str(error)) from None
+    if array.dtype.kind in "OUSMm":
+        if array.dtype.kind == "O" and _only_numbers(plain):
+            raise RuntimeError("Overflow when unpacking long long")
+        bad = next((x for x in _leaves(plain) if not _is_number(x)), plain)
+        raise TypeError(f"new(): invalid data type '{type(bad).__name__}'")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and dtype.category == 1:
+        raise RuntimeError("Overflow when unpacking long long")
+    if array.dtype.kind == "c" and not dtype.is_complex and dtype.category > 0:
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    return array.astype(dtype.np)
+
+
+def infer_dtype(data) -> dt.DType:
+    """The dtype that `tensor(data)` gives."""
+    kinds: set = set()
+    _collect_kinds(data, kinds)
+    if not kinds:
+        return dt.default()  # an empty list
+    found = None
+    for kind in kinds:
+        one = _dtype_of_kind(kind)
+        found = one if found is None else dt.promote_types(found, one)
+    return found
+
+
+_PYTHON = {float, int, bool, complex}
+
+
+def _dtype_of_kind(kind) -> dt.DType:
+    if isinstance(kind, dt.DType):
+        return kind
+    if kind in _PYTHON:
+        return dt.as_dtype(kind)
+    if isinstance(kind, type) and issubclass(kind, np.generic):
+        return dt.of(np.dtype(kind))
+    for python in (bool, int, float, complex):
+        if isinstance(kind, type) and issubclass(kind, python):
+            return dt.as_dtype(python)
+    raise TypeError(f"new(): invalid data type '{getattr(kind, '__name__', kind)}'")
+
+
+def _collect_kinds(data, kinds: set) -> None:
+    if isinstance(data, (list, tuple)):
+        inside = set(map(type, data))
+        if inside <= _PYTHON:  # the common case: a row of numbers
+            kinds |= inside
+            return
+        for item in data:
+            _collect_kinds(item, kinds)
+    elif isinstance(data, np.ndarray):
+        kinds.add(dt.of(data.dtype))
+    elif _is_tensor(data):
+        kinds.add(data.dtype)
+    elif hasattr(data, "__array__") and not isinstance(data, np.generic):
+        kinds.add(dt.of(np.asarray(data).dtype))
+    elif hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes)):
+        for i in range(len(data)):
+            _collect_kinds(data[i], kinds)
+    else:
+        kinds.add(type(data))
+
+
+def _is_tensor(value) -> bool:
+    return hasattr(value, "_edge")
+
+
+def _is_number(value) -> bool:
+    return isinstance(value, (int, float, complex, np.generic))
+
+
+def _leaves(data):
+    if isinstance(data, (list, tuple)):
+        for item in data:
+            yield from _leaves(item)
+    else:
+        yield data
+
+
+def _only_numbers(data) -> bool:
+    return all(_is_number(x) for x in _leaves(data))
+
+
+def _without_tensors(data):
+    """Nested data with tensors replaced by their values."""
+    if _is_tensor(data):
+        return np.array(data.detach().numpy())
+    if isinstance(data, (list, tuple)):
+        if set(map(type, data)) <= _PYTHON:
+            return data
+        out = []
+        for item in data:
+            if _is_tensor(item) and item.numel() != 1 and item.ndim:
+                raise ValueError("only one element tensors can be converted to Python scalars")
+            out.append(item.item() if _is_tensor(item) else _without_tensors(item))
+        return out
+    if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+        if not isinstance(data, (str, bytes, np.ndarray)) and not hasattr(data, "__array__"):
+            return [_without_tensors(data[i]) for i in range(len(data))]
+    return data
+
+
+def _ragged(data) -> str | None:
+    """The message for rows of different lengths."""
+    level, depth = [data], 0
+    while level and all(isinstance(x, (list, tuple)) for x in level):
+        sizes = [len(x) for x in level]
+        for size in sizes:
+            if size != sizes[0]:
+                return f"expected sequence of length {sizes[0]} at dim {depth} (got {size})"
+        level, depth = [y for x in level for y in x], depth + 1
+    return None
+
+
+# --- sizes only -----------------------------------------------------------------------------------
+
+
+def checked_size(size) -> tuple[int, ...]:
+    """A shape without negative sizes."""
+    for n in size:
+        if n < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {n}: {list(size)}"
+            )
+    return tuple(size)
+
+
+def given(position: int):
+    """Dtype rule: the argument at this position, or the default float."""
+
+    def rule(*args):
+        return args[position] or dt.default()
+
+    return rule
+
+
+def given_or_self(position: int):
+    """Dtype rule: the argument at this position, or the dtype of the first tensor."""
+
+    def rule(*args):
+        return args[position] or args[0].dtype
+
+    return rule
+
+
+def order_of(memory_format) -> str:
+    """NumPy's letter for the layout of a *_like result."""
+    return "C" if str(memory_format).endswith("contiguous_format") else "K"
+
+
+OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+class empty(Creation):
+    """A tensor whose elements are whatever was in memory."""
+
+    schema = f"empty.memory_format(SymInt[] size, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    def run(xp, size, dtype, layout, device, pin_memory, memory_format):
+        return xp.empty(checked_size(size), (dtype or dt.default()).np)
+
+
+class zeros(Creation):
+    """A tensor of zeros."""
+
+    schema = f"zeros(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    def run(xp, size, dtype, layout, device, pin_memory):
+        return xp.zeros(checked_size(size), (dtype or dt.default()).np)
+
+    def decomp(size, dtype, layout, device, pin_memory):
+        return ops.full(size, 0, dtype=dtype or dt.default(), device=device)
+
+    def samples(s):
+        yield s((2, 3))
+        yield s(())
+        yield s((0, 3))
+
+
+class ones(Creation):
+    """A tensor of ones."""
+
+    schema = f"ones(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    def run(xp, size, dtype, layout, device, pin_memory):
+        return xp.ones(checked_size(size), (dtype or dt.default()).np)
+
+    def decomp(size, dtype, layout, device, pin_memory):
+        return ops.full(size, 1, dtype=dtype or dt.default(), device=device)
+
+    def samples(s):
+        yield s((2, 3))
+        yield s(())
+
+
+def fill_number(dtype: dt.DType, value):
+    """A number as an element of a dtype: fractions are cut off for integers."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        if dtype.category == 0:
+            return value != 0
+        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+    if dtype.category == 1 and not isinstance(value, bool):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+        value = int(value)
+        info = np.iinfo(dtype.np)
+        low = info.min if dtype.is_signed else -(info.max + 1)
+        if not low <= value <= info.max:
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+        return value % (info.max + 1) if not dtype.is_signed else value
+    return bool(value) if dtype.category == 0 else value
+
+
+class full(Creation):
+    """A tensor of one number."""
+
+    schema = f"full(SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+
+    def dtype(size, fill_value, dtype, layout, device, pin_memory):
+        return dtype or dt.of_scalar(fill_value)
+
+    def run(xp, size, fill_value, dtype, layout, device, pin_memory):
+        dtype = dtype or dt.of_scalar(fill_value)
+        return xp.full(checked_size(size), fill_number(dtype, fill_value), dtype.np)
+
+    def samples(s):
+        yield s((2, 3), 1.5)
+        yield s((2, 3), 7)
+        yield s((), True)
+
+
+class empty_like(Creation):
+    """An uninitialised tensor like another."""
+
+    schema = f"empty_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    method = False
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(1)
+    nondiff = ("self",)
+
+    def run(xp, self, dtype, layout, device, pin_memory, memory_format):
+        return xp.empty_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.empty_like(self, dtype=dtype, device=device)
+
+    def decomp(self, dtype, layout, device, pin_memory, memory_format):
+        return ops.empty(self.shape, dtype=dtype or self.dtype, device=device or self.device)
+
+
+class zeros_like(Creation):
+    """Zeros like another tensor."""
+
+    schema = f"zeros_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    method = False
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(1)
+    nondiff = ("self",)
+
+    def run(xp, self, dtype, layout, device, pin_memory, memory_format):
+        return xp.zeros_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.zeros_like(self, dtype=dtype, device=device)
+
+    def decomp(self, dtype, layout, device, pin_memory, memory_format):
+        return ops.full_like(self, 0, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+        yield s(s.real())
+
+
+class ones_like(Creation):
+    """Ones like another tensor."""
+
+    schema = f"ones_like(Tensor self, *, {OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+    method = False
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(1)
+    nondiff = ("self",)
+
+    def run(xp, self, dtype, layout, device, pin_memory, memory_format):
+        return xp.ones_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.ones_like(self, dtype=dtype, device=device)
+
+    def decomp(self, dtype, layout, device, pin_memory, memory_format):
+        return ops.full_like(self, 1, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+        yield s(s.real())
+
+
+class full_like(Creation):
+    """One number everywhere, like another tensor."""
+
+    schema = (
+        f"full_like(Tensor self, Scalar fill_value, *, {OPTIONS}, "
+        "MemoryFormat? memory_format=None) -> Tensor"
+    )
+    method = False
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(2)
+    nondiff = ("self",)
+
+    def run(xp, self, fill_value, dtype, layout, device, pin_memory, memory_format):
+        dtype = dtype or dt.of(self.dtype)
+        value = fill_number(dtype, fill_value)
+        return xp.full_like(self, value, dtype=dtype.np, order=order_of(memory_format))
+
+    def batch(n, batched, self, fill_value, dtype, layout, device, pin_memory, memory_format):
+        return ops.full_like(self, fill_value, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3), 1.5)
+        yield s(s.real(2, 3).T, 2)
+
+
+def _one_for_all(n: int, x):
+    """A result that does not depend on the example, given a batch dim."""
+    return x.unsqueeze(0).expand((n, *x.shape))
+
+
+class new_empty(Creation):
+    """An uninitialised tensor with the dtype of another."""
+
+    schema = f"new_empty(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    function = False
+    shape = "tuple(size)"
+    dtype = given_or_self(2)
+    nondiff = ("self",)
+
+    def run(xp, self, size, dtype, layout, device, pin_memory):
+        return xp.empty(checked_size(size), dtype.np if dtype else self.dtype)
+
+    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
+        return self.new_empty((n, *size), dtype=dtype, device=device)
+
+    def decomp(self, size, dtype, layout, device, pin_memory):
+        return ops.empty(size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+class new_zeros(Creation):
+    """Zeros with the dtype of another tensor."""
+
+    schema = f"new_zeros(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    function = False
+    shape = "tuple(size)"
+    dtype = given_or_self(2)
+    nondiff = ("self",)
+
+    def run(xp, self, size, dtype, layout, device, pin_memory):
+        return xp.zeros(checked_size(size), dtype.np if dtype else self.dtype)
+
+    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
+        return _one_for_all(n, self.new_zeros(size, dtype=dtype, device=device))
+
+    def decomp(self, size, dtype, layout, device, pin_memory):
+        return ops.full(size, 0, dtype=dtype or self.dtype, device=device or self.device)
+
+    def samples(s):
+        yield s(s.real(2), (2, 3))
+        yield s(s.real(2), ())
+
+
+class new_ones(Creation):
+    """Ones with the dtype of another tensor."""
+
+    schema = f"new_ones(Tensor self, SymInt[] size, *, {OPTIONS}) -> Tensor"
+    function = False
+    shape = "tuple(size)"
+    dtype = given_or_self(2)
+    nondiff = ("self",)
+
+    def run(xp, self, size, dtype, layout, device, pin_memory):
+        return xp.ones(checked_size(size), dtype.np if dtype else self.dtype)
+
+    def batch(n, batched, self, size, dtype, layout, device, pin_memory):
+        return _one_for_all(n, self.new_ones(size, dtype=dtype, device=device))
+
+    def decomp(self, size, dtype, layout, device, pin_memory):
+        return ops.full(size, 1, dtype=dtype or self.dtype, device=device or self.device)
+
+    def samples(s):
+        yield s(s.real(2), (2, 3))
+
+
+class new_full(Creation):
+    """One number everywhere, with the dtype of another tensor."""
+
+    schema = f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {OPTIONS}) -> Tensor"
+    function = False
+    shape = "tuple(size)"
+    dtype = given_or_self(3)
+    nondiff = ("self",)
+
+    def run(xp, self, size, fill_value, dtype, layout, device, pin_memory):
+        dtype = dtype or dt.of(self.dtype)
+        return xp.full(checked_size(size), fill_number(dtype, fill_value), dtype.np)
+
+    def batch(n, batched, self, size, fill_value, dtype, layout, device, pin_memory):
+        return _one_for_all(n, self.new_full(size, fill_value, dtype=dtype, device=device))
+
+    def decomp(self, size, fill_value, dtype, layout, device, pin_memory):
+        device = device or self.device
+        return ops.full(size, fill_value, dtype=dtype or self.dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2), (2, 3), 1.5)
+
+
+def _strided_empty(xp, size, stride, np_dtype):
+    size = checked_size(size)
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported, got {list(stride)}")
+    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    memory = xp.empty(count, np_dtype)
+    steps = tuple(s * memory.itemsize for s in stride)
+    return xp.lib.stride_tricks.as_strided(memory, size, steps)
+
+
+class empty_strided(Creation):
+    """An uninitialised tensor with given strides."""
+
+    schema = f"empty_strided(SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
+    dtype = given(2)
+    shape = "tuple(size)"
+
+    def run(xp, size, stride, dtype, layout, device, pin_memory):
+        return _strided_empty(xp, size, stride, (dtype or dt.default()).np)
+
+
+class new_empty_strided(Creation):
+    """An uninitialised tensor with given strides and the dtype of another."""
+
+    schema = f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
+    function = False
+    dtype = given_or_self(3)
+    shape = "tuple(size)"
+    nondiff = ("self",)
+
+    def run(xp, self, size, stride, dtype, layout, device, pin_memory):
+        return _strided_empty(xp, size, stride, dtype.np if dtype else self.dtype)
+
+    def batch(n, batched, self, size, stride, dtype, layout, device, pin_memory):
+        return _one_for_all(n, self.new_empty_strided(size, stride, dtype=dtype, device=device))
+
+
+class empty_permuted(Creation):
+    """An uninitialised tensor whose dims lie in memory in the given order."""
+
+    schema = f"empty_permuted(SymInt[] size, int[] physical_layout, *, {OPTIONS}) -> Tensor"
+    dtype = given(2)
+    shape = "tuple(size)"
+
+    def run(xp, size, physical_layout, dtype, layout, device, pin_memory):
+        order = [wrap_dim(d, len(size)) for d in physical_layout]
+        memory = xp.empty(tuple(size[d] for d in order), (dtype or dt.default()).np)
+        return memory.transpose([order.index(d) for d in range(len(size))])
+
+
+# --- sequences ------------------------------------------------------------------------------------
+
+
+def range_dtype(dtype, *numbers) -> dt.DType:
+    """Integers give int64, anything else the default float."""
+    if dtype is not None:
+        return dtype
+    whole = all(isinstance(v, int) for v in numbers)
+    return dt.int64 if whole else dt.default()
+
+
+def range_count(start, end, step) -> int:
+    """Number of elements of `arange`."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    for value in (start, end):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end < start) if step > 0 else (end > start):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if all(isinstance(v, int) for v in (start, end, step)):
+        return -((start - end) // step)
+    return math.ceil((end - start) / step)
+
+
+def _arange(xp, start, end, step, dtype):
+    dtype = range_dtype(dtype, start, end, step)
+    if dtype.category == 1:
+        start, end, step = int(start), int(end), int(step)
+    count = range_count(start, end, step)
+    if dtype.category == 1:
+        return xp.arange(start, start + count * step, step, dtype=xp.int64).astype(dtype.np, copy=False)
+    place = xp.arange(count, dtype=xp.float64)
+    return (start + place * step).astype(dtype.np)
+
+
+def _range_shape(start, end, step, dtype) -> tuple[int]:
+    if range_dtype(dtype, start, end, step).category == 1:
+        start, end, step = int(start), int(end), int(step)
+    return (range_count(start, end, step),)
+
+
+class arange(Creation):
+    """The numbers from 0 up to but not including `end`."""
+
+    schema = f"arange(Scalar end, *, {OPTIONS}) -> Tensor"
+
+    def dtype(end, dtype, layout, device, pin_memory):
+        return range_dtype(dtype, end)
+
+    def shape(end, dtype, layout, device, pin_memory):
+        return _range_shape(0, end, 1, dtype)
+
+    def run(xp, end, dtype, layout, device, pin_memory):
+        return _arange(xp, 0, end, 1, dtype)
+
+    def decomp(end, dtype, layout, device, pin_memory):
+        return ops.arange(0, end, 1, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(5)
+        yield s(4.5)
+        yield s(0)
+
+
+class arange_start(Creation):
+    """The numbers from `start` up to but not including `end`."""
+
+    schema = f"arange.start(Scalar start, Scalar end, *, {OPTIONS}) -> Tensor"
+
+    def dtype(start, end, dtype, layout, device, pin_memory):
+        return range_dtype(dtype, start, end)
+
+    def shape(start, end, dtype, layout, device, pin_memory):
+        return _range_shape(start, end, 1, dtype)
+
+    def run(xp, start, end, dtype, layout, device, pin_memory):
+        return _arange(xp, start, end, 1, dtype)
+
+    def decomp(start, end, dtype, layout, device, pin_memory):
+        return ops.arange(start, end, 1, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(2, 6)
+        yield s(-1.5, 2)
+
+
+class arange_start_step(Creation):
+    """The numbers from `start` up to but not including `end`, by steps."""
+
+    schema = f"arange.start_step(Scalar start, Scalar end, Scalar step=1, *, {OPTIONS}) -> Tensor"
+
+    def dtype(start, end, step, dtype, layout, device, pin_memory):
+        return range_dtype(dtype, start, end, step)
+
+    def shape(start, end, step, dtype, layout, device, pin_memory):
+        return _range_shape(start, end, step, dtype)
+
+    def run(xp, start, end, step, dtype, layout, device, pin_memory):
+        return _arange(xp, start, end, step, dtype)
+
+    def samples(s):
+        yield s(0, 10, 3)
+        yield s(5, 0, -2)
+        yield s(0, 1, 0.1)
+
+
+def _steps(steps: int) -> int:
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    return steps
+
+
+def _linspace(xp, start, end, steps: int, dtype: dt.DType):
+    """Even steps, counted from both ends so that both are exact."""
+    _steps(steps)
+    if dtype.category == 1:
+        if steps < 2:
+            return xp.full(steps, int(start), dtype.np)
+        start, end = int(start), int(end)
+        # PyTorch takes the step in single precision, and cuts fractions off
+        step = np.float32(np.float32(end - start) / np.float32(steps - 1))
+        place = xp.arange(steps)
+        up = start + (step * place.astype(xp.float32)).astype(xp.float32)
+        down = end - (step * (steps - 1 - place).astype(xp.float32)).astype(xp.float32)
+        return xp.where(place < steps // 2, up, down).astype(dtype.np)
+    work = xp.float32 if dtype.itemsize < 4 else dtype.np.type
+    if steps == 1:
+        return xp.full(1, start, dtype.np)
+    start, end = work(start), work(end)
+    step = (end - start) / work(max(steps - 1, 1))
+    place = xp.arange(steps)
+    up = start + step * place.astype(work)
+    down = end - step * (steps - 1 - place).astype(work)
+    return xp.where(place < steps // 2, up, down).astype(dtype.np)
+
+
+def _number_dtype(dtype, *numbers) -> dt.DType:
+    """Dtype of linspace: the default float, complex if a number is."""
+    if dtype is not None:
+        return dtype
+    return dt.default().to_complex() if any(isinstance(v, complex) for v in numbers) else dt.default()
+
+
+class linspace(Creation):
+    """Numbers in even steps from start to end, both included."""
+
+    schema = f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
+
+    def dtype(start, end, steps, dtype, layout, device, pin_memory):
+        return _number_dtype(dtype, start, end)
+
+    def shape(start, end, steps, dtype, layout, device, pin_memory):
+        return (_steps(steps),)
+
+    def run(xp, start, end, steps, dtype, layout, device, pin_memory):
+        return _linspace(xp, start, end, steps, _number_dtype(dtype, start, end))
+
+    def decomp(start, end, steps, dtype, layout, device, pin_memory):
+        kind = _number_dtype(dtype, start, end)
+        if steps < 2:
+            return ops.full((_steps(steps),), start, dtype=kind, device=device)
+        work = dt.float32 if kind.category == 1 else kind
+        if kind.category == 1:
+            start, end = int(start), int(end)
+        step = (end - start) / (steps - 1)
+        place = ops.arange(0, steps, 1, device=device)
+        up = place.to(work) * step + start
+        down = end - (steps - 1 - place).to(work) * step
+        return ops.where(place < steps // 2, up, down).to(kind)
+
+    def samples(s):
+        yield s(0, 1, 5)
+        yield s(-1.5, 2, 4)
+        yield s(1, 2, 1)
+        yield s(0, 1, 0)
+
+
+class logspace(Creation):
+    """Powers of a base with exponents in even steps."""
+
+    schema = f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+
+    def dtype(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _number_dtype(dtype, start, end)
+
+    def shape(start, end, steps, base, dtype, layout, device, pin_memory):
+        return (_steps(steps),)
+
+    def run(xp, start, end, steps, base, dtype, layout, device, pin_memory):
+        kind = _number_dtype(dtype, start, end)
+        wide = dt.complex128 if kind.is_complex else dt.float64
+        with np.errstate(all="ignore"):
+            return xp.power(base, _linspace(xp, start, end, steps, wide)).astype(kind.np)
+
+    def samples(s):
+        yield s(0, 2, 5)
+        yield s(-1, 1, 3, 2.0)
+
+
+def _endpoint(value):
+    """A 0-d tensor as a number."""
+    if hasattr(value, "_edge"):
+        if value.ndim:
+            raise RuntimeError("linspace and logspace only support 0-dimensional start and end tensors")
+        return value.item()
+    return value
+
+
+class linspace_Tensor_Tensor(Composite):
+    """`linspace` between 0-d tensors."""
+
+    schema = f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, dtype, layout, device, pin_memory):
+        return ops.linspace(_endpoint(start), _endpoint(end), steps, dtype=dtype, device=device)
+
+
+class linspace_Tensor_Scalar(Composite):
+    """`linspace` from a 0-d tensor."""
+
+    schema = f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, dtype, layout, device, pin_memory):
+        return ops.linspace(_endpoint(start), end, steps, dtype=dtype, device=device)
+
+
+class linspace_Scalar_Tensor(Composite):
+    """`linspace` to a 0-d tensor."""
+
+    schema = f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, dtype, layout, device, pin_memory):
+        return ops.linspace(start, _endpoint(end), steps, dtype=dtype, device=device)
+
+
+class eye(Creation):
+    """The identity matrix."""
+
+    schema = f"eye(SymInt n, *, {OPTIONS}) -> Tensor"
+    dtype = given(1)
+    shape = "(n, n)"
+
+    def run(xp, n, dtype, layout, device, pin_memory):
+        return _eye(xp, n, n, dtype)
+
+    def decomp(n, dtype, layout, device, pin_memory):
+        return _eye_of_ranges(n, n, dtype, device)
+
+    def samples(s):
+        yield s(3)
+        yield s(0)
+
+
+class eye_m(Creation):
+    """Ones on the diagonal of a matrix, zeros elsewhere."""
+
+    schema = f"eye.m(SymInt n, SymInt m, *, {OPTIONS}) -> Tensor"
+    dtype = given(2)
+    shape = "(n, m)"
+
+    def run(xp, n, m, dtype, layout, device, pin_memory):
+        return _eye(xp, n, m, dtype)
+
+    def decomp(n, m, dtype, layout, device, pin_memory):
+        return _eye_of_ranges(n, m, dtype, device)
+
+    def samples(s):
+        yield s(3, 4)
+
+
+def _eye(xp, n: int, m: int, dtype):
+    for value in (n, m):
+        if value < 0:
+            raise RuntimeError(f"n must be greater or equal to 0, got {value}")
+    return xp.eye(n, m, dtype=(dtype or dt.default()).np)
+
+
+def _eye_of_ranges(n, m, dtype, device):
+    rows = ops.arange(0, n, 1, device=device).unsqueeze(-1)
+    return (rows == ops.arange(0, m, 1, device=device)).to(dtype or dt.default())
+
+
+class scalar_tensor(Creation):
+    """A 0-d tensor with one number."""
+
+    schema = f"scalar_tensor(Scalar s, *, {OPTIONS}) -> Tensor"
+    dtype = given(1)
+    shape = "()"
+
+    def run(xp, s, dtype, layout, device, pin_memory):
+        dtype = dtype or dt.default()
+        return xp.full((), fill_number(dtype, s), dtype.np)
+
+    def samples(s):
+        yield s(1.5)
+
+
+def _triangle(xp, row: int, col: int, offset: int, dtype, lower: bool):
+    for name, value in (("row", row), ("col", col)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be non-negative, got{value}")
+    places = xp.tril_indices(row, offset, col) if lower else xp.triu_indices(row, offset, col)
+    return xp.stack(places).astype(dtype.np)
+
+
+def _triangle_size(row: int, col: int, offset: int, lower: bool) -> int:
+    below = sum(min(max(i + offset + lower, 0), col) for i in range(row))
+    return below if lower else row * col - below
+
+
+LONG_OPTIONS = OPTIONS.replace("dtype=None", "dtype=long")
+
+
+class tril_indices(Creation):
+    """Row and column of each element of a lower triangle."""
+
+    schema = f"tril_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
+
+    def dtype(row, col, offset, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def shape(row, col, offset, dtype, layout, device, pin_memory):
+        return (2, _triangle_size(row, col, offset, True))
+
+    def run(xp, row, col, offset, dtype, layout, device, pin_memory):
+        return _triangle(xp, row, col, offset, dtype or dt.int64, True)
+
+    def samples(s):
+        yield s(3, 4)
+        yield s(4, 3, -1)
+        yield s(3, 3, 2)
+
+
+class triu_indices(Creation):
+    """Row and column of each element of an upper triangle."""
+
+    schema = f"triu_indices(int row, int col, int offset=0, *, {LONG_OPTIONS}) -> Tensor"
+
+    def dtype(row, col, offset, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def shape(row, col, offset, dtype, layout, device, pin_memory):
+        return (2, _triangle_size(row, col, offset, False))
+
+    def run(xp, row, col, offset, dtype, layout, device, pin_memory):
+        return _triangle(xp, row, col, offset, dtype or dt.int64, False)
+
+    def samples(s):
+        yield s(3, 4)
+        yield s(4, 3, -1)
+        yield s(3, 3, 2)
+
+
+# --- filling --------------------------------------------------------------------------------------
+
+
+class fill_Tensor(Op):
+    """The shape of `self` filled with a 0-d tensor."""
+
+    schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
+    inplace = True
+    complex = True
+    linear = ("value",)
+    constant = ("self",)
+    cost = "create"
+    shape = "tuple(self.shape)"
+    grad = {"value": "grad.sum()"}
+
+    def run(xp, self, value):
+        if value.ndim:
+            raise RuntimeError(
+                "fill_ only supports 0-dimension value tensor "
+                f"but got tensor with {value.ndim} dimensions."
+            )
+        return xp.full_like(self, value)
+
+    def batch(n, batched, self, value):
+        if not batched[0]:
+            self = self.unsqueeze(0).expand((n, *self.shape))
+        if batched[1]:
+            value = value.view((n, *(1,) * (self.ndim - 1)))
+        return ops.copy(self, value)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real())
+        yield s(s.real(), s.real())
+
+
+class fill_Scalar(Pointwise):
+    """The shape of `self` filled with a number."""
+
+    schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
+    promote = "same"
+    complex = True
+    constant = ("self",)
+    cost = "create"
+    c = "{value}"
+
+    def run(xp, self, value):
+        return xp.full_like(self, fill_number(dt.of(self.dtype), value))
+
+    def decomp(self, value):
+        return ops.full_like(self, value)
+
+    def samples(s):
+        yield s(s.real(2, 3), 1.5)
+        yield s(s.real(), 2)
+
+
+class zero(Pointwise):
+    """The shape of `self` filled with zeros."""
+
+    schema = "zero(Tensor self) -> Tensor"
+    promote = "same"
+    complex = True
+    constant = ("self",)
+    cost = "create"
+    c = "0"
+    run = "xp.zeros_like(self)"
+
+    def decomp(self):
+        return ops.full_like(self, 0)
+
+    def samples(s):
+        yield s(s.real(2, 3))

@@ -1,0 +1,1035 @@
+"""Matrix products: the table entries of mm, bmm, addmm ... and the composites built from them.
+
+Half precision accumulates in float32, as PyTorch's CPU kernels do.  The composites (`matmul`,
+`linear`, `einsum`, `tensordot`) reduce to `mm`, `bmm`, `mv` and `dot`, so that derivatives,
+batching and native code only need to know those.  Formulas longer than a line are in `formulas/matmul.py`;
+`ops/linalg.py` holds factorizations and solvers.
+"""
+
+from __future__ import annotations
+
+from ..core.dims import broadcast_shapes, numel, wrap_dim
+from ..core.op import Composite, Op
+from ..core.table import ops
+from ..errors import DTypeError, ShapeError
+from .contraction import contract
+
+# ---------------------------------------------------------------------------------------------
+# What the kernels share
+
+
+def is_half(array) -> bool:
+    """Whether an array has a 16-bit floating dtype (float16, bfloat16)."""
+    return array.dtype.itemsize == 2 and array.dtype.kind not in "iu"
+
+
+def product(xp, a, b):
+    """`a @ b` of raw arrays of one dtype; half precision accumulates in float32."""
+    if is_half(a):
+        return xp.matmul(a.astype(xp.float32), b.astype(xp.float32)).astype(a.dtype)
+    return xp.matmul(a, b)
+
+
+def affine(xp, base, a, b, beta, alpha):
+    """`beta * base + alpha * (a @ b)` of raw arrays; beta 0 ignores `base`, NaNs included."""
+    half = is_half(a)
+    if half:
+        dtype = a.dtype
+        a, b, base = a.astype(xp.float32), b.astype(xp.float32), base.astype(xp.float32)
+    elif a.dtype.kind in "iu":
+        beta, alpha = int(beta), int(alpha)
+    out = xp.matmul(a, b)
+    if alpha != 1:
+        out *= alpha
+    if beta == 1:
+        out += base
+    elif beta != 0:
+        out += base * beta
+    return out.astype(dtype) if half else out
+
+
+_C_NAMES = {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
+    "int64": "long", "int32": "int", "int16": "short", "int8": "signed char",
+    "uint8": "unsigned char", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def _c_name(dtype) -> str:
+    return _C_NAMES.get(dtype.name, dtype.name)
+
+
+def _same_dtype(name: str, a, b) -> None:
+    if a.dtype != b.dtype:
+        if name in ("mm", "addmm"):
+            what = "expected m1 and m2 to have the same dtype"
+        else:
+            what = f"{name}: expected both operands to have the same dtype"
+        raise DTypeError(f"{what}, but got: {_c_name(a.dtype)} != {_c_name(b.dtype)}")
+    if a.dtype.name == "bool":
+        raise NotImplementedError(f'"{name}" not implemented for \'Bool\'')
+
+
+def _by(shape) -> str:
+    return "x".join(map(str, shape))
+
+
+def _check_mm(name: str, a, b) -> None:
+    if a.ndim != 2 or b.ndim != 2:
+        raise ShapeError(f"{name}: both operands must be matrices, got shapes "
+                         f"{list(a.shape)} and {list(b.shape)}")
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(f"{name}: mat1 and mat2 shapes cannot be multiplied "
+                         f"({_by(a.shape)} and {_by(b.shape)})")
+    if a.dtype != b.dtype or a.dtype.name == "bool":
+        _same_dtype(name, a, b)
+
+
+def _check_bmm(name: str, a, b) -> None:
+    if a.ndim != 3 or b.ndim != 3:
+        raise ShapeError(f"{name}: batch1 and batch2 must be 3D tensors, got shapes "
+                         f"{list(a.shape)} and {list(b.shape)}")
+    if a.shape[0] != b.shape[0] or a.shape[2] != b.shape[1]:
+        raise ShapeError(
+            f"{name}: Expected size for first two dimensions of batch2 tensor to be: "
+            f"[{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}] "
+            f"(shapes {list(a.shape)} and {list(b.shape)})"
+        )
+    if a.dtype != b.dtype or a.dtype.name == "bool":
+        _same_dtype(name, a, b)
+
+
+def _check_mv(name: str, a, b) -> None:
+    if a.ndim != 2 or b.ndim != 1:
+        raise ShapeError(f"{name}: vector + matrix @ vector expected, got shapes "
+                         f"{list(a.shape)} and {list(b.shape)}")
+    if a.shape[1] != b.shape[0]:
+        raise ShapeError(f"{name}: size mismatch, got input ({a.shape[0]}), "
+                         f"mat ({_by(a.shape)}), vec ({b.shape[0]})")
+    if a.dtype != b.dtype or a.dtype.name == "bool":
+        _same_dtype(name, a, b)
+
+
+def _check_dot(name: str, a, b) -> None:
+    if a.ndim != 1 or b.ndim != 1:
+        raise ShapeError(f"{name}: 1D tensors expected, but got {a.ndim}D and {b.ndim}D tensors "
+                         f"(shapes {list(a.shape)} and {list(b.shape)})")
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src "
+                         f"[{b.shape[0]}] to have the same number of elements, but got "
+                         f"{a.shape[0]} and {b.shape[0]} elements respectively")
+    if a.dtype != b.dtype or a.dtype.name == "bool":
+        _same_dtype(name, a, b)
+
+
+def _check_base(name: str, base, a, shape) -> None:
+    """The added operand of addmm and friends: expandable to `shape`, of the same dtype."""
+    if base.dtype != a.dtype:
+        raise DTypeError(f"{name}: self and the matrices must have the same dtype, but got "
+                         f"{_c_name(base.dtype)} and {_c_name(a.dtype)}")
+    if base.shape == shape:
+        return
+    extra = len(shape) - base.ndim
+    if extra < 0 or any(n not in (1, m) for n, m in zip(base.shape, shape[extra:], strict=True)):
+        raise ShapeError(f"{name}: the added tensor of shape {list(base.shape)} cannot be "
+                         f"expanded to the result's shape {list(shape)}")
+
+
+def _aligned(tensor, batched: bool, rank: int):
+    """A batched operand with dims inserted behind the batch dim up to `rank` logical dims."""
+    if not batched or tensor.ndim > rank:
+        return tensor
+    return tensor.reshape(tensor.shape[:1] + (1,) * (rank + 1 - tensor.ndim) + tensor.shape[1:])
+
+
+def _affine_handles(base, value, beta, alpha):
+    """`beta * base + alpha * value` on Tensor handles, without needless products."""
+    if alpha != 1:
+        value = value * alpha
+    if beta == 0:
+        return value
+    return value + (base if beta == 1 else base * beta)
+
+
+def _batched_affine(n, base, value, beta, alpha):
+    """The same with the batch dim in front, also where only an unused `base` has it."""
+    out = _affine_handles(base, value, beta, alpha)
+    return out if out.shape[0] == n else out.expand([n, *out.shape[1:]])
+
+
+# ---------------------------------------------------------------------------------------------
+# Products
+
+
+class mm(Op):
+    """Matrix times matrix."""
+
+    schema = "mm(Tensor self, Tensor mat2) -> Tensor"
+    promote = "keep"
+    multilinear = ("self", "mat2")
+    grad = {
+        "self": "mm_left_grad(grad, mat2, self.shape, self.stride())",
+        "mat2": "mm_right_grad(grad, self, mat2.shape, mat2.stride())",
+    }
+    cost = "heavy"
+    complex = True
+
+    def run(xp, self, mat2):
+        _check_mm("mm", self, mat2)
+        return product(xp, self, mat2)
+
+    def shape(self, mat2):
+        _check_mm("mm", self, mat2)
+        return (self.shape[0], mat2.shape[1])
+
+    def batch(n, batched, self, mat2):
+        return ops.matmul(self, mat2)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4, 2))
+        yield s(s.real(4, 3).T, s.real(2, 4).T)
+        yield s(s.real(1, 4), s.real(4, 1))
+        yield s(s.real(0, 4), s.real(4, 2))
+        yield s(s.real(3, 0), s.real(0, 2))
+
+
+class bmm(Op):
+    """Matrix products of two stacks of matrices."""
+
+    schema = "bmm(Tensor self, Tensor mat2) -> Tensor"
+    promote = "keep"
+    multilinear = ("self", "mat2")
+    grad = {
+        "self": "grad.bmm(mat2.transpose(1, 2).conj())",
+        "mat2": "self.transpose(1, 2).conj().bmm(grad)",
+    }
+    cost = "heavy"
+    complex = True
+
+    def run(xp, self, mat2):
+        _check_bmm("bmm", self, mat2)
+        return product(xp, self, mat2)
+
+    def shape(self, mat2):
+        _check_bmm("bmm", self, mat2)
+        return (self.shape[0], self.shape[1], mat2.shape[2])
+
+    def batch(n, batched, self, mat2):
+        return ops.matmul(self, mat2)
+
+    def samples(s):
+        yield s(s.real(2, 3, 4), s.real(2, 4, 5))
+        yield s(s.real(2, 4, 3).transpose(1, 2), s.real(2, 5, 4).transpose(1, 2))
+        yield s(s.real(0, 3, 4), s.real(0, 4, 5))
+        yield s(s.real(2, 3, 0), s.real(2, 0, 5))
+
+
+class mv(Op):
+    """Matrix times vector."""
+
+    schema = "mv(Tensor self, Tensor vec) -> Tensor"
+    promote = "keep"
+    multilinear = ("self", "vec")
+    grad = {"self": "outer(grad, vec.conj())", "vec": "self.t().conj().mv(grad)"}
+    cost = "heavy"
+    complex = True
+
+    def run(xp, self, vec):
+        _check_mv("mv", self, vec)
+        return product(xp, self, vec)
+
+    def shape(self, vec):
+        _check_mv("mv", self, vec)
+        return (self.shape[0],)
+
+    def batch(n, batched, self, vec):
+        if not batched[0]:
+            return ops.matmul(vec, self.t())
+        if not batched[1]:
+            return ops.matmul(self, vec)
+        return ops.matmul(self, vec.unsqueeze(-1)).squeeze(-1)
+
+    def decomp(self, vec):
+        return (self * vec).sum(dim=1)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+        yield s(s.real(4, 3).T, s.real(4))
+        yield s(s.real(3, 0), s.real(0))
+        yield s(s.real(0, 3), s.real(3))
+
+
+class dot(Op):
+    """Sum of the products of two vectors (no conjugation)."""
+
+    schema = "dot(Tensor self, Tensor tensor) -> Tensor"
+    promote = "keep"
+    multilinear = ("self", "tensor")
+    grad = {"self": "grad * tensor.conj()", "tensor": "grad * self.conj()"}
+    cost = "reduce"
+    complex = True
+
+    def run(xp, self, tensor):
+        _check_dot("dot", self, tensor)
+        return product(xp, self, tensor)
+
+    def shape(self, tensor):
+        _check_dot("dot", self, tensor)
+        return ()
+
+    def batch(n, batched, self, tensor):
+        if batched[0] and batched[1]:
+            return ops.matmul(self.unsqueeze(1), tensor.unsqueeze(2)).reshape([n])
+        return ops.matmul(self, tensor) if batched[0] else ops.matmul(tensor, self)
+
+    def decomp(self, tensor):
+        return (self * tensor).sum()
+
+    def samples(s):
+        yield s(s.real(4), s.real(4))
+        yield s(s.real(1), s.real(1))
+        yield s(s.real(0), s.real(0))
+
+
+class vdot(Op):
+    """Sum of the products of two vectors, the first one conjugated."""
+
+    schema = "vdot(Tensor self, Tensor other) -> Tensor"
+    promote = "keep"
+    multilinear = ("self", "other")
+    grad = {"self": "grad.conj() * other", "other": "grad * self"}
+    cost = "reduce"
+    complex = True
+
+    def run(xp, self, other):
+        _check_dot("vdot", self, other)
+        return product(xp, xp.conj(self), other)
+
+    def shape(self, other):
+        _check_dot("vdot", self, other)
+        return ()
+
+    def batch(n, batched, self, other):
+        return dot.batch(n, batched, self.conj(), other)
+
+    def decomp(self, other):
+        return (self.conj() * other).sum()
+
+    def samples(s):
+        yield s(s.real(4), s.real(4))
+        yield s(s.real(0), s.real(0))
+
+
+# ---------------------------------------------------------------------------------------------
+# Products with an added operand
+
+
+class addmm(Op):
+    """A matrix plus the product of two others, each scaled."""
+
+    schema = ("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1)"
+              " -> Tensor")
+    promote = "keep"
+    grad = {
+        "self": "scale_by(grad, beta)",
+        "mat1": "scale_by(mm_left_grad(grad, mat2, mat1.shape, mat1.stride()), alpha)",
+        "mat2": "scale_by(mm_right_grad(grad, mat1, mat2.shape, mat2.stride()), alpha)",
+    }
+    push = "times(self_t, beta) + times(mat1_t.mm(mat2_p) + mat1_p.mm(mat2_t), alpha)"
+    cost = "heavy"
+    inplace = True
+    complex = True
+
+    def run(xp, self, mat1, mat2, beta, alpha):
+        _check_mm("addmm", mat1, mat2)
+        _check_base("addmm", self, mat1, (mat1.shape[0], mat2.shape[1]))
+        return affine(xp, self, mat1, mat2, beta, alpha)
+
+    def shape(self, mat1, mat2, beta, alpha):
+        _check_mm("addmm", mat1, mat2)
+        shape = (mat1.shape[0], mat2.shape[1])
+        _check_base("addmm", self, mat1, shape)
+        return shape
+
+    def batch(n, batched, self, mat1, mat2, beta, alpha):
+        if batched[1] and not batched[0] and not batched[2] and self.ndim <= 1:
+            rows = mat1.reshape(mat1.shape[0] * mat1.shape[1], mat1.shape[2])
+            flat = ops.addmm(self, rows, mat2, beta=beta, alpha=alpha)
+            return flat.reshape(mat1.shape[0], mat1.shape[1], mat2.shape[1])
+        value = ops.matmul(mat1, mat2)
+        if value.ndim == 2:  # only `self` is batched
+            value = value.unsqueeze(0)
+        return _batched_affine(n, _aligned(self, batched[0], 2), value, beta, alpha)
+
+    def samples(s):
+        yield s(s.real(2), s.real(3, 4), s.real(4, 2))
+        yield s(s.real(3, 2), s.real(3, 4), s.real(4, 2), beta=0.5, alpha=-2)
+        yield s(s.real(3, 1), s.real(4, 3).T, s.real(2, 4).T)
+        yield s(s.real(), s.real(3, 4), s.real(4, 2), beta=2)
+        yield s(s.real(3, 2), s.real(3, 4), s.real(4, 2), beta=0)
+        yield s(s.real(2), s.real(0, 4), s.real(4, 2))
+        yield s(s.real(2), s.real(3, 0), s.real(0, 2))
+
+
+class baddbmm(Op):
+    """A stack of matrices plus the products of two other stacks, each scaled."""
+
+    schema = ("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1,"
+              " Scalar alpha=1) -> Tensor")
+    promote = "keep"
+    grad = {
+        "self": "scale_by(grad, beta)",
+        "batch1": "scale_by(grad.bmm(batch2.transpose(1, 2).conj()), alpha)",
+        "batch2": "scale_by(batch1.transpose(1, 2).conj().bmm(grad), alpha)",
+    }
+    push = "times(self_t, beta) + times(batch1_t.bmm(batch2_p) + batch1_p.bmm(batch2_t), alpha)"
+    cost = "heavy"
+    inplace = True
+    complex = True
+
+    def run(xp, self, batch1, batch2, beta, alpha):
+        _check_bmm("baddbmm", batch1, batch2)
+        shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+        _check_base("baddbmm", self, batch1, shape)
+        return affine(xp, self, batch1, batch2, beta, alpha)
+
+    def shape(self, batch1, batch2, beta, alpha):
+        _check_bmm("baddbmm", batch1, batch2)
+        shape = (batch1.shape[0], batch1.shape[1], batch2.shape[2])
+        _check_base("baddbmm", self, batch1, shape)
+        return shape
+
+    def batch(n, batched, self, batch1, batch2, beta, alpha):
+        value = ops.matmul(batch1, batch2)
+        if value.ndim == 3:
+            value = value.unsqueeze(0)
+        return _batched_affine(n, _aligned(self, batched[0], 3), value, beta, alpha)
+
+    def decomp(self, batch1, batch2, beta, alpha):
+        return _affine_handles(self, ops.bmm(batch1, batch2), beta, alpha)
+
+    def samples(s):
+        yield s(s.real(2, 3, 5), s.real(2, 3, 4), s.real(2, 4, 5))
+        yield s(s.real(5), s.real(2, 3, 4), s.real(2, 4, 5), beta=0.5, alpha=2)
+        yield s(s.real(2, 3, 5), s.real(2, 3, 4), s.real(2, 4, 5), beta=0, alpha=3)
+        yield s(s.real(3, 1), s.real(0, 3, 4), s.real(0, 4, 5))
+
+
+class addbmm(Op):
+    """A matrix plus the sum of the products of two stacks of matrices, each scaled."""
+
+    schema = ("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1)"
+              " -> Tensor")
+    promote = "keep"
+    grad = {
+        "self": "scale_by(grad, beta)",
+        "batch1": "scale_by(matmul(grad, batch2.transpose(1, 2).conj()), alpha)",
+        "batch2": "scale_by(matmul(batch1.transpose(1, 2).conj(), grad), alpha)",
+    }
+    push = ("times(self_t, beta) "
+            "+ times(batch1_t.bmm(batch2_p).sum(0) + batch1_p.bmm(batch2_t).sum(0), alpha)")
+    cost = "heavy"
+    inplace = True
+    complex = True
+
+    def run(xp, self, batch1, batch2, beta, alpha):
+        _check_bmm("addbmm", batch1, batch2)
+        b, n, k = batch1.shape
+        _check_base("addbmm", self, batch1, (n, batch2.shape[2]))
+        # the sum over the stack is one longer inner sum
+        left = batch1.transpose(1, 0, 2).reshape(n, b * k)
+        return affine(xp, self, left, batch2.reshape(b * k, batch2.shape[2]), beta, alpha)
+
+    def shape(self, batch1, batch2, beta, alpha):
+        _check_bmm("addbmm", batch1, batch2)
+        shape = (batch1.shape[1], batch2.shape[2])
+        _check_base("addbmm", self, batch1, shape)
+        return shape
+
+    def batch(n, batched, self, batch1, batch2, beta, alpha):
+        value = ops.matmul(batch1, batch2).sum(-3)
+        if value.ndim == 2:
+            value = value.unsqueeze(0)
+        return _batched_affine(n, _aligned(self, batched[0], 2), value, beta, alpha)
+
+    def decomp(self, batch1, batch2, beta, alpha):
+        return _affine_handles(self, ops.bmm(batch1, batch2).sum(0), beta, alpha)
+
+    def samples(s):
+        yield s(s.real(3, 5), s.real(2, 3, 4), s.real(2, 4, 5))
+        yield s(s.real(5), s.real(2, 3, 4), s.real(2, 4, 5), beta=0.5, alpha=2)
+        yield s(s.real(3, 5), s.real(2, 3, 4), s.real(2, 4, 5), beta=0)
+        yield s(s.real(3, 5), s.real(0, 3, 4), s.real(0, 4, 5))
+
+
+class addmv(Op):
+    """A vector plus a matrix times a vector, each scaled."""
+
+    schema = ("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)"
+              " -> Tensor")
+    promote = "keep"
+    grad = {
+        "self": "scale_by(grad, beta)",
+        "mat": "scale_by(outer(grad, vec.conj()), alpha)",
+        "vec": "scale_by(mat.t().conj().mv(grad), alpha)",
+    }
+    push = "times(self_t, beta) + times(mat_t.mv(vec_p) + mat_p.mv(vec_t), alpha)"
+    cost = "heavy"
+    inplace = True
+    complex = True
+
+    def run(xp, self, mat, vec, beta, alpha):
+        _check_mv("addmv", mat, vec)
+        _check_base("addmv", self, mat, (mat.shape[0],))
+        return affine(xp, self, mat, vec, beta, alpha)
+
+    def shape(self, mat, vec, beta, alpha):
+        _check_mv("addmv", mat, vec)
+        _check_base("addmv", self, mat, (mat.shape[0],))
+        return (mat.shape[0],)
+
+    def batch(n, batched, self, mat, vec, beta, alpha):
+        if batched[1] or batched[2]:
+            value = mv.batch(n, batched[1:], mat, vec)
+        else:
+            value = ops.mv(mat, vec).unsqueeze(0)
+        return _batched_affine(n, _aligned(self, batched[0], 1), value, beta, alpha)
+
+    def decomp(self, mat, vec, beta, alpha):
+        return _affine_handles(self, mv.decomp(mat, vec), beta, alpha)
+
+    def samples(s):
+        yield s(s.real(3), s.real(3, 4), s.real(4))
+        yield s(s.real(1), s.real(3, 4), s.real(4), beta=0.5, alpha=2)
+        yield s(s.real(), s.real(4, 3).T, s.real(4), beta=0)
+        yield s(s.real(3), s.real(3, 0), s.real(0))
+
+
+class addr(Op):
+    """A matrix plus the outer product of two vectors, each scaled."""
+
+    schema = ("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)"
+              " -> Tensor")
+    promote = "default"
+    grad = {
+        "self": "scale_by(grad, beta)",
+        "vec1": "scale_by(grad.mv(vec2.conj()), alpha)",
+        "vec2": "scale_by(grad.t().mv(vec1.conj()), alpha)",
+    }
+    push = "times(self_t, beta) + times(outer(vec1_t, vec2_p) + outer(vec1_p, vec2_t), alpha)"
+    cost = "cheap"
+    inplace = True
+    complex = True
+
+    def _check(self, vec1, vec2):
+        if vec1.ndim != 1 or vec2.ndim != 1:
+            raise ShapeError(f"addr: Expected 1-D argument vec1 and vec2, but got shapes "
+                             f"{list(vec1.shape)} and {list(vec2.shape)}")
+        shape = (vec1.shape[0], vec2.shape[0])
+        _check_base("addr", self, self, shape)
+        return shape
+
+    def run(xp, self, vec1, vec2, beta, alpha):
+        addr._check(self, vec1, vec2)
+        if vec1.dtype.kind in "iu":
+            beta, alpha = int(beta), int(alpha)
+        out = xp.multiply.outer(vec1 if alpha == 1 else vec1 * alpha, vec2)
+        if beta == 1:
+            out = out + self
+        elif beta != 0:
+            out = out + self * beta
+        return out
+
+    def shape(self, vec1, vec2, beta, alpha):
+        return addr._check(self, vec1, vec2)
+
+    def batch(n, batched, self, vec1, vec2, beta, alpha):
+        value = vec1.unsqueeze(-1) * vec2.unsqueeze(-2)
+        if value.ndim == 2:
+            value = value.unsqueeze(0)
+        return _batched_affine(n, _aligned(self, batched[0], 2), value, beta, alpha)
+
+    def decomp(self, vec1, vec2, beta, alpha):
+        return _affine_handles(self, vec1.unsqueeze(1) * vec2, beta, alpha)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3), s.real(4))
+        yield s(s.real(4), s.real(3), s.real(4), beta=0.5, alpha=2)
+        yield s(s.real(3, 4), s.real(3), s.real(4), beta=0)
+        yield s(s.real(0, 4), s.real(0), s.real(4))
+
+
+# ---------------------------------------------------------------------------------------------
+# Composites over vectors
+
+
+class outer(Composite):
+    """All products of the elements of two vectors."""
+
+    schema = "outer(Tensor self, Tensor vec2) -> Tensor"
+    complex = True
+
+    def compose(self, vec2):
+        if self.ndim != 1 or vec2.ndim != 1:
+            raise ShapeError(f"outer: 1D tensors expected, but got shapes {list(self.shape)} and "
+                             f"{list(vec2.shape)}")
+        return self.unsqueeze(1) * vec2
+
+    def samples(s):
+        yield s(s.real(3), s.real(4))
+        yield s(s.real(0), s.real(4))
+
+
+class ger(Composite):
+    """The same as `outer`."""
+
+    schema = "ger(Tensor self, Tensor vec2) -> Tensor"
+    complex = True
+
+    def compose(self, vec2):
+        return ops.outer(self, vec2)
+
+    def samples(s):
+        yield s(s.real(3), s.real(4))
+
+
+class inner(Composite):
+    """Products summed over the last dim of both arguments."""
+
+    schema = "inner(Tensor self, Tensor other) -> Tensor"
+    complex = True
+
+    def compose(self, other):
+        if self.ndim == 0 or other.ndim == 0:
+            return self * other
+        if self.shape[-1] != other.shape[-1]:
+            raise ShapeError("inner() the last dimension must match on both input tensors but got "
+                             f"shapes {list(self.shape)} and {list(other.shape)}")
+        return ops.tensordot(self, other, [-1], [-1])
+
+    def samples(s):
+        yield s(s.real(3), s.real(3))
+        yield s(s.real(2, 3), s.real(4, 3))
+        yield s(s.real(), s.real(4, 3))
+
+
+class linalg_vecdot(Composite):
+    """Sum of products along one dim, the first operand conjugated."""
+
+    schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
+    complex = True
+
+    def compose(x, y, dim):
+        return (x.conj() * y).sum(dim)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(2, 3))
+        yield s(s.real(2, 3), s.real(3, 2, 1), dim=1)
+
+
+class trace(Op):
+    """Sum of the diagonal of a matrix."""
+
+    schema = "trace(Tensor self) -> Tensor"
+    promote = "keep"
+    linear = ("self",)
+    grad = {"self": "trace_grad(grad, self.shape)"}
+    cost = "reduce"
+    complex = True
+
+    def run(xp, self):
+        if self.ndim != 2:
+            raise ShapeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+        return xp.trace(self)
+
+    def shape(self):
+        if self.ndim != 2:
+            raise ShapeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+        return ()
+
+    def dtype(self):
+        from ..core.dtype import int64
+        return int64 if self.dtype.category <= 1 else self.dtype
+
+    def batch(n, batched, self):
+        return self.diagonal(0, 1, 2).sum(-1)
+
+    def decomp(self):
+        return self.diagonal(0, 0, 1).sum()
+
+    def samples(s):
+        yield s(s.real(3, 3))
+        yield s(s.real(2, 4))
+        yield s(s.real(4, 2).T)
+        yield s(s.real(0, 0))
+
+
+# ---------------------------------------------------------------------------------------------
+# matmul and linear
+
+
+class matmul(Composite):
+    """Product of two tensors seen as stacks of matrices or vectors."""
+
+    schema = "matmul(Tensor self, Tensor other) -> Tensor"
+    complex = True
+
+    def compose(self, other):
+        a, b = self.ndim, other.ndim
+        if a == 2 and b == 2:
+            return ops.mm(self, other)
+        if a == 0 or b == 0:
+            raise ShapeError(f"both arguments to matmul need to be at least 1D, but they are {a}D "
+                             f"and {b}D")
+        if b == 1:
+            if a == 1:
+                return ops.dot(self, other)
+            return ops.mv(self, other) if a == 2 else _fold_left(self, other)
+        if a == 1:
+            if b == 2:
+                return ops.mm(self.unsqueeze(0), other).squeeze(0)
+            return _fold_left(other.transpose(-2, -1), self)
+        if b == 2:
+            return _fold_left(self, other)
+        if a == 2 and self.requires_grad:
+            # one large product: otherwise the gradient of `self` has a copy for each matrix
+            return _fold_left(other.transpose(-2, -1), self.t()).transpose(-2, -1)
+        return _stacked(self, other)
+
+    def samples(s):
+        yield s(s.real(4), s.real(4))
+        yield s(s.real(3, 4), s.real(4))
+        yield s(s.real(4), s.real(4, 2))
+        yield s(s.real(3, 4), s.real(4, 2))
+        yield s(s.real(2, 3, 4), s.real(4))
+        yield s(s.real(4), s.real(2, 4, 3))
+        yield s(s.real(2, 3, 4), s.real(4, 5))
+        yield s(s.real(3, 4), s.real(2, 4, 5))
+        yield s(s.real(2, 3, 4), s.real(2, 4, 5))
+        yield s(s.real(2, 1, 3, 4), s.real(3, 4, 5))
+        yield s(s.real(0, 3, 4), s.real(4, 5))
+
+
+def _fold_left(stack, other):
+    """A stack of matrices times one matrix or vector, as one product with all rows."""
+    shape = stack.shape
+    rows = stack.reshape(numel(shape[:-1]), shape[-1])
+    if other.ndim == 1:
+        return ops.mv(rows, other).reshape(shape[:-1])
+    return ops.mm(rows, other).reshape([*shape[:-1], other.shape[1]])
+
+
+def _stacked(a, b):
+    """Two stacks of matrices, their leading dims broadcast."""
+    if a.ndim == 3 and b.ndim == 3 and a.shape[0] == b.shape[0]:
+        return ops.bmm(a, b)
+    rows, inner_a = a.shape[-2:]
+    inner_b, columns = b.shape[-2:]
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = numel(lead)
+    if tuple(a.shape[:-2]) != lead:
+        a = a.expand([*lead, rows, inner_a])
+    if tuple(b.shape[:-2]) != lead:
+        b = b.expand([*lead, inner_b, columns])
+    out = ops.bmm(a.reshape(count, rows, inner_a), b.reshape(count, inner_b, columns))
+    return out.reshape([*lead, rows, columns])
+
+
+class linalg_matmul(Composite):
+    """The same as `matmul`."""
+
+    schema = "linalg_matmul(Tensor self, Tensor other) -> Tensor"
+    complex = True
+
+    def compose(self, other):
+        return ops.matmul(self, other)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4, 2))
+
+
+class linear(Composite):
+    """`input @ weight.T + bias`, over the last dim of `input`."""
+
+    schema = "linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor"
+    namespace = "nn.functional"
+    function = False
+    method = False
+    complex = True
+
+    def compose(input, weight, bias):
+        if weight.ndim != 2:
+            if weight.ndim != 1:
+                raise ShapeError(f"linear: weight must be a matrix, got shape {list(weight.shape)}")
+            if bias is None or bias.ndim == 0:
+                out = ops.matmul(input, weight)
+                return out if bias is None else out + bias
+            raise ShapeError("linear: a bias with one dim needs a weight with two, got weight "
+                             f"shape {list(weight.shape)} and bias shape {list(bias.shape)}")
+        if bias is None:
+            return ops.matmul(input, weight.t())
+        ndim = input.ndim
+        if ndim == 2:
+            return ops.addmm(bias, input, weight.t())
+        if ndim == 0 or bias.ndim != 1:
+            return ops.matmul(input, weight.t()) + bias
+        lead = input.shape[:-1]
+        rows = input.reshape(numel(lead), input.shape[-1])
+        return ops.addmm(bias, rows, weight.t()).reshape([*lead, weight.shape[0]])
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(5, 4), s.real(5))
+        yield s(s.real(3, 4), s.real(5, 4))
+        yield s(s.real(4), s.real(5, 4), s.real(5))
+        yield s(s.real(2, 3, 4), s.real(5, 4), s.real(5))
+        yield s(s.real(2, 3, 4), s.real(5, 4))
+        yield s(s.real(0, 4), s.real(5, 4), s.real(5))
+        yield s(s.real(3, 4), s.real(4))
+
+
+# ---------------------------------------------------------------------------------------------
+# tensordot, kron, chains
+
+
+class tensordot(Composite):
+    """Products summed over pairs of dims."""
+
+    schema = "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor"
+    function = False  # `pullback.tensordot` also takes a number of dims: see functional.py
+    method = False
+    complex = True
+
+    def compose(self, other, dims_self, dims_other):
+        if len(dims_self) != len(dims_other):
+            raise ShapeError("both dimension lists should have same length, got "
+                             f"{list(dims_self)} and {list(dims_other)}")
+        left = [wrap_dim(d, self.ndim) for d in dims_self]
+        right = [wrap_dim(d, other.ndim) for d in dims_other]
+        for d, e in zip(left, right, strict=True):
+            if self.shape[d] == other.shape[e]:
+                continue
+            # a size of 1 is broadcast: the other side is summed
+            if self.shape[d] == 1:
+                other = other.sum(e, keepdim=True)
+            elif other.shape[e] == 1:
+                self = self.sum(d, keepdim=True)
+            else:
+                raise ShapeError(
+                    f"contracted dimensions need to match, but first has size {self.shape[d]} in "
+                    f"dim {d} and second has size {other.shape[e]} in dim {e}"
+                )
+        kept_left = [d for d in range(self.ndim) if d not in left]
+        kept_right = [d for d in range(other.ndim) if d not in right]
+        out_shape = [self.shape[d] for d in kept_left] + [other.shape[d] for d in kept_right]
+        inner = numel(self.shape[d] for d in left)
+        rows = numel(self.shape[d] for d in kept_left)
+        columns = numel(other.shape[d] for d in kept_right)
+        a = self.permute(kept_left + left).reshape(rows, inner)
+        b = other.permute(right + kept_right).reshape(inner, columns)
+        return ops.mm(a, b).reshape(out_shape)
+
+    def samples(s):
+        yield s(s.real(2, 3, 4), s.real(4, 3, 5), [1, 2], [1, 0])
+        yield s(s.real(2, 3), s.real(3, 2), [-1], [0])
+        yield s(s.real(2, 3), s.real(4), [], [])
+        yield s(s.real(2, 1), s.real(3, 4), [1], [0])
+
+
+class kron(Composite):
+    """Kronecker product: every element of `self` times all of `other`."""
+
+    schema = "kron(Tensor self, Tensor other) -> Tensor"
+    complex = True
+
+    def compose(self, other):
+        rank = max(self.ndim, other.ndim)
+        a = (1,) * (rank - self.ndim) + tuple(self.shape)
+        b = (1,) * (rank - other.ndim) + tuple(other.shape)
+        left = [n for size in a for n in (size, 1)]
+        right = [n for size in b for n in (1, size)]
+        shape = [m * n for m, n in zip(a, b, strict=True)]
+        return (self.reshape(left) * other.reshape(right)).reshape(shape)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(4, 2))
+        yield s(s.real(3), s.real(2, 2))
+        yield s(s.real(), s.real(2))
+
+
+def chain_order(sizes: list[int]) -> list[list[int]]:
+    """Where to split each part of a chain of matrix products, for the fewest multiplications.
+
+    Matrix i is `sizes[i]` by `sizes[i + 1]`; entry [i][j] is the last matrix of the left factor of
+    the product of matrices i to j.
+    """
+    count = len(sizes) - 1
+    best = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            costs = [
+                best[i][k] + best[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1]
+                for k in range(i, j)
+            ]
+            best[i][j] = min(costs)
+            split[i][j] = i + costs.index(best[i][j])
+    return split
+
+
+class linalg_multi_dot(Composite):
+    """Product of a chain of matrices in the cheapest order; the ends may be vectors."""
+
+    schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor"
+    function = False
+    method = False
+    complex = True
+
+    def compose(tensors):
+        if len(tensors) < 2:
+            raise ShapeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+        first, *middle, last = tensors
+        for i, tensor in enumerate(middle, 1):
+            if tensor.ndim != 2:
+                raise ShapeError(f"multi_dot(): tensor {i} must be 2D but got {tensor.ndim}D")
+        for i, tensor in ((0, first), (len(tensors) - 1, last)):
+            if tensor.ndim not in (1, 2):
+                raise ShapeError(f"multi_dot(): tensor {i} must be 1D or 2D but got {tensor.ndim}D")
+        row, column = first.ndim == 1, last.ndim == 1
+        chain = [first.unsqueeze(0) if row else first, *middle,
+                 last.unsqueeze(1) if column else last]
+        split = chain_order([chain[0].shape[0]] + [m.shape[1] for m in chain])
+
+        def multiply(i, j):
+            if i == j:
+                return chain[i]
+            k = split[i][j]
+            return ops.mm(multiply(i, k), multiply(k + 1, j))
+
+        out = multiply(0, len(chain) - 1)
+        if column:
+            out = out.squeeze(1)
+        return out.squeeze(0) if row else out
+
+    def samples(s):
+        yield s([s.real(2, 5), s.real(5, 3)])
+        yield s([s.real(2, 5), s.real(5, 3), s.real(3, 4)])
+        yield s([s.real(5), s.real(5, 3), s.real(3)])
+
+
+class chain_matmul(Composite):
+    """Product of a chain of matrices in the cheapest order (older name)."""
+
+    schema = "chain_matmul(Tensor[] matrices) -> Tensor"
+    function = False  # `pullback.chain_matmul` takes the matrices one by one: see functional.py
+    method = False
+    complex = True
+
+    def compose(matrices):
+        if len(matrices) == 1:
+            return matrices[0]
+        return ops.linalg_multi_dot(matrices)
+
+    def samples(s):
+        yield s([s.real(2, 5), s.real(5, 3), s.real(3, 4)])
+
+
+class linalg_cross(Op):
+    """Cross product of vectors of three elements along one dim."""
+
+    schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor"
+    promote = "default"
+    multilinear = ("self", "other")
+    grad = {
+        "self": "linalg_cross(other.conj(), grad, dim=dim)",
+        "other": "linalg_cross(grad, self.conj(), dim=dim)",
+    }
+    cost = "cheap"
+    complex = True
+
+    def _check(self, other, dim):
+        if self.ndim != other.ndim:
+            raise ShapeError("linalg.cross: inputs must have the same number of dimensions, got "
+                             f"shapes {list(self.shape)} and {list(other.shape)}")
+        dim = wrap_dim(dim, self.ndim)
+        if self.ndim == 0 or self.shape[dim] != 3 or other.shape[dim] != 3:
+            raise ShapeError(f"linalg.cross: inputs dimension {dim} must have length 3, got shapes "
+                             f"{list(self.shape)} and {list(other.shape)}")
+        return dim
+
+    def run(xp, self, other, dim):
+        dim = linalg_cross._check(self, other, dim)
+        a, b = xp.moveaxis(self, dim, 0), xp.moveaxis(other, dim, 0)
+        parts = [a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3]
+                 for i in range(3)]
+        return xp.stack(parts, axis=dim)
+
+    def shape(self, other, dim):
+        linalg_cross._check(self, other, dim)
+        return broadcast_shapes(self.shape, other.shape)
+
+    def batch(n, batched, self, other, dim):
+        rank = self.ndim - batched[0]
+        dim = wrap_dim(dim, rank) + 1
+        return ops.linalg_cross(self if batched[0] else self.unsqueeze(0),
+                                other if batched[1] else other.unsqueeze(0), dim=dim)
+
+    def decomp(self, other, dim):
+        def part(tensor, i):
+            return tensor.select(dim, i % 3)
+
+        return ops.stack([part(self, i + 1) * part(other, i + 2)
+                          - part(self, i + 2) * part(other, i + 1) for i in range(3)], dim)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(2, 3))
+        yield s(s.real(3, 2), s.real(3, 2), dim=0)
+        yield s(s.real(1, 3), s.real(4, 3))
+
+
+class cross(Composite):
+    """Cross product along `dim`, by default the first dim of size 3."""
+
+    schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor"
+    complex = True
+
+    def compose(self, other, dim):
+        if dim is None:
+            dim = next((d for d, size in enumerate(self.shape) if size == 3), None)
+            if dim is None:
+                raise ShapeError(f"no dimension of size 3 in input of shape {list(self.shape)}")
+        return ops.linalg_cross(self, other, dim=dim)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(2, 3))
+        yield s(s.real(3, 2), s.real(3, 2))
+
+
+# ---------------------------------------------------------------------------------------------
+# einsum
+
+
+class einsum(Composite):
+    """Sum of products of elements, written in Einstein's notation."""
+
+    schema = "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor"
+    function = False  # `pullback.einsum` takes the operands one by one: see functional.py
+    method = False
+    complex = True
+
+    def compose(equation, tensors, path):
+        return contract(equation, tensors, path)
+
+    def samples(s):
+        yield s("ij,jk->ik", [s.real(2, 3), s.real(3, 4)])
+        yield s("ij,jk", [s.real(2, 3), s.real(3, 4)])
+        yield s("bij,bjk->bik", [s.real(2, 3, 4), s.real(2, 4, 5)])
+        yield s("ii", [s.real(3, 3)])
+        yield s("ii->i", [s.real(3, 3)])
+        yield s("ij->ji", [s.real(2, 3)])
+        yield s("i,j->ij", [s.real(2), s.real(3)])
+        yield s("...ij,...jk->...ik", [s.real(2, 1, 3, 4), s.real(5, 4, 3)])
+        yield s("ij,jk,kl->il", [s.real(2, 3), s.real(3, 4), s.real(4, 2)])
+        yield s("ijk,jl,ik->l", [s.real(2, 3, 4), s.real(3, 5), s.real(2, 4)])
+        yield s("ij,ij->", [s.real(2, 3), s.real(1, 3)])

@@ -1,0 +1,584 @@
+"""The softmax family and normalisation: table entries and composites.
+
+Kernels work on raw arrays and widen half precision to float32 themselves, because the statistics of
+a row need it.  The decompositions write everything as reductions and pointwise operators, which is
+what the native code generator fuses.  Longer formulas are in `formulas/norm.py`; losses are in
+`ops/loss.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.dims import numel, wrap_dim
+from ..core.op import Composite, Op
+from ..core.table import ops
+from ..errors import ShapeError
+from ..formulas.norm import layer_norm_backward_parts, trailing_dims
+from .matmul import is_half
+
+
+def widened(xp, array):
+    """A half-precision array as float32; others unchanged."""
+    return array.astype(xp.float32) if is_half(array) else array
+
+
+def narrowed(array, dtype):
+    """`array` in a NumPy dtype, without a copy if it has it."""
+    return array if array.dtype == dtype else array.astype(dtype)
+
+
+def _shifted(dim: int, ndim: int) -> int:
+    """A dim of the logical tensor counted in the one with a batch dim in front."""
+    return wrap_dim(dim, ndim - 1) + 1
+
+
+def _rows(tensor):
+    """A batched scalar gets a dim, so that there is something to normalise."""
+    return tensor.unsqueeze(1) if tensor.ndim == 1 else tensor
+
+
+# ---------------------------------------------------------------------------------------------
+# softmax
+
+
+def _softmax_kernel(xp, self, dim, safe=False):
+    x = widened(xp, self)
+    if x.size == 0:
+        return xp.zeros_like(x)
+    if x.ndim == 0:
+        return _softmax_kernel(xp, x.reshape(1), 0, safe).reshape(())
+    top = x.max(axis=dim, keepdims=True)
+    if safe:
+        top = xp.where(top == -math.inf, 0, top)
+    out = x - top
+    xp.exp(out, out=out)
+    total = out.sum(axis=dim, keepdims=True)
+    if safe:
+        total = xp.where(total == 0, 1, total)
+    out /= total
+    return out
+
+
+def _needs_float(name: str, self) -> None:
+    if self.dtype.kind in "biu":
+        raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.name}\': '
+                                  "convert with .float() or pass dtype=")
+
+
+class _softmax(Op):
+    """Exponentials divided by their sum along one dim."""
+
+    schema = "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    promote = "keep"
+    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
+    push = "softmax_push(self_t, result, dim)"
+    shape = "self.shape"
+    dtype = "dt.float32 if half_to_float else self.dtype"
+    cost = "reduce"
+    method = False
+
+    def run(xp, self, dim, half_to_float):
+        dim = wrap_dim(dim, self.ndim)
+        _needs_float("softmax_kernel_impl", self)
+        out = _softmax_kernel(xp, self, dim)
+        return out if half_to_float else narrowed(out, self.dtype)
+
+    def batch(n, batched, self, dim, half_to_float):
+        out = ops._softmax(_rows(self), _shifted(dim, self.ndim), half_to_float)
+        return out.reshape(self.shape)
+
+    def decomp(self, dim, half_to_float):
+        return _decomposed_softmax(self, dim, half_to_float)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+        yield s(s.real(3, 4), 0, False)
+        yield s(s.real(2, 3, 4), -2, False)
+        yield s(s.real(4, 3).T, -1, False)
+        yield s(s.real(), 0, False)
+        yield s(s.real(0, 3), 1, False)
+        yield s(s.real(3, 0), 1, False)
+
+
+def _decomposed_softmax(self, dim, half_to_float):
+    dtype = self.dtype
+    x = self.to(dt.float32) if dtype.itemsize == 2 else self
+    if x.numel() == 0:
+        out = x.exp()
+    else:
+        out = (x - x.amax(dim, True)).exp()
+        out = out / out.sum(dim, True)
+    return out if half_to_float else out.to(dtype)
+
+
+class _log_softmax(Op):
+    """Logarithm of the softmax along one dim, without leaving log space."""
+
+    schema = "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor"
+    promote = "keep"
+    grad = {"self": "_log_softmax_backward_data(grad, result, dim, self.dtype)"}
+    push = "log_softmax_push(self_t, result, dim)"
+    shape = "self.shape"
+    dtype = "dt.float32 if half_to_float else self.dtype"
+    cost = "reduce"
+    method = False
+
+    def run(xp, self, dim, half_to_float):
+        dim = wrap_dim(dim, self.ndim)
+        _needs_float("log_softmax_lastdim_kernel_impl", self)
+        x = widened(xp, self)
+        if x.size == 0:
+            out = xp.zeros_like(x)
+        elif x.ndim == 0:
+            out = x - x
+        else:
+            out = x - x.max(axis=dim, keepdims=True)
+            out -= xp.log(xp.exp(out).sum(axis=dim, keepdims=True))
+        return out if half_to_float else narrowed(out, self.dtype)
+
+    def batch(n, batched, self, dim, half_to_float):
+        out = ops._log_softmax(_rows(self), _shifted(dim, self.ndim), half_to_float)
+        return out.reshape(self.shape)
+
+    def decomp(self, dim, half_to_float):
+        dtype = self.dtype
+        x = self.to(dt.float32) if dtype.itemsize == 2 else self
+        if x.numel() == 0:
+            out = x.exp()
+        else:
+            out = x - x.amax(dim, True)
+            out = out - out.exp().sum(dim, True).log()
+        return out if half_to_float else out.to(dtype)
+
+    samples = _softmax.samples
+
+
+class _softmax_backward_data(Op):
+    """Gradient of the softmax: y * (g - sum(g * y))."""
+
+    schema = ("_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
+              " ScalarType input_dtype) -> Tensor")
+    promote = "keep"
+    grad = {
+        "grad_output": "_softmax_backward_data(grad, output, dim, grad_output.dtype)",
+        "output": "softmax_output_grad(grad, grad_output, output, dim)",
+    }
+    push = ("_softmax_backward_data(grad_output_t, output_p, dim, input_dtype)"
+            " + softmax_backward_push(grad_output_p, output_p, output_t, dim)")
+    shape = "output.shape"
+    dtype = "input_dtype"
+    cost = "reduce"
+    method = False
+
+    def run(xp, grad_output, output, dim, input_dtype):
+        dim = wrap_dim(dim, output.ndim)
+        g, y = widened(xp, grad_output), widened(xp, output)
+        out = xp.multiply(g, y)
+        if out.ndim:
+            out = out - y * out.sum(axis=dim, keepdims=True)
+        else:
+            out = out - y * out
+        return narrowed(out, input_dtype.np)
+
+    def batch(n, batched, grad_output, output, dim, input_dtype):
+        shape = (grad_output if batched[0] else output).shape
+        g, y = (_rows(t) if b else (t if t.ndim else t.unsqueeze(0)).unsqueeze(0)
+                for t, b in zip((grad_output, output), batched[:2], strict=True))
+        dim = _shifted(dim, len(shape))
+        g, y = g.expand([n, *g.shape[1:]]), y.expand([n, *y.shape[1:]])
+        return ops._softmax_backward_data(g, y, dim, input_dtype).reshape(shape)
+
+    def decomp(grad_output, output, dim, input_dtype):
+        out = grad_output * output
+        return (out - output * out.sum(dim, True)).to(input_dtype)
+
+    def samples(s):
+        dtype = s.real(1).dtype
+        yield s(s.real(3, 4), s.real(3, 4), 1, dtype)
+        yield s(s.real(2, 3, 4), s.real(2, 3, 4), -2, dtype)
+        yield s(s.real(), s.real(), 0, dtype)
+        yield s(s.real(0, 3), s.real(0, 3), 1, dtype)
+
+
+class _log_softmax_backward_data(Op):
+    """Gradient of the log-softmax: g - exp(y) * sum(g)."""
+
+    schema = ("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
+              " ScalarType input_dtype) -> Tensor")
+    promote = "keep"
+    grad = {
+        "grad_output": "grad - (grad * output.exp()).sum(dim, True)",
+        "output": "-grad_output.sum(dim, True) * output.exp() * grad",
+    }
+    push = ("_log_softmax_backward_data(grad_output_t, output_p, dim, input_dtype)"
+            " - grad_output_p.sum(dim, True) * output_p.exp() * output_t")
+    shape = "output.shape"
+    dtype = "input_dtype"
+    cost = "reduce"
+    method = False
+
+    def run(xp, grad_output, output, dim, input_dtype):
+        dim = wrap_dim(dim, output.ndim)
+        g, y = widened(xp, grad_output), widened(xp, output)
+        out = xp.exp(y)
+        out = out * (g.sum(axis=dim, keepdims=True) if g.ndim else g)
+        return narrowed(xp.subtract(g, out), input_dtype.np)
+
+    def batch(n, batched, grad_output, output, dim, input_dtype):
+        shape = (grad_output if batched[0] else output).shape
+        g, y = (_rows(t) if b else (t if t.ndim else t.unsqueeze(0)).unsqueeze(0)
+                for t, b in zip((grad_output, output), batched[:2], strict=True))
+        dim = _shifted(dim, len(shape))
+        g, y = g.expand([n, *g.shape[1:]]), y.expand([n, *y.shape[1:]])
+        return ops._log_softmax_backward_data(g, y, dim, input_dtype).reshape(shape)
+
+    def decomp(grad_output, output, dim, input_dtype):
+        return (grad_output - output.exp() * grad_output.sum(dim, True)).to(input_dtype)
+
+    samples = _softmax_backward_data.samples
+
+
+class _safe_softmax(Op):
+    """Softmax whose rows of nothing but -inf give zeros instead of NaN."""
+
+    schema = "_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    promote = "keep"
+    grad = {"self": "_softmax_backward_data(grad, result, dim, self.dtype)"}
+    push = "softmax_push(self_t, result, dim)"
+    shape = "self.shape"
+    cost = "reduce"
+    method = False
+    function = False
+
+    def dtype(self, dim, dtype):
+        return dtype or self.dtype
+
+    def run(xp, self, dim, dtype):
+        dim = wrap_dim(dim, self.ndim)
+        wanted = self.dtype if dtype is None else dtype.np
+        x = self if dtype is None else narrowed(self, wanted)
+        return narrowed(_softmax_kernel(xp, x, dim, safe=True), wanted)
+
+    def batch(n, batched, self, dim, dtype):
+        out = ops._safe_softmax(_rows(self), _shifted(dim, self.ndim), dtype)
+        return out.reshape(self.shape)
+
+    def decomp(self, dim, dtype):
+        x = self if dtype is None else self.to(dtype)
+        if x.numel() == 0:
+            return x.exp()
+        empty = (x == -math.inf).all(dim, keepdim=True)
+        return ops.where(empty, 0.0, _decomposed_softmax(x, dim, False))
+
+    def samples(s):
+        yield s(s.real(3, 4), 1)
+        yield s(s.real(2, 3, 4), -2)
+        yield s(s.real(), 0)
+        yield s(s.real(0, 3), 1)
+
+
+def _softmax_of(self, dim, dtype, operator):
+    if dtype is not None and dtype is not self.dtype:
+        self = self.to(dtype)
+    return operator(self, dim, False)
+
+
+class softmax_int(Composite):
+    """Exponentials divided by their sum along `dim`, optionally in another dtype."""
+
+    schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+
+    def compose(self, dim, dtype):
+        return _softmax_of(self, dim, dtype, ops._softmax)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1)
+        yield s(s.real(2, 3, 4), dim=-2)
+        yield s(s.real(), 0)
+
+
+class log_softmax_int(Composite):
+    """Logarithm of the softmax along `dim`, optionally in another dtype."""
+
+    schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+
+    def compose(self, dim, dtype):
+        return _softmax_of(self, dim, dtype, ops._log_softmax)
+
+    samples = softmax_int.samples
+
+
+class special_softmax(Composite):
+    """The same as `softmax`."""
+
+    schema = "special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    namespace = "special"
+    function = False
+    method = False
+
+    def compose(self, dim, dtype):
+        return _softmax_of(self, dim, dtype, ops._softmax)
+
+    samples = softmax_int.samples
+
+
+class special_log_softmax(Composite):
+    """The same as `log_softmax`."""
+
+    schema = "special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    namespace = "special"
+    function = False
+    method = False
+
+    def compose(self, dim, dtype):
+        return _softmax_of(self, dim, dtype, ops._log_softmax)
+
+    samples = softmax_int.samples
+
+
+# ---------------------------------------------------------------------------------------------
+# Layer normalisation
+
+
+def _check_normalized(name, input, normalized_shape, *params):
+    """`normalized_shape` must be the tail of the input's shape; parameters must have it."""
+    tail = tuple(normalized_shape)
+    if not tail:
+        raise ShapeError(f"{name}: expected normalized_shape to be at least 1-dimensional, got []")
+    for label, param in params:
+        if param is not None and tuple(param.shape) != tail:
+            raise ShapeError(f"{name}: expected {label} to be of same shape as normalized_shape, "
+                             f"but got {label} of shape {list(param.shape)} and normalized_shape = "
+                             f"{list(tail)}")
+    if tuple(input.shape[-len(tail):]) != tail:
+        raise ShapeError(f"{name}: given normalized_shape={list(tail)}, expected input with shape "
+                         f"[*, {', '.join(map(str, tail))}], but got input of size"
+                         f"{list(input.shape)}")
+
+
+def _statistics_shape(shape, normalized_shape):
+    lead = len(shape) - len(normalized_shape)
+    return tuple(shape[:lead]) + (1,) * len(normalized_shape)
+
+
+class native_layer_norm(Op):
+    """Rows with zero mean and unit variance, scaled and shifted; also mean and 1/deviation."""
+
+    schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
+              " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    promote = "keep"
+    grad = {"input, weight, bias": (
+        "layer_norm_grads(grads, input, normalized_shape, result1, result2, weight, bias,"
+        " grad_input_mask, native_layer_norm_backward)")}
+    diff_outputs = (True, True, True)
+    push = {"result0, result1, result2": (
+        "layer_norm_push(input_p, input_t, weight_p, weight_t, bias_t, result1, result2,"
+        " normalized_shape)")}
+    cost = "reduce"
+    method = False
+
+    def run(xp, input, normalized_shape, weight, bias, eps):
+        _check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        shape, count = input.shape, numel(normalized_shape)
+        x = widened(xp, input).reshape(-1, count) if input.size else xp.zeros((0, max(count, 1)))
+        mean = x.mean(axis=1, keepdims=True)
+        out = x - mean
+        rstd = 1 / xp.sqrt(xp.einsum("ij,ij->i", out, out)[:, None] / max(count, 1) + eps)
+        rstd = rstd.astype(mean.dtype)
+        out *= rstd
+        if weight is not None:
+            out *= widened(xp, weight).reshape(-1)
+        if bias is not None:
+            out += widened(xp, bias).reshape(-1)
+        stats = _statistics_shape(shape, normalized_shape)
+        if not input.size:  # rows without elements have no statistics
+            empty = xp.full(stats, math.nan, dtype=input.dtype)
+            return xp.zeros(shape, dtype=input.dtype), empty, empty.copy()
+        return (narrowed(out, input.dtype).reshape(shape),
+                narrowed(mean, input.dtype).reshape(stats),
+                narrowed(rstd, input.dtype).reshape(stats))
+
+    def shape(input, normalized_shape, weight, bias, eps):
+        _check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        stats = _statistics_shape(input.shape, normalized_shape)
+        return [tuple(input.shape), stats, stats]
+
+    def dtype(input, normalized_shape, weight, bias, eps):
+        return [input.dtype] * 3
+
+    def batch(n, batched, input, normalized_shape, weight, bias, eps):
+        # parameters that differ per example do not fit the fused operator: apply them after it
+        rank = len(normalized_shape)
+        if not batched[0]:
+            input = input.unsqueeze(0)
+        fused = not (batched[2] or batched[3])
+        out, mean, rstd = ops.native_layer_norm(
+            input, normalized_shape, weight if fused else None, bias if fused else None, eps)
+        if not fused:
+            for param, own, apply in ((weight, batched[2], ops.mul), (bias, batched[3], ops.add)):
+                if param is not None:
+                    out = apply(out, _behind_rows(param, own, rank, out.ndim))
+        return tuple(t.expand([n, *t.shape[1:]]) for t in (out, mean, rstd))
+
+    def decomp(input, normalized_shape, weight, bias, eps):
+        dtype = input.dtype
+        x = input.to(dt.float32) if dtype.itemsize == 2 else input
+        dims = trailing_dims(x.shape, normalized_shape)
+        mean = x.mean(dims, True)
+        centred = x - mean
+        rstd = ((centred * centred).mean(dims, True) + eps).rsqrt()
+        out = centred * rstd
+        if weight is not None:
+            out = out * weight
+        if bias is not None:
+            out = out + bias
+        return out.to(dtype), mean.to(dtype), rstd.to(dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4), [4], s.real(4), s.real(4), 1e-5)
+        yield s(s.real(2, 3, 4), [3, 4], s.real(3, 4), s.real(3, 4), 1e-3)
+        yield s(s.real(2, 3, 4), [4], None, None, 1e-5)
+        yield s(s.real(3, 4), [4], s.real(4), None, 1e-5)
+        yield s(s.real(3, 4), [4], None, s.real(4), 1e-5)
+        yield s(s.real(4, 3).T, [4], s.real(4), s.real(4), 1e-5)
+        yield s(s.real(4), [4], s.real(4), s.real(4), 1e-5)
+        yield s(s.real(0, 4), [4], s.real(4), s.real(4), 1e-5)
+
+
+def _behind_rows(param, batched, rank, ndim):
+    """A per-example parameter with dims inserted between the batch dim and the normalised ones."""
+    if not batched:
+        return param
+    return param.reshape(param.shape[:1] + (1,) * (ndim - rank - 1) + param.shape[1:])
+
+
+class native_layer_norm_backward(Op):
+    """Gradients of layer normalisation for input, weight and bias, as the mask asks."""
+
+    schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
+              " Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask)"
+              " -> (Tensor, Tensor, Tensor)")
+    promote = "keep"
+    grad = {"grad_out, input, mean, rstd, weight": (
+        "layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd, weight)")}
+    nondiff = ("bias",)
+    diff_outputs = (True, True, True)
+    push = {"result0, result1, result2": (
+        "layer_norm_backward_push(grad_out_p, grad_out_t, input_p, input_t, mean_p, mean_t, rstd_p,"
+        " rstd_t, weight_p, weight_t, normalized_shape, output_mask)")}
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        count = numel(normalized_shape)
+        if not input.size:
+            flat = (0, count)
+        else:
+            flat = (-1, count)
+        g = widened(xp, grad_out).reshape(flat)
+        normal = widened(xp, input).reshape(flat) - widened(xp, mean).reshape(-1, 1)
+        scale = widened(xp, rstd).reshape(-1, 1)
+        normal *= scale
+        dx = dw = db = None
+        if output_mask[0]:
+            u = g if weight is None else g * widened(xp, weight).reshape(-1)
+            along = xp.einsum("ij,ij->i", u, normal)[:, None] / max(count, 1)
+            dx = u - u.mean(axis=1, keepdims=True)
+            dx -= normal * along
+            dx *= scale
+            dx = narrowed(dx, input.dtype).reshape(input.shape)
+        if output_mask[1] and weight is not None:
+            dw = narrowed(xp.einsum("ij,ij->j", g, normal), weight.dtype).reshape(weight.shape)
+        if output_mask[2]:
+            dtype = input.dtype if bias is None else bias.dtype
+            db = narrowed(g.sum(axis=0), dtype).reshape(tuple(normalized_shape))
+        return dx, dw, db
+
+    def shape(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        tail = tuple(normalized_shape)
+        return [tuple(input.shape) if output_mask[0] else None,
+                tail if output_mask[1] and weight is not None else None,
+                tail if output_mask[2] else None]
+
+    def dtype(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        return [input.dtype, (weight or input).dtype if weight is not None else input.dtype,
+                bias.dtype if bias is not None else input.dtype]
+
+    def batch(n, batched, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        tensors = [t if b or t is None else t.unsqueeze(0) for t, b in
+                   zip((grad_out, input, mean, rstd), (*batched[:2], *batched[3:5]), strict=True)]
+        rank = len(normalized_shape)
+        g, x, mean, rstd = tensors
+        if weight is not None:
+            weight = _behind_rows(weight, batched[5], rank, x.ndim)
+        normal = (x - mean) * rstd
+        dims = trailing_dims(x.shape, normalized_shape)
+        rows = dims[0] - 1  # dims between the batch dim and the normalised ones
+        dx = dw = db = None
+        if output_mask[0]:
+            u = g if weight is None else g * weight
+            dx = rstd * (u - u.mean(dims, True) - normal * (u * normal).mean(dims, True))
+        lead = list(range(1, 1 + rows))
+        if output_mask[1] and weight is not None:
+            dw = (g * normal).sum(lead) if rows else g * normal
+        if output_mask[2]:
+            db = g.sum(lead) if rows else g
+        return tuple(None if t is None else t.expand([n, *t.shape[1:]]) for t in (dx, dw, db))
+
+    def decomp(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        return layer_norm_backward_parts(grad_out, input, normalized_shape, mean, rstd, weight,
+                                         output_mask)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), [4], s.real(3, 1), s.real(3, 1), s.real(4), s.real(4),
+                [True, True, True])
+        yield s(s.real(2, 3, 4), s.real(2, 3, 4), [3, 4], s.real(2, 1, 1), s.real(2, 1, 1),
+                s.real(3, 4), s.real(3, 4), [True, True, True])
+        yield s(s.real(3, 4), s.real(3, 4), [4], s.real(3, 1), s.real(3, 1), None, None,
+                [True, False, False])
+        yield s(s.real(4), s.real(4), [4], s.real(1), s.real(1), s.real(4), s.real(4),
+                [True, True, True])
+
+
+class layer_norm(Composite):
+    """Rows with zero mean and unit variance, scaled by `weight` and shifted by `bias`."""
+
+    schema = ("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None,"
+              " Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")
+    method = False
+
+    def compose(input, normalized_shape, weight, bias, eps, cudnn_enable):
+        return ops.native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+    def samples(s):
+        yield s(s.real(3, 4), [4], s.real(4), s.real(4))
+        yield s(s.real(2, 3, 4), [3, 4])
+
+
+class rms_norm(Composite):
+    """Rows divided by their root mean square, scaled by `weight`."""
+
+    schema = ("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None,"
+              " float? eps=None) -> Tensor")
+    method = False
+    complex = True
+
+    def compose(input, normalized_shape, weight, eps):
+        _check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
+        dtype = input.dtype
+        x = input.to(dt.float32) if dtype.itemsize == 2 else input
+        if eps is None:
+            eps = dt.finfo(x.dtype).eps
+        dims = trailing_dims(x.shape, normalized_shape)
+        out = x * ((x * x).mean(dims, True) + eps).rsqrt()
+        if weight is not None:
+            out = out * weight
+        return out if out.dtype is dtype else out.to(dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4), [4], s.real(4))
+        yield s(s.real(2, 3, 4), [3, 4])
+        yield s(s.real(2, 4), [4], s.real(4), 1e-3)

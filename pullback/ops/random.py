@@ -1,0 +1,924 @@
+"""Operators that draw from a generator.
+
+What is drawn, and in which order, is decided in `core/random.py`, which follows PyTorch's CPU stream;
+an array is filled in row-major order. In-place fills are derived from the functional entries here.
+Under vmap the rules below draw different numbers for each example.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core import random as rng
+from ..core.dims import broadcast_shapes
+from ..core.op import Composite, Pointwise, Random
+from ..core.table import ops
+from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self
+from .shape import in_front, pad_rank
+
+
+def source(generator):
+    """The generator to draw from."""
+    return rng.default_generator if generator is None else generator
+
+
+def placed(xp, array):
+    """A drawn array on the device of the kernel."""
+    return array if xp.__name__ == "numpy" else xp.asarray(array)
+
+
+def on_host(array):
+    """A parameter array where the generator lives."""
+    return array.get() if hasattr(array, "get") else array
+
+
+def _float_only(dtype, name: str):
+    """The NumPy dtype, if draws of this kind exist in it."""
+    if dtype.category < 2:
+        raise NotImplementedError(f'"{name}" not implemented for \'{dtype.name}\'')
+    return dtype.np
+
+
+# --- new tensors ----------------------------------------------------------------------------------
+
+
+def _rand(xp, size, generator, dtype):
+    dtype = dtype or dt.default()
+    kind = _float_only(dtype, "check_uniform_bounds")
+    return placed(xp, rng.uniform(source(generator), checked_size(size), kind, 0.0, 1.0))
+
+
+def _randn(xp, size, generator, dtype, mean=0.0, std=1.0):
+    dtype = dtype or dt.default()
+    kind = _float_only(dtype, "normal_kernel_cpu")
+    return placed(xp, rng.normal(source(generator), checked_size(size), kind, mean, std))
+
+
+class rand(Random):
+    """Numbers evenly spread over [0, 1)."""
+
+    schema = f"rand(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    def run(xp, size, dtype, layout, device, pin_memory):
+        return _rand(xp, size, None, dtype)
+
+    def batch(n, batched, size, dtype, layout, device, pin_memory):
+        return ops.rand((n, *size), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s((2, 3))
+        yield s(())
+
+
+class rand_generator(Random):
+    """Numbers evenly spread over [0, 1), from a generator."""
+
+    schema = f"rand.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(2)
+
+    def run(xp, size, generator, dtype, layout, device, pin_memory):
+        return _rand(xp, size, generator, dtype)
+
+    def batch(n, batched, size, generator, dtype, layout, device, pin_memory):
+        return ops.rand((n, *size), generator=generator, dtype=dtype, device=device)
+
+
+class randn(Random):
+    """Standard normal numbers."""
+
+    schema = f"randn(SymInt[] size, *, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(1)
+
+    def run(xp, size, dtype, layout, device, pin_memory):
+        return _randn(xp, size, None, dtype)
+
+    def batch(n, batched, size, dtype, layout, device, pin_memory):
+        return ops.randn((n, *size), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s((2, 3))
+        yield s((5, 5))
+
+
+class randn_generator(Random):
+    """Standard normal numbers from a generator."""
+
+    schema = f"randn.generator(SymInt[] size, *, Generator? generator, {OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+    dtype = given(2)
+
+    def run(xp, size, generator, dtype, layout, device, pin_memory):
+        return _randn(xp, size, generator, dtype)
+
+    def batch(n, batched, size, generator, dtype, layout, device, pin_memory):
+        return ops.randn((n, *size), generator=generator, dtype=dtype, device=device)
+
+
+def _randint(xp, low, high, size, generator, dtype):
+    kind = (dtype or dt.int64).np
+    return placed(xp, rng.randint(source(generator), checked_size(size), low, high, kind))
+
+
+class randint(Random):
+    """Integers from 0 up to but not including `high`."""
+
+    schema = f"randint(SymInt high, SymInt[] size, *, {LONG_OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+
+    def dtype(high, size, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, high, size, dtype, layout, device, pin_memory):
+        return _randint(xp, 0, high, size, None, dtype)
+
+    def batch(n, batched, high, size, dtype, layout, device, pin_memory):
+        return ops.randint(high, (n, *size), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(10, (2, 3))
+
+
+class randint_low(Random):
+    """Integers from `low` up to but not including `high`."""
+
+    schema = f"randint.low(SymInt low, SymInt high, SymInt[] size, *, {LONG_OPTIONS}) -> Tensor"
+    shape = "tuple(size)"
+
+    def dtype(low, high, size, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, low, high, size, dtype, layout, device, pin_memory):
+        return _randint(xp, low, high, size, None, dtype)
+
+    def batch(n, batched, low, high, size, dtype, layout, device, pin_memory):
+        return ops.randint(low, high, (n, *size), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(-5, 10, (2, 3))
+
+
+class randint_generator(Random):
+    """Integers from 0 up to but not including `high`, from a generator."""
+
+    schema = (
+        f"randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {LONG_OPTIONS})"
+        " -> Tensor"
+    )
+    shape = "tuple(size)"
+
+    def dtype(high, size, generator, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, high, size, generator, dtype, layout, device, pin_memory):
+        return _randint(xp, 0, high, size, generator, dtype)
+
+    def batch(n, batched, high, size, generator, dtype, layout, device, pin_memory):
+        return ops.randint(high, (n, *size), generator=generator, dtype=dtype, device=device)
+
+
+class randint_low_generator(Random):
+    """Integers from `low` up to but not including `high`, from a generator."""
+
+    schema = (
+        "randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, "
+        f"{LONG_OPTIONS}) -> Tensor"
+    )
+    shape = "tuple(size)"
+
+    def dtype(low, high, size, generator, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, low, high, size, generator, dtype, layout, device, pin_memory):
+        return _randint(xp, low, high, size, generator, dtype)
+
+    def batch(n, batched, low, high, size, generator, dtype, layout, device, pin_memory):
+        return ops.randint(low, high, (n, *size), generator=generator, dtype=dtype, device=device)
+
+
+def _randperm(xp, n, generator, dtype):
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, got{n}")
+    return placed(xp, rng.randperm(source(generator), n, (dtype or dt.int64).np))
+
+
+class randperm(Random):
+    """The numbers below n in random order."""
+
+    schema = f"randperm(SymInt n, *, {LONG_OPTIONS}) -> Tensor"
+    shape = "(n,)"
+
+    def dtype(n, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, n, dtype, layout, device, pin_memory):
+        return _randperm(xp, n, None, dtype)
+
+    def batch(count, batched, n, dtype, layout, device, pin_memory):
+        rows = [ops.randperm(n, dtype=dtype, device=device) for _ in range(count)]
+        return ops.stack(rows)
+
+    def samples(s):
+        yield s(5)
+        yield s(0)
+
+
+class randperm_generator(Random):
+    """The numbers below n in random order, from a generator."""
+
+    schema = f"randperm.generator(SymInt n, *, Generator? generator, {LONG_OPTIONS}) -> Tensor"
+    shape = "(n,)"
+
+    def dtype(n, generator, dtype, layout, device, pin_memory):
+        return dtype or dt.int64
+
+    def run(xp, n, generator, dtype, layout, device, pin_memory):
+        return _randperm(xp, n, generator, dtype)
+
+    def batch(count, batched, n, generator, dtype, layout, device, pin_memory):
+        options = {"generator": generator, "dtype": dtype, "device": device}
+        return ops.stack([ops.randperm(n, **options) for _ in range(count)])
+
+
+LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
+
+
+class rand_like(Random):
+    """`rand` with the shape of another tensor."""
+
+    schema = f"rand_like(Tensor self, *, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(1)
+
+    def run(xp, self, dtype, layout, device, pin_memory, memory_format):
+        return _rand(xp, self.shape, None, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.rand_like(in_front(self, batched[0], n), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class rand_like_generator(Random):
+    """`rand` with the shape of another tensor, from a generator."""
+
+    schema = f"rand_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(2)
+
+    def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
+        return _rand(xp, self.shape, generator, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
+        self = in_front(self, batched[0], n)
+        return ops.rand_like(self, generator=generator, dtype=dtype, device=device)
+
+
+class randn_like(Random):
+    """`randn` with the shape of another tensor."""
+
+    schema = f"randn_like(Tensor self, *, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(1)
+
+    def run(xp, self, dtype, layout, device, pin_memory, memory_format):
+        return _randn(xp, self.shape, None, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
+        return ops.randn_like(in_front(self, batched[0], n), dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class randn_like_generator(Random):
+    """`randn` with the shape of another tensor, from a generator."""
+
+    schema = f"randn_like.generator(Tensor self, *, Generator? generator, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(2)
+
+    def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
+        return _randn(xp, self.shape, generator, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
+        self = in_front(self, batched[0], n)
+        return ops.randn_like(self, generator=generator, dtype=dtype, device=device)
+
+
+class randint_like(Random):
+    """`randint` with the shape and dtype of another tensor."""
+
+    schema = f"randint_like(Tensor self, SymInt high, *, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(2)
+
+    def run(xp, self, high, dtype, layout, device, pin_memory, memory_format):
+        return _randint(xp, 0, high, self.shape, None, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, high, dtype, layout, device, pin_memory, memory_format):
+        return ops.randint_like(in_front(self, batched[0], n), high, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3), 10)
+
+
+class randint_like_low_dtype(Random):
+    """`randint` from `low` with the shape and dtype of another tensor."""
+
+    schema = f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, {LIKE}) -> Tensor"
+    method = False
+    nondiff = ("self",)
+    shape = "tuple(self.shape)"
+    dtype = given_or_self(3)
+
+    def run(xp, self, low, high, dtype, layout, device, pin_memory, memory_format):
+        return _randint(xp, low, high, self.shape, None, dtype or dt.of(self.dtype))
+
+    def batch(n, batched, self, low, high, dtype, layout, device, pin_memory, memory_format):
+        self = in_front(self, batched[0], n)
+        return ops.randint_like(self, low, high, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(s.real(2, 3), -3, 10)
+
+
+# --- draws with parameters ------------------------------------------------------------------------
+
+
+class bernoulli(Random):
+    """Ones with the probabilities that a tensor gives, else zeros."""
+
+    schema = "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor"
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, generator):
+        _float_only(dt.of(self.dtype), "bernoulli_tensor_cpu_p_")
+        drawn = rng.bernoulli(source(generator), on_host(self), self.shape, self.dtype)
+        return placed(xp, drawn)
+
+    def batch(n, batched, self, generator):
+        return ops.bernoulli(in_front(self, batched[0], n), generator=generator)
+
+    def samples(s):
+        yield s(s.real(2, 3, low=0.1, high=0.9))
+
+
+class bernoulli_Tensor(Random):
+    """Ones with the probabilities that another tensor gives, in the dtype of self."""
+
+    schema = "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    constant = ("self", "p")
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, p, generator):
+        _float_only(dt.of(p.dtype), "bernoulli_tensor_cpu_self_")
+        drawn = rng.bernoulli(source(generator), on_host(p), self.shape, self.dtype)
+        return placed(xp, drawn)
+
+    def batch(n, batched, self, p, generator):
+        self = in_front(self, batched[0], n)
+        p = pad_rank(p, self.ndim - 1) if batched[1] else p
+        return ops.bernoulli(self, p.expand(self.shape), generator=generator)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(2, 3, low=0.1, high=0.9))
+
+
+class bernoulli_p(Random):
+    """Ones with probability p, else zeros, in the dtype of self."""
+
+    schema = "bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, p, generator):
+        return placed(xp, rng.bernoulli(source(generator), float(p), self.shape, self.dtype))
+
+    def batch(n, batched, self, p, generator):
+        return ops.bernoulli(in_front(self, batched[0], n), p, generator=generator)
+
+    def samples(s):
+        yield s(s.real(2, 3), 0.5)
+
+
+def _scaled_normal(xp, shape, np_dtype, mean, std, generator):
+    """Standard normals times std plus mean, as PyTorch does with tensor parameters."""
+    drawn = placed(xp, rng.normal(source(generator), shape, np_dtype, 0.0, 1.0))
+    return (drawn * std + mean).astype(np_dtype)
+
+
+def _check_std(std) -> None:
+    if hasattr(std, "dtype"):
+        if std.size and not (std >= 0).all():
+            raise RuntimeError("normal expects all elements of std >= 0.0")
+    elif not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+
+
+class normal_Tensor_Tensor(Random):
+    """Normal numbers with the means and deviations that tensors give."""
+
+    schema = "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor"
+    method = False
+    constant = ("mean", "std")
+
+    def shape(mean, std, generator):
+        return broadcast_shapes(mean.shape, std.shape)
+
+    def run(xp, mean, std, generator):
+        _check_std(std)
+        shape = broadcast_shapes(mean.shape, std.shape)
+        return _scaled_normal(xp, shape, mean.dtype, mean, std, generator)
+
+    def batch(n, batched, mean, std, generator):
+        rank = max(mean.ndim - batched[0], std.ndim - batched[1])
+        mean = pad_rank(in_front(mean, batched[0], n), rank)
+        std = pad_rank(in_front(std, batched[1], n), rank)
+        return ops.normal(mean, std, generator=generator)
+
+    def samples(s):
+        yield s(s.real(2, 3), s.real(3, low=0.5, high=1))
+
+
+class normal_Tensor_float(Random):
+    """Normal numbers with the means that a tensor gives."""
+
+    schema = "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor"
+    method = False
+    constant = ("mean",)
+    shape = "tuple(mean.shape)"
+
+    def run(xp, mean, std, generator):
+        _check_std(std)
+        drawn = placed(xp, rng.normal(source(generator), mean.shape, mean.dtype, 0.0, std))
+        return drawn + mean
+
+    def batch(n, batched, mean, std, generator):
+        return ops.normal(in_front(mean, batched[0], n), std, generator=generator)
+
+    def samples(s):
+        yield s(s.real(2, 3), 2.0)
+
+
+class normal_float_Tensor(Random):
+    """Normal numbers with the deviations that a tensor gives."""
+
+    schema = "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor"
+    method = False
+    constant = ("std",)
+    shape = "tuple(std.shape)"
+
+    def run(xp, mean, std, generator):
+        _check_std(std)
+        return _scaled_normal(xp, std.shape, std.dtype, mean, std, generator)
+
+    def batch(n, batched, mean, std, generator):
+        return ops.normal(mean, in_front(std, batched[1], n), generator=generator)
+
+    def samples(s):
+        yield s(1.0, s.real(2, 3, low=0.5, high=1))
+
+
+class normal_float_float(Random):
+    """Normal numbers of one mean and deviation."""
+
+    schema = (
+        "normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, "
+        f"{OPTIONS}) -> Tensor"
+    )
+    method = False
+    shape = "tuple(size)"
+    dtype = given(4)
+
+    def run(xp, mean, std, size, generator, dtype, layout, device, pin_memory):
+        _check_std(std)
+        return _randn(xp, size, generator, dtype, mean, std)
+
+    def batch(n, batched, mean, std, size, generator, dtype, layout, device, pin_memory):
+        options = {"generator": generator, "dtype": dtype, "device": device}
+        return ops.normal(mean, std, (n, *size), **options)
+
+    def samples(s):
+        yield s(1.0, 2.0, (2, 3))
+
+
+# --- fills: the functional halves of uniform_, normal_, ... -----------------------------------------
+
+
+def _fill_batch(name: str):
+    """Batch rule of a fill: draw for the whole batch."""
+
+    def rule(n, batched, self, *rest):
+        *numbers, generator = rest
+        return getattr(ops, name)(in_front(self, batched[0], n), *numbers, generator=generator)
+
+    return rule
+
+
+class uniform(Random):
+    """The shape of self filled with numbers evenly spread over [from, to)."""
+
+    schema = "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    batch = _fill_batch("uniform")
+
+    def shape(self, low, high, generator):
+        return tuple(self.shape)
+
+    def run(xp, self, low, high, generator):
+        kind = _float_only(dt.of(self.dtype), "check_uniform_bounds")
+        return placed(xp, rng.uniform(source(generator), self.shape, kind, low, high))
+
+    def samples(s):
+        yield s(s.real(2, 3), -1.0, 1.0)
+
+
+class normal_functional(Random):
+    """The shape of self filled with normal numbers."""
+
+    schema = (
+        "normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None)"
+        " -> Tensor"
+    )
+    method = False
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+    batch = _fill_batch("normal_functional")
+
+    def run(xp, self, mean, std, generator):
+        _check_std(std)
+        kind = _float_only(dt.of(self.dtype), "normal_kernel_cpu")
+        return placed(xp, rng.normal(source(generator), self.shape, kind, mean, std))
+
+    def samples(s):
+        yield s(s.real(2, 3), 1.0, 2.0)
+
+
+class normal_fill(Random):
+    """What `normal_` fills a tensor with."""
+
+    schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, mean, std, generator):
+        _check_std(std)
+        kind = _float_only(dt.of(self.dtype), "normal_kernel_cpu")
+        return placed(xp, rng.normal(source(generator), self.shape, kind, mean, std))
+
+    def batch(n, batched, self, mean, std, generator):
+        return ops.normal_functional(in_front(self, batched[0], n), mean, std, generator=generator)
+
+    def decomp(self, mean, std, generator):
+        return ops.normal_functional(self, mean, std, generator=generator)
+
+
+def _integer_bounds(self, low, high) -> tuple[int, int]:
+    """The range of random_: `high` None means the largest number of the dtype."""
+    dtype = dt.of(self.dtype)
+    if high is None:
+        if dtype.category == 1:
+            import numpy as np
+
+            return low, int(np.iinfo(dtype.np).max) + 1
+        digits = {"float16": 11, "bfloat16": 8, "float32": 24}.get(dtype.name, 53)
+        return low, 2 if dtype.category == 0 else 2**digits + 1
+    return low, high
+
+
+class random(Random):
+    """The shape of self filled with integers over the range of its dtype."""
+
+    schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, generator):
+        return placed(xp, rng.random(source(generator), self.shape, self.dtype))
+
+    def batch(n, batched, self, generator):
+        return ops.random(in_front(self, batched[0], n), generator=generator)
+
+    def samples(s):
+        yield s(s.int(2, 3))
+
+
+class random_to(Random):
+    """The shape of self filled with integers below a bound."""
+
+    schema = "random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, to, generator):
+        return placed(xp, rng.randint(source(generator), self.shape, 0, to, self.dtype))
+
+    def batch(n, batched, self, to, generator):
+        return ops.random(in_front(self, batched[0], n), to, generator=generator)
+
+    def samples(s):
+        yield s(s.int(2, 3), 7)
+
+
+class random_from(Random):
+    """The shape of self filled with integers between bounds."""
+
+    schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+
+    def shape(self, low, high, generator):
+        return tuple(self.shape)
+
+    def run(xp, self, low, high, generator):
+        low, high = _integer_bounds(self, low, high)
+        return placed(xp, rng.randint(source(generator), self.shape, low, high, self.dtype))
+
+    def batch(n, batched, self, low, high, generator):
+        return ops.random(in_front(self, batched[0], n), low, high, generator=generator)
+
+    def samples(s):
+        yield s(s.int(2, 3), -3, 7)
+
+
+class exponential(Random):
+    """The shape of self filled with waiting times."""
+
+    schema = "exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+    batch = _fill_batch("exponential")
+
+    def run(xp, self, lambd, generator):
+        kind = _float_only(dt.of(self.dtype), "exponential_")
+        return placed(xp, rng.exponential(source(generator), self.shape, kind, lambd))
+
+    def samples(s):
+        yield s(s.real(2, 3), 2.0)
+
+
+class geometric(Random):
+    """The shape of self filled with numbers of trials up to a success."""
+
+    schema = "geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+    batch = _fill_batch("geometric")
+
+    def run(xp, self, p, generator):
+        return placed(xp, rng.geometric(source(generator), self.shape, self.dtype, p))
+
+    def samples(s):
+        yield s(s.real(2, 3), 0.3)
+
+
+class cauchy(Random):
+    """The shape of self filled with numbers of the Cauchy distribution."""
+
+    schema = "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+    batch = _fill_batch("cauchy")
+
+    def run(xp, self, median, sigma, generator):
+        kind = _float_only(dt.of(self.dtype), "cauchy_")
+        return placed(xp, rng.cauchy(source(generator), self.shape, kind, median, sigma))
+
+    def samples(s):
+        yield s(s.real(2, 3), 1.0, 2.0)
+
+
+class log_normal(Random):
+    """The shape of self filled with exponentials of normal numbers."""
+
+    schema = "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
+    inplace = True
+    function = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+    batch = _fill_batch("log_normal")
+
+    def run(xp, self, mean, std, generator):
+        kind = _float_only(dt.of(self.dtype), "log_normal_")
+        return placed(xp, rng.log_normal(source(generator), self.shape, kind, mean, std))
+
+    def samples(s):
+        yield s(s.real(2, 3), 0.0, 0.5)
+
+
+class multinomial(Random):
+    """Indices drawn in proportion to the weights in the last dim."""
+
+    schema = (
+        "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, "
+        "Generator? generator=None) -> Tensor"
+    )
+    nondiff = ("self",)
+    dtype = dt.int64
+    shape = "(*self.shape[:-1], num_samples)"
+
+    def run(xp, self, num_samples, replacement, generator):
+        _float_only(dt.of(self.dtype), "multinomial")
+        drawn = rng.multinomial(source(generator), on_host(self), num_samples, replacement)
+        return placed(xp, drawn)
+
+    def batch(n, batched, self, num_samples, replacement, generator):
+        self = in_front(self, batched[0], n)
+        rows = self.reshape((-1, self.shape[-1]))
+        out = ops.multinomial(rows, num_samples, replacement, generator=generator)
+        return out.reshape((*self.shape[:-1], num_samples))
+
+    def samples(s):
+        yield s(s.real(4, low=0.1, high=1), 2)
+        yield s(s.real(3, 4, low=0.1, high=1), 5, True)
+
+
+# --- dropout --------------------------------------------------------------------------------------
+
+
+def checked_p(p: float) -> float:
+    """A dropout probability."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return p
+
+
+def _noise(input, shape, p: float):
+    """Zeros with probability p, else ones, of a shape that broadcasts to the input's."""
+    blank = ops.empty_like(input) if shape is None else input.new_empty(shape)
+    return ops.bernoulli(blank, 1 - p)
+
+
+def _feature_shape(input) -> tuple[int, ...]:
+    if input.ndim < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    return (*input.shape[:2], *(1,) * (input.ndim - 2))
+
+
+def _dropped(input, p: float, train: bool, shape=None):
+    checked_p(p)
+    if not train or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input * ops.zeros((), dtype=input.dtype, device=input.device)
+    return input * (_noise(input, shape, p) / (1 - p))
+
+
+ALPHA = 1.7580993408473766  # the negative saturation value of the SELU activation
+
+
+def _alpha_dropped(input, p: float, train: bool, shape=None):
+    checked_p(p)
+    if not train or p == 0 or input.numel() == 0:
+        return input
+    if p == 1:
+        return input * ops.zeros((), dtype=input.dtype, device=input.device)
+    noise = _noise(input, shape, p)
+    scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
+    shift = (noise - 1) * (ALPHA * scale) + ALPHA * scale * p
+    return input * (noise * scale) + shift
+
+
+class dropout(Composite):
+    """Elements set to zero with probability p, the others scaled up, while training."""
+
+    schema = "dropout(Tensor input, float p, bool train) -> Tensor"
+    method = False
+    inplace = True
+
+    def compose(input, p, train):
+        return _dropped(input, p, train)
+
+
+class feature_dropout(Composite):
+    """`dropout` of whole channels."""
+
+    schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor"
+    method = False
+    inplace = True
+
+    def compose(input, p, train):
+        return _dropped(input, p, train, _feature_shape(input))
+
+
+class alpha_dropout(Composite):
+    """Dropout that keeps the mean and variance of self-normalising networks."""
+
+    schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor"
+    method = False
+    inplace = True
+
+    def compose(input, p, train):
+        return _alpha_dropped(input, p, train)
+
+
+class feature_alpha_dropout(Composite):
+    """`alpha_dropout` of whole channels."""
+
+    schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor"
+    method = False
+    inplace = True
+
+    def compose(input, p, train):
+        return _alpha_dropped(input, p, train, _feature_shape(input))
+
+
+def _kept_scale(p: float) -> float:
+    return 0.0 if p == 1 else 1.0 / (1.0 - p)
+
+
+class native_dropout(Random):
+    """`dropout` that also returns the mask of the elements that were kept."""
+
+    schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"
+    method = False
+    diff_outputs = (True, False)
+    grad = {
+        "input": "native_dropout_backward(grad, result1, 1.0 if train is False else "
+        "0.0 if p == 1 else 1.0 / (1.0 - p))"
+    }
+    push = {
+        "result0": "native_dropout_backward(input_t, result1, 1.0 if train is False else "
+        "0.0 if p == 1 else 1.0 / (1.0 - p))"
+    }
+
+    def shape(input, p, train):
+        return [tuple(input.shape), tuple(input.shape)]
+
+    def dtype(input, p, train):
+        return [input.dtype, dt.bool_]
+
+    def run(xp, input, p, train):
+        checked_p(p)
+        if input.size == 0:
+            return input.copy(), xp.empty(input.shape, bool)
+        if train is False:
+            return input.copy(), xp.ones(input.shape, bool)
+        drawn = rng.bernoulli(rng.default_generator, 1 - float(p), input.shape, dt.bool_.np)
+        mask = placed(xp, drawn)
+        return (input * mask * input.dtype.type(_kept_scale(p))).astype(input.dtype), mask
+
+    def batch(n, batched, input, p, train):
+        return tuple(ops.native_dropout(in_front(input, batched[0], n), p, train))
+
+    def samples(s):
+        yield s(s.real(3, 4), 0.5, True)
+        yield s(s.real(3, 4), 0.5, False)
+
+
+class native_dropout_backward(Pointwise):
+    """The gradient of `dropout`: what was kept, scaled."""
+
+    schema = "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor"
+    method = False
+    function = False
+    inplace = False
+    promote = "same"
+    complex = True
+    grad = {"grad_output": "native_dropout_backward(grad, mask, scale)"}
+    push = "native_dropout_backward(grad_output_t, mask, scale)"
+    nondiff = ("mask",)
+    run = "grad_output * (mask * grad_output.dtype.type(scale))"
+    c = "{grad_output} * ({mask} * {scale})"
+
+    def decomp(grad_output, mask, scale):
+        return grad_output * (mask.to(grad_output.dtype) * scale)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.bool(3, 4), 2.0)
+
+

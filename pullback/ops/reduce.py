@@ -1,0 +1,1247 @@
+"""Operators that take elements together: sums, means, products, extremes, norms, running sums.
+
+`dim` may be None or empty (all dims), negative, or name the single "dim" of a 0-d tensor.  Overloads
+without `dim` come beside those with it because graphs name them apart.  Formulas are in
+`formulas/reduce.py`; `ops/shape.py` comes next.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.batching import dims
+from ..core.dims import wrap_dim, wrap_dims
+from ..core.op import Composite, Op, Reduction
+from ..core.table import ops
+from ..errors import DTypeError
+from .pointwise import refuse, title
+
+# ---------------------------------------------------------------------------------------------
+# What the entries share
+
+
+def reduced(shape, dim, keepdim: bool, *, empty_is_all: bool = True) -> tuple[int, ...]:
+    """The shape that a reduction of `dim` leaves."""
+    gone = wrap_dims(dim, len(shape), empty_is_all=empty_is_all)
+    if keepdim:
+        return tuple(1 if d in gone else n for d, n in enumerate(shape))
+    return tuple(n for d, n in enumerate(shape) if d not in gone)
+
+
+def sum_dtype(self, dtype):
+    """Result dtype of sums and products: integers and bools accumulate in int64."""
+    if dtype is not None:
+        return dtype
+    return self.dtype if self.dtype.is_inexact else dt.int64
+
+
+def accumulated(xp, x, dtype):
+    """An array in the dtype in which its elements are summed or multiplied."""
+    if dtype is None:
+        return x.astype(xp.int64) if x.dtype.kind in "biu" else x
+    x = x.astype(dtype.np)
+    return x.astype(xp.float32) if dtype in (dt.float16, dt.bfloat16) else x
+
+
+def finished(xp, out, dtype):
+    """A result in the dtype that the caller asked for."""
+    return out if dtype is None else xp.asarray(out).astype(dtype.np)
+
+
+def real_square(x):
+    """|x|^2 of each element."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+
+
+def check_size(name: str, shape, dim) -> None:
+    """A reduction without identity refuses to reduce nothing."""
+    if dim is None or (isinstance(dim, (list, tuple)) and not dim):
+        if 0 in shape:
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+                "the reduction dim with the 'dim' argument.")
+        return
+    for d in wrap_dims(dim, len(shape)):
+        if shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def rows(n: int, self):
+    """A batched tensor as a matrix with one row for each example."""
+    return self.reshape((n, math.prod(self.shape[1:])))
+
+
+def one_dim(n: int, self, dim):
+    """(tensor, its dim) that reduce one logical dim of a batched tensor, or all of them if None."""
+    if dim is None or self.ndim == 1:
+        return rows(n, self), 1
+    return self, wrap_dim(dim, self.ndim - 1) + 1
+
+
+def values_of(low: float = -2.0, high: float = 2.0):
+    """Samples of a full reduction."""
+
+    def samples(s):
+        yield s(s.real(3, 4, low=low, high=high))
+        yield s(s.real(4, 3, low=low, high=high).T)
+        yield s(s.real(low=low, high=high))
+
+    return samples
+
+
+def with_dim(low: float = -2.0, high: float = 2.0, many: bool = True, empty: bool = True):
+    """Samples of a reduction with `dim` and `keepdim`."""
+
+    def samples(s):
+        yield s(s.real(3, 4, low=low, high=high), 1)
+        yield s(s.real(3, 4, low=low, high=high), -2, True)
+        yield s(s.real(4, 3, low=low, high=high).T, dim=0, keepdim=True)
+        yield s(s.real(low=low, high=high), 0)
+        yield s(s.real(0, 3, low=low, high=high), 1)
+        if empty:
+            yield s(s.real(0, 3, low=low, high=high), 0)
+        if many:
+            yield s(s.real(2, 3, 2, low=low, high=high), [0, -1])
+            yield s(s.real(2, 3, 2, low=low, high=high), [1, 2], True)
+
+    return samples
+
+
+# ---------------------------------------------------------------------------------------------
+# Sums and means
+
+
+def _sum(xp, self, dim, keepdim, dtype):
+    axes = wrap_dims(dim, self.ndim)
+    out = xp.sum(accumulated(xp, self, dtype), axis=axes, keepdims=keepdim)
+    return finished(xp, out, dtype)
+
+
+class sum_default(Reduction):
+    """Sum of all elements."""
+    schema = "sum(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    run = lambda xp, self, dtype: _sum(xp, self, None, False, dtype)
+    grad = {"self": "grad.expand(self.shape)"}
+    linear = ("self",)
+    shape = "()"
+    dtype = sum_dtype
+    complex = True
+
+    def batch(n, batched, self, dtype):
+        return rows(n, self).sum(1, dtype=dtype)
+
+    def decomp(self, dtype=None):
+        return ops.sum(self, list(range(self.ndim)), dtype=dtype)
+
+    def samples(s):
+        yield from values_of()(s)
+        yield s(s.real(0, 3))
+
+
+class sum_dim_IntList(Reduction):
+    """Sums over some dims."""
+    schema = ("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
+              "ScalarType? dtype=None) -> Tensor")
+    run = _sum
+    grad = {"self": "spread(grad, self.shape, dim, keepdim)"}
+    linear = ("self",)
+    shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim, dtype: sum_dtype(self, dtype)
+    batch = dims("dim")
+    complex = True
+
+    def samples(s):
+        yield from with_dim()(s)
+        yield s(s.real(3, 4), None)
+        yield s(s.real(3, 4), [])
+
+
+class nansum(Reduction):
+    """Sums over some dims in which NaN counts as 0."""
+    schema = ("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
+              "ScalarType? dtype=None) -> Tensor")
+    grad = {"self": "spread(grad, self.shape, dim, keepdim).masked_fill(self.isnan(), 0)"}
+    push = "self_t.masked_fill(self_p.isnan(), 0).sum(dim, keepdim, dtype=dtype)"
+    shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim, dtype: sum_dtype(self, dtype)
+    batch = dims("dim")
+
+    def run(xp, self, dim, keepdim, dtype):
+        if self.dtype.kind == "c":
+            raise RuntimeError("nansum does not support complex inputs")
+        if self.dtype.kind == "f":
+            self = xp.where(xp.isnan(self), xp.asarray(0, dtype=self.dtype), self)
+        return _sum(xp, self, dim, keepdim, dtype)
+
+    def decomp(self, dim=None, keepdim=False, dtype=None):
+        kept = self.masked_fill(self.isnan(), 0) if self.is_floating_point() else self
+        return ops.sum(kept, dim, keepdim, dtype=dtype)
+
+    def samples(s):
+        yield from with_dim()(s)
+        yield s(s.values([1.0, math.nan, 2.0]))
+
+
+class sum_to_size(Composite):
+    """Sums until the tensor has the given size, undoing a broadcast."""
+    schema = "sum_to_size(Tensor self, SymInt[] size) -> Tensor"
+    complex = True
+
+    def compose(self, size):
+        shape, size = tuple(self.shape), tuple(size)
+        extra = len(shape) - len(size)
+        fits = extra >= 0 and all(m in (1, n) for n, m in zip(shape[max(extra, 0):], size))
+        if not fits:
+            raise RuntimeError(f"size {list(size)} is not expandable to size {list(shape)}.")
+        kept = [d for d in range(extra, len(shape)) if size[d - extra] == 1 and shape[d] != 1]
+        out = ops.sum(self, kept, True) if kept else self
+        return ops.sum(out, list(range(extra))) if extra else out
+
+    def samples(s):
+        yield s(s.real(3, 4), (4,))
+        yield s(s.real(3, 4), (3, 1))
+        yield s(s.real(2, 3, 4), (1, 4))
+        yield s(s.real(3, 4), (3, 4))
+
+
+def _mean(xp, self, dim, keepdim, dtype):
+    """Sum divided by count; integers have no mean unless a dtype is given."""
+    wrong = dtype if dtype is not None else None if self.dtype.kind in "fc" else self.dtype
+    if wrong is not None and (dtype is None or not dtype.is_inexact):
+        what = "Input" if dtype is None else "Optional"
+        raise DTypeError(
+            f"mean(): could not infer output dtype. {what} dtype must be either a floating point "
+            f"or complex dtype. Got: {title(wrong)}")
+    axes = wrap_dims(dim, self.ndim)
+    total = xp.sum(accumulated(xp, self, dtype), axis=axes, keepdims=keepdim)
+    return finished(xp, total / math.prod(self.shape[a] for a in axes), dtype)
+
+
+class mean_default(Reduction):
+    """Mean of all elements."""
+    schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    run = lambda xp, self, dtype: _mean(xp, self, None, False, dtype)
+    grad = {"self": "grad.expand(self.shape) / self.numel()"}
+    linear = ("self",)
+    shape = "()"
+    dtype = lambda self, dtype: dtype or self.dtype
+    complex = True
+    samples = values_of()
+
+    def batch(n, batched, self, dtype):
+        return rows(n, self).mean(1, dtype=dtype)
+
+    def decomp(self, dtype=None):
+        return ops.sum(self, dtype=dtype) / self.numel()
+
+
+class mean_dim(Reduction):
+    """Means over some dims."""
+    schema = ("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
+              "ScalarType? dtype=None) -> Tensor")
+    run = _mean
+    grad = {"self": "mean_pullback(grad, self.shape, dim, keepdim)"}
+    linear = ("self",)
+    shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim, dtype: dtype or self.dtype
+    batch = dims("dim")
+    complex = True
+
+    def decomp(self, dim, keepdim=False, dtype=None):
+        count = math.prod(self.shape[d] for d in wrap_dims(dim, self.ndim))
+        return ops.sum(self, dim, keepdim, dtype=dtype) / count
+
+    def samples(s):
+        yield from with_dim(empty=False)(s)
+        yield s(s.real(3, 4), None)
+
+
+# ---------------------------------------------------------------------------------------------
+# Variance and standard deviation
+
+
+def _var(xp, self, dim, correction, keepdim):
+    """(variance, mean); the divisor is the number of elements minus `correction`, but not below 0."""
+    if self.dtype.kind not in "fc":
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    axes = wrap_dims(dim, self.ndim)
+    count = math.prod(self.shape[a] for a in axes)
+    mean = xp.sum(self, axis=axes, keepdims=True) / xp.asarray(count, dtype=self.dtype)
+    freedom = max(count - (1 if correction is None else correction), 0)
+    total = xp.sum(real_square(self - mean), axis=axes, keepdims=keepdim)
+    mean = mean if keepdim else xp.reshape(mean, total.shape)
+    return total / xp.asarray(freedom, dtype=total.dtype), mean
+
+
+def _freedom(self, dim, correction) -> float:
+    count = math.prod(self.shape[d] for d in wrap_dims(dim, self.ndim))
+    return max(count - (1 if correction is None else correction), 0)
+
+
+def _var_parts(self, dim, correction, keepdim):
+    """(variance, mean) in terms of core operators."""
+    mean = self.mean(dim, True)
+    offset = self - mean
+    square = (offset * offset.conj()).real if self.is_complex() else offset * offset
+    total = square.sum(dim, keepdim)
+    freedom = _freedom(self, dim, correction)
+    var = total / freedom if freedom else total / ops.zeros_like(total)
+    return var, mean if keepdim else mean.reshape(total.shape)
+
+
+def _spread_samples(s):
+    yield s(s.real(3, 4))
+    yield s(s.real(3, 4), 1)
+    yield s(s.real(3, 4), -2, keepdim=True)
+    yield s(s.real(4, 3).T, 0, correction=0)
+    yield s(s.real(2, 3, 2), [0, -1], correction=0.5)
+    yield s(s.real(2, 3, 2), correction=2, keepdim=True)
+    yield s(s.real(0, 3), 1)
+
+
+class var_correction(Reduction):
+    """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
+    schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+              "bool keepdim=False) -> Tensor")
+    run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
+    grad = {"self": "var_pullback(grad, self, dim, correction, keepdim)"}
+    push = "var_push(self_p, self_t, dim, correction, keepdim)"
+    shape = lambda self, dim, correction, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = "self.dtype.to_real()"
+    batch = dims("dim")
+    complex = True
+    samples = _spread_samples
+
+    def decomp(self, dim=None, correction=None, keepdim=False):
+        return _var_parts(self, dim, correction, keepdim)[0]
+
+
+class var_dim(Composite):
+    """Variances over some dims, unbiased or not."""
+    schema = ("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+              " -> Tensor")
+    complex = True
+
+    def compose(self, dim, unbiased=True, keepdim=False):
+        return ops.var(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+        yield s(s.real(3, 4), 0, True, True)
+
+
+class var_default(Composite):
+    """Variance of all elements, unbiased or not."""
+    schema = "var(Tensor self, bool unbiased=True) -> Tensor"
+    complex = True
+
+    def compose(self, unbiased=True):
+        return ops.var(self, None, correction=int(unbiased))
+
+    def samples(s):
+        yield s(s.real(3, 4), False)
+
+
+class std_correction(Reduction):
+    """Standard deviations over some dims."""
+    schema = ("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+              "bool keepdim=False) -> Tensor")
+    run = lambda xp, self, dim, correction, keepdim: xp.sqrt(
+        _var(xp, self, dim, correction, keepdim)[0])
+    grad = {"self": "std_pullback(grad, self, result, dim, correction, keepdim)"}
+    push = "std_push(self_p, self_t, result, dim, correction, keepdim)"
+    shape = lambda self, dim, correction, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = "self.dtype.to_real()"
+    batch = dims("dim")
+    complex = True
+    samples = _spread_samples
+
+    def decomp(self, dim=None, correction=None, keepdim=False):
+        return _var_parts(self, dim, correction, keepdim)[0].sqrt()
+
+
+class std_dim(Composite):
+    """Standard deviations over some dims, unbiased or not."""
+    schema = ("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+              " -> Tensor")
+    complex = True
+
+    def compose(self, dim, unbiased=True, keepdim=False):
+        return ops.std(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+
+
+class std_default(Composite):
+    """Standard deviation of all elements, unbiased or not."""
+    schema = "std(Tensor self, bool unbiased=True) -> Tensor"
+    complex = True
+
+    def compose(self, unbiased=True):
+        return ops.std(self, None, correction=int(unbiased))
+
+    def samples(s):
+        yield s(s.real(3, 4), False)
+
+
+class var_mean_correction(Reduction):
+    """Variances and means over some dims."""
+    schema = ("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+              "bool keepdim=False) -> (Tensor, Tensor)")
+    grad = {"self": "var_mean_pullback(grads[0], grads[1], self, dim, correction, keepdim)"}
+    push = {"result0": "var_push(self_p, self_t, dim, correction, keepdim)",
+            "result1": "self_t.mean(dim, keepdim)"}
+    shape = lambda self, dim, correction, keepdim: [reduced(self.shape, dim, keepdim)] * 2
+    dtype = "[self.dtype.to_real(), self.dtype]"
+    batch = dims("dim")
+    complex = True
+    method = False
+    samples = _spread_samples
+
+    def run(xp, self, dim, correction, keepdim):
+        return _var(xp, self, dim, correction, keepdim)
+
+    def decomp(self, dim=None, correction=None, keepdim=False):
+        return _var_parts(self, dim, correction, keepdim)
+
+
+class var_mean_dim(Composite):
+    """Variances (unbiased or not) and means over some dims."""
+    schema = ("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+              " -> (Tensor, Tensor)")
+    complex = True
+    method = False
+
+    def compose(self, dim, unbiased=True, keepdim=False):
+        return ops.var_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+
+
+class var_mean_default(Composite):
+    """Variance (unbiased or not) and mean of all elements."""
+    schema = "var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
+    complex = True
+    method = False
+
+    def compose(self, unbiased=True):
+        return ops.var_mean(self, None, correction=int(unbiased))
+
+    def samples(s):
+        yield s(s.real(3, 4), False)
+
+
+class std_mean_correction(Reduction):
+    """Standard deviations and means over some dims."""
+    schema = ("std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
+              "bool keepdim=False) -> (Tensor, Tensor)")
+    grad = {"self":
+            "std_mean_pullback(grads[0], grads[1], self, result0, dim, correction, keepdim)"}
+    push = {"result0": "std_push(self_p, self_t, result0, dim, correction, keepdim)",
+            "result1": "self_t.mean(dim, keepdim)"}
+    shape = lambda self, dim, correction, keepdim: [reduced(self.shape, dim, keepdim)] * 2
+    dtype = "[self.dtype.to_real(), self.dtype]"
+    batch = dims("dim")
+    complex = True
+    method = False
+    samples = _spread_samples
+
+    def run(xp, self, dim, correction, keepdim):
+        var, mean = _var(xp, self, dim, correction, keepdim)
+        return xp.sqrt(var), mean
+
+    def decomp(self, dim=None, correction=None, keepdim=False):
+        var, mean = _var_parts(self, dim, correction, keepdim)
+        return var.sqrt(), mean
+
+
+class std_mean_dim(Composite):
+    """Standard deviations (unbiased or not) and means over some dims."""
+    schema = ("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False)"
+              " -> (Tensor, Tensor)")
+    complex = True
+    method = False
+
+    def compose(self, dim, unbiased=True, keepdim=False):
+        return ops.std_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, False)
+
+
+class std_mean_default(Composite):
+    """Standard deviation (unbiased or not) and mean of all elements."""
+    schema = "std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)"
+    complex = True
+    method = False
+
+    def compose(self, unbiased=True):
+        return ops.std_mean(self, None, correction=int(unbiased))
+
+    def samples(s):
+        yield s(s.real(3, 4), False)
+
+
+# ---------------------------------------------------------------------------------------------
+# Products
+
+
+def _prod(xp, self, dim, keepdim, dtype):
+    axes = wrap_dims(dim, self.ndim)
+    out = xp.prod(accumulated(xp, self, dtype), axis=axes, keepdims=keepdim)
+    return finished(xp, out, dtype)
+
+
+class prod_default(Reduction):
+    """Product of all elements."""
+    schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    run = lambda xp, self, dtype: _prod(xp, self, None, False, dtype)
+    grad = {"self": "prod_pullback(grad, self, None, False)"}
+    push = "prod_push(self_p, self_t, None, False)"
+    shape = "()"
+    dtype = sum_dtype
+    complex = True
+
+    def batch(n, batched, self, dtype):
+        return rows(n, self).prod(1, dtype=dtype)
+
+    def samples(s):
+        yield from values_of()(s)
+        yield s(s.values([[1.0, 0.0], [2.0, 3.0]]))
+        yield s(s.values([0.0, 2.0, 0.0]))
+        yield s(s.real(0, 3))
+
+
+class prod_dim_int(Reduction):
+    """Products along one dim."""
+    schema = ("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None)"
+              " -> Tensor")
+    run = _prod
+    grad = {"self": "prod_pullback(grad, self, dim, keepdim)"}
+    push = "prod_push(self_p, self_t, dim, keepdim)"
+    shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim, dtype: sum_dtype(self, dtype)
+    batch = dims("dim")
+    complex = True
+
+    def samples(s):
+        yield from with_dim(many=False)(s)
+        yield s(s.values([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# Extremes
+
+
+def _extreme(name: str, xp, self, dim, keepdim):
+    refuse(f"{name}_cpu", self, "c")
+    check_size(name, self.shape, dim)
+    function = xp.max if name.endswith("max") else xp.min
+    return function(self, axis=wrap_dims(dim, self.ndim), keepdims=keepdim)
+
+
+class amax(Reduction):
+    """Largest elements over some dims; ties share the gradient."""
+    schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _extreme("amax", xp, self, dim, keepdim)
+    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
+    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield from with_dim(empty=False)(s)
+
+
+class amin(Reduction):
+    """Smallest elements over some dims; ties share the gradient."""
+    schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _extreme("amin", xp, self, dim, keepdim)
+    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
+    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield from with_dim(empty=False)(s)
+
+
+class aminmax(Reduction):
+    """Smallest and largest elements, of all or along one dim."""
+    schema = ("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)"
+              " -> (Tensor min, Tensor max)")
+    grad = {"self": "aminmax_pullback(grad_min, grad_max, self, min, max, dim, keepdim)"}
+    push = {"min": "extreme_push(self_p, self_t, min, dim, keepdim)",
+            "max": "extreme_push(self_p, self_t, max, dim, keepdim)"}
+    shape = lambda self, dim, keepdim: [reduced(self.shape, dim, keepdim)] * 2
+    dtype = "[self.dtype, self.dtype]"
+
+    def run(xp, self, dim, keepdim):
+        refuse("aminmax_cpu", self, "c")
+        if dim is None and 0 in self.shape:
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
+                               "operation has no identity.")
+        check_size("aminmax", self.shape, dim)
+        axes = wrap_dims(dim, self.ndim)
+        return (xp.min(self, axis=axes, keepdims=keepdim),
+                xp.max(self, axis=axes, keepdims=keepdim))
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        shape = (n, *reduced(self.shape[1:], dim, keepdim))
+        return tuple(out.reshape(shape) for out in ops.aminmax(x, dim=over))
+
+    def decomp(self, dim=None, keepdim=False):
+        over = [] if dim is None else [dim]
+        return ops.amin(self, over, keepdim), ops.amax(self, over, keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4), dim=1)
+        yield s(s.real(4, 3).T, dim=-2, keepdim=True)
+        yield s(s.real(), dim=0)
+
+
+def _extreme_along(name: str, xp, self, dim, keepdim):
+    """(values, indices) of the extremes along a dim: the first of equals, or the first NaN."""
+    refuse(f"{name}_cpu", self, "c")
+    check_size(name, self.shape, dim)
+    dim = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), dtype=xp.int64)
+    find = xp.argmax if name == "max" else xp.argmin
+    indices = find(self, axis=dim, keepdims=True)
+    values = xp.take_along_axis(self, indices, dim)
+    indices = xp.asarray(indices, dtype=xp.int64)
+    if keepdim:
+        return values, indices
+    return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+
+
+def _along(self, dim, keepdim):
+    return [reduced(self.shape, dim, keepdim)] * 2
+
+
+class max_other(Composite):
+    """The larger of two elements."""
+    schema = "max.other(Tensor self, Tensor other) -> Tensor"
+
+    def compose(self, other):
+        return ops.maximum(self, other)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+
+
+class max_dim(Reduction):
+    """Largest elements along a dim, and where they are."""
+    schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = with_dim(many=False, empty=False)
+
+
+class max_default(Reduction):
+    """Largest of all elements; ties share the gradient."""
+    schema = "max(Tensor self) -> Tensor"
+    run = lambda xp, self: _extreme("max", xp, self, None, False)
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = values_of()
+
+    def batch(n, batched, self):
+        return rows(n, self).amax([1])
+
+    def decomp(self):
+        return ops.amax(self, [])
+
+
+class min_other(Composite):
+    """The smaller of two elements."""
+    schema = "min.other(Tensor self, Tensor other) -> Tensor"
+
+    def compose(self, other):
+        return ops.minimum(self, other)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+
+
+class min_dim(Reduction):
+    """Smallest elements along a dim, and where they are."""
+    schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = with_dim(many=False, empty=False)
+
+
+class min_default(Reduction):
+    """Smallest of all elements; ties share the gradient."""
+    schema = "min(Tensor self) -> Tensor"
+    run = lambda xp, self: _extreme("min", xp, self, None, False)
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = values_of()
+
+    def batch(n, batched, self):
+        return rows(n, self).amin([1])
+
+    def decomp(self):
+        return ops.amin(self, [])
+
+
+def _argument(name: str, xp, self, dim, keepdim):
+    """Where the extreme is; in the flattened tensor if `dim` is None."""
+    if self.dtype.kind in "bc":
+        raise RuntimeError(f"{name}(): does not support {self.dtype.name} input")
+    if dim is None and 0 in self.shape:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    check_size(name, self.shape, dim)
+    find = xp.argmax if name == "argmax" else xp.argmin
+    if dim is None or self.ndim == 0:
+        wrap_dim(dim or 0, self.ndim)
+        where = xp.asarray(find(xp.reshape(self, (-1,))), dtype=xp.int64)
+        return xp.reshape(where, (1,) * self.ndim) if keepdim else where
+    out = find(self, axis=wrap_dim(dim, self.ndim), keepdims=keepdim)
+    return xp.asarray(out, dtype=xp.int64)
+
+
+class argmax(Reduction):
+    """Where the largest element is, along a dim or in the flattened tensor."""
+    schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = dt.int64
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        return ops.argmax(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4), keepdim=True)
+        yield from with_dim(many=False, empty=False)(s)
+
+
+class argmin(Reduction):
+    """Where the smallest element is, along a dim or in the flattened tensor."""
+    schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = dt.int64
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        return ops.argmin(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4), keepdim=True)
+        yield from with_dim(many=False, empty=False)(s)
+
+
+def _median_place(xp, x):
+    """Index of the lower median along the last axis; of the first NaN where there is one."""
+    order = xp.argsort(x, axis=-1, kind="stable")
+    place = order[..., (x.shape[-1] - 1) // 2]
+    if x.dtype.kind != "f":
+        return place
+    nan = xp.isnan(x)
+    return xp.where(xp.any(nan, axis=-1), xp.argmax(nan, axis=-1), place)
+
+
+class median_default(Reduction):
+    """Lower median of all elements; NaN if there is one."""
+    schema = "median(Tensor self) -> Tensor"
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = values_of()
+
+    def run(xp, self):
+        refuse("median_cpu", self, "bc")
+        flat = xp.reshape(self, (-1,))
+        if flat.shape[0] == 0:
+            return xp.asarray(math.nan, dtype=self.dtype)
+        return flat[_median_place(xp, flat)]
+
+    def batch(n, batched, self):
+        return rows(n, self).median(1)[0]
+
+
+class median_dim(Reduction):
+    """Lower medians along a dim, and where they are."""
+    schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
+              " -> (Tensor values, Tensor indices)")
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = with_dim(many=False, empty=False)
+
+    def run(xp, self, dim, keepdim):
+        refuse("median_cpu", self, "bc")
+        check_size("median", self.shape, dim)
+        dim = wrap_dim(dim, self.ndim)
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), dtype=xp.int64)
+        place = _median_place(xp, xp.moveaxis(self, dim, -1))
+        indices = xp.expand_dims(xp.asarray(place, dtype=xp.int64), dim)
+        values = xp.take_along_axis(self, indices, dim)
+        if keepdim:
+            return values, indices
+        return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+
+
+# ---------------------------------------------------------------------------------------------
+# Truth and counts
+
+
+def _truth_dtype(self):
+    return dt.uint8 if self.dtype is dt.uint8 else dt.bool_
+
+
+def _truth(xp, function: str, self, dim, keepdim, *, empty_is_all: bool = True):
+    axes = wrap_dims(dim, self.ndim, empty_is_all=empty_is_all)
+    out = getattr(xp, function)(self, axis=axes, keepdims=keepdim)
+    return xp.asarray(out, dtype=xp.uint8 if self.dtype.name == "uint8" else xp.bool_)
+
+
+def _none_false(self, dim, keepdim):
+    """`all` by `any`: no element is zero."""
+    out = ops.any(self.logical_not(), dim, keepdim).logical_not()
+    return out.to(dt.uint8) if self.dtype is dt.uint8 else out
+
+
+def _truth_samples(s):
+    yield s(s.bool(3, 4), 1)
+    yield s(s.bool(3, 4), -2, True)
+    yield s(s.int(3, 4, low=0, high=2), 0)
+    yield s(s.real(3, 4), 0)
+    yield s(s.bool(), 0)
+    yield s(s.bool(0, 3), 0)
+
+
+def _truth_samples_dims(s):
+    yield s(s.bool(2, 3, 2), [0, 2])
+    yield s(s.bool(2, 3, 2), [1, -1], True)
+    yield s(s.bool(3, 4), None)
+
+
+def _truth_samples_all(s):
+    yield s(s.bool(3, 4))
+    yield s(s.int(3, 4, low=0, high=2))
+    yield s(s.real(0, 3))
+    yield s(s.bool())
+
+
+class any_default(Reduction):
+    """Whether any element is nonzero."""
+    schema = "any(Tensor self) -> Tensor"
+    run = lambda xp, self: _truth(xp, "any", self, None, False)
+    nondiff = ("self",)
+    shape = "()"
+    dtype = _truth_dtype
+    complex = True
+    samples = _truth_samples_all
+
+    def batch(n, batched, self):
+        return rows(n, self).any(1)
+
+
+class any_dim(Reduction):
+    """Whether any element along a dim is nonzero."""
+    schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    batch = dims("dim")
+    complex = True
+    samples = _truth_samples
+
+
+class any_dims(Reduction):
+    """Whether any element over some dims is nonzero; an empty list reduces nothing."""
+    schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _truth(
+        xp, "any", self, dim, keepdim, empty_is_all=False)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    complex = True
+    samples = _truth_samples_dims
+
+    def batch(n, batched, self, dim, keepdim):
+        return _batched_truth(ops.any, self, dim, keepdim)
+
+
+class all_default(Reduction):
+    """Whether all elements are nonzero."""
+    schema = "all(Tensor self) -> Tensor"
+    run = lambda xp, self: _truth(xp, "all", self, None, False)
+    nondiff = ("self",)
+    shape = "()"
+    dtype = _truth_dtype
+    complex = True
+    samples = _truth_samples_all
+
+    def batch(n, batched, self):
+        return rows(n, self).all(1)
+
+    def decomp(self):
+        return _none_false(self, None, False)
+
+
+class all_dim(Reduction):
+    """Whether all elements along a dim are nonzero."""
+    schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    batch = dims("dim")
+    complex = True
+    samples = _truth_samples
+
+    def decomp(self, dim, keepdim=False):
+        return _none_false(self, dim, keepdim)
+
+
+class all_dims(Reduction):
+    """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
+    schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _truth(
+        xp, "all", self, dim, keepdim, empty_is_all=False)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    complex = True
+    samples = _truth_samples_dims
+
+    def batch(n, batched, self, dim, keepdim):
+        return _batched_truth(ops.all, self, dim, keepdim)
+
+    def decomp(self, dim=None, keepdim=False):
+        return _none_false(self, dim, keepdim)
+
+
+def _batched_truth(op, self, dim, keepdim):
+    """any or all over several dims of every example; None means all of them."""
+    over = wrap_dims(dim, self.ndim - 1, empty_is_all=False)
+    return op(self, [d + 1 for d in over], keepdim)
+
+
+def _count(xp, self, dim):
+    axes = wrap_dims(dim, self.ndim)
+    return xp.sum(xp.not_equal(self, 0), axis=axes, dtype=xp.int64)
+
+
+class count_nonzero_dim_IntList(Reduction):
+    """How many elements over some dims are not zero."""
+    schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor"
+    run = _count
+    nondiff = ("self",)
+    shape = lambda self, dim: reduced(self.shape, dim, False)
+    dtype = dt.int64
+    batch = dims("dim")
+    complex = True
+
+    def decomp(self, dim):
+        return ops.sum(self != 0, dim)
+
+    def samples(s):
+        yield s(s.int(2, 3, 2, low=0, high=3), [0, -1])
+        yield s(s.real(3, 4), [1])
+
+
+class count_nonzero_default(Reduction):
+    """How many elements are not zero, of all or along one dim."""
+    schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor"
+    run = _count
+    nondiff = ("self",)
+    shape = lambda self, dim: reduced(self.shape, dim, False)
+    dtype = dt.int64
+    complex = True
+
+    def batch(n, batched, self, dim):
+        x, over = one_dim(n, self, dim)
+        return ops.count_nonzero(x, over)
+
+    def decomp(self, dim=None):
+        return ops.sum(self != 0, None if dim is None else [dim])
+
+    def samples(s):
+        yield s(s.int(3, 4, low=0, high=3))
+        yield s(s.int(3, 4, low=0, high=3), -1)
+        yield s(s.real())
+
+
+# ---------------------------------------------------------------------------------------------
+# logsumexp and norms
+
+
+class logsumexp(Reduction):
+    """log of the sum of exp over some dims, without overflow."""
+    schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"
+    promote = "float"
+    grad = {"self": "logsumexp_pullback(grad, self, result, dim, keepdim)"}
+    push = "logsumexp_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+    complex = True
+    aliases = ("special_logsumexp",)
+    samples = with_dim()
+
+    def run(xp, self, dim, keepdim):
+        axes = wrap_dims(dim, self.ndim)
+        if any(self.shape[a] == 0 for a in axes):  # nothing to take the maximum of
+            return xp.log(xp.sum(xp.exp(self), axis=axes, keepdims=keepdim))
+        top = xp.max(self.real, axis=axes, keepdims=True)
+        top = xp.where(xp.isinf(top), xp.asarray(0, dtype=top.dtype), top)
+        out = xp.log(xp.sum(xp.exp(self - top), axis=axes, keepdims=keepdim))
+        return out + xp.reshape(top, out.shape)
+
+    def decomp(self, dim, keepdim=False):
+        axes = wrap_dims(dim, self.ndim)
+        if not self.dtype.is_inexact:
+            self = self.to(dt.default())
+        if any(self.shape[a] == 0 for a in axes):
+            return self.exp().sum(dim, keepdim).log()
+        top = ops.amax(self.real if self.is_complex() else self, dim, True)
+        top = top.masked_fill(top.isinf(), 0)
+        out = (self - top).exp().sum(dim, keepdim).log()
+        return out + top.reshape(out.shape)
+
+
+def _check_norm(self, dtype) -> None:
+    if self.dtype.kind not in "fc":
+        raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. "
+                           f"Got {title(self.dtype)}")
+    if dtype is None:
+        return
+    if not dtype.is_inexact:
+        raise RuntimeError("linalg.vector_norm: dtype should be floating point or complex, but got "
+                           f"{title(dtype)}")
+    if dtype.is_complex != (self.dtype.kind == "c"):
+        kind = "complex" if self.dtype.kind == "c" else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got "
+                           f"{title(dtype)}")
+    if dtype.itemsize < self.dtype.itemsize and dtype not in (dt.float16, dt.bfloat16):
+        raise RuntimeError(f"linalg.vector_norm: the dtype of the input ({title(self.dtype)}) should be "
+                           f"convertible without narrowing to the specified dtype ({title(dtype)})")
+
+
+class linalg_vector_norm(Reduction):
+    """p-norms over some dims: (sum |x|^p)^(1/p), the largest |x| for inf, the count for 0."""
+    schema = ("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
+              "*, ScalarType? dtype=None) -> Tensor")
+    grad = {"self": "norm_pullback(grad, self, ord, result, dim, keepdim)"}
+    push = "norm_push(self_p, self_t, ord, result, dim, keepdim)"
+    shape = lambda self, ord, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, ord, dim, keepdim, dtype: (dtype or self.dtype).to_real()
+    batch = dims("dim")
+    complex = True
+    method = False
+    function = False
+    namespace = "linalg"
+
+    def run(xp, self, ord, dim, keepdim, dtype):
+        _check_norm(self, dtype)
+        axes = wrap_dims(dim, self.ndim)
+        if any(self.shape[a] == 0 for a in axes) and (ord < 0 or ord == math.inf):
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor "
+                               "because the operation does not have an identity")
+        x = accumulated(xp, self, dtype)
+        where = {"axis": axes, "keepdims": keepdim}
+        if ord == 2:
+            out = xp.sqrt(xp.sum(real_square(x), **where))
+        elif ord == 0:
+            out = xp.sum(xp.asarray(x != 0, dtype=x.real.dtype), **where)
+        elif ord == 1:
+            out = xp.sum(xp.abs(x), **where)
+        elif ord == math.inf:
+            out = xp.max(xp.abs(x), **where)
+        elif ord == -math.inf:
+            out = xp.min(xp.abs(x), **where)
+        else:
+            out = xp.power(xp.sum(xp.power(xp.abs(x), ord), **where), 1 / ord)
+        return finished(xp, out, None if dtype is None else dtype.to_real())
+
+    def decomp(self, ord=2, dim=None, keepdim=False, dtype=None):
+        x = self if dtype is None else self.to(dtype)
+        over = list(wrap_dims(dim, x.ndim))
+        if ord == 0:
+            return (x != 0).sum(over, keepdim, dtype=x.dtype.to_real())
+        size = x.abs()
+        if ord == 1:
+            return size.sum(over, keepdim)
+        if math.isinf(ord):
+            return (ops.amax if ord > 0 else ops.amin)(size, over, keepdim)
+        if ord == 2:
+            return (size * size).sum(over, keepdim).sqrt()
+        return size.pow(ord).sum(over, keepdim).pow(1 / ord)
+
+    def samples(s):
+        for order in (2, 1, 0, 3, 1.5, 0.5, -1, math.inf, -math.inf):
+            yield s(s.real(3, 4), order)
+            yield s(s.real(3, 4), order, 1)
+        yield s(s.real(4, 3).T, 2, -2, True)
+        yield s(s.real(2, 3, 2), 3, [0, -1])
+        yield s(s.real(), 2)
+        yield s(s.real(0, 3), 2, 0)
+
+
+class norm_fro(Composite):
+    """Norm by name: "fro" is the 2-norm of all elements, "nuc" the sum of singular values."""
+    schema = ("norm.str(Tensor self, str? p=\"fro\", int[1]? dim=None, bool keepdim=False, *, "
+              "ScalarType? dtype=None) -> Tensor")
+    complex = True
+
+    def compose(self, p="fro", dim=None, keepdim=False, dtype=None):
+        if p == "nuc":
+            x = self if dtype is None else self.to(dtype)
+            return ops.linalg_matrix_norm(x, "nuc", [-2, -1] if dim is None else dim, keepdim)
+        if p not in ("fro", None):
+            raise ValueError(f"norm() wants a number, 'fro' or 'nuc' as p, got '{p}'")
+        return ops.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4), "fro", 1)
+        yield s(s.real(3, 4), dim=(0, 1), keepdim=True)
+
+
+class norm_p(Composite):
+    """The p-norm over some dims."""
+    schema = ("norm.p(Tensor self, Scalar p, int[1]? dim=None, bool keepdim=False, *, "
+              "ScalarType? dtype=None) -> Tensor")
+    complex = True
+
+    def compose(self, p, dim=None, keepdim=False, dtype=None):
+        return ops.linalg_vector_norm(self, p, dim, keepdim, dtype=dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1)
+        yield s(s.real(3, 4), 3, 1, True)
+
+
+class norm_Scalar(Composite):
+    """The p-norm of all elements."""
+    schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor"
+    complex = True
+
+    def compose(self, p=2):
+        return ops.linalg_vector_norm(self, p)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+
+
+class norm_ScalarOpt_dim(Composite):
+    """The p-norm over some dims; 2 if p is None."""
+    schema = ("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False)"
+              " -> Tensor")
+    complex = True
+
+    def compose(self, p, dim, keepdim=False):
+        return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4), None, 1)
+
+
+class norm_ScalarOpt_dtype(Composite):
+    """The p-norm of all elements, computed in a given dtype."""
+    schema = "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor"
+
+    def compose(self, p, dtype):
+        return ops.linalg_vector_norm(self, 2 if p is None else p, dtype=dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4), None, dtype=dt.float64)
+
+
+class norm_ScalarOpt_dim_dtype(Composite):
+    """The p-norm over some dims, computed in a given dtype."""
+    schema = ("norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, "
+              "ScalarType dtype) -> Tensor")
+
+    def compose(self, p, dim, keepdim, dtype):
+        return ops.linalg_vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1, [1], True, dtype=dt.float64)
+
+
+# ---------------------------------------------------------------------------------------------
+# Running sums and products
+
+
+def _scan(function: str, xp, self, dim, dtype):
+    dim = wrap_dim(dim, self.ndim)
+    x = accumulated(xp, self, dtype)
+    out = x.copy() if self.ndim == 0 else getattr(xp, function)(x, axis=dim)
+    return finished(xp, out, dtype)
+
+
+class cumsum(Op):
+    """Running sums along a dim."""
+    schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    run = lambda xp, self, dim, dtype: _scan("cumsum", xp, self, dim, dtype)
+    grad = {"self": "cumsum_pullback(grad, dim)"}
+    linear = ("self",)
+    shape = "self.shape"
+    dtype = lambda self, dim, dtype: sum_dtype(self, dtype)
+    batch = dims("dim")
+    cost = "reduce"
+    inplace = True
+    complex = True
+
+    def samples(s):
+        yield s(s.real(3, 4), 1)
+        yield s(s.real(4, 3).T, -2)
+        yield s(s.real(), 0)
+        yield s(s.real(0, 3), 0)
+
+
+class cumprod(Op):
+    """Running products along a dim."""
+    schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    run = lambda xp, self, dim, dtype: _scan("cumprod", xp, self, dim, dtype)
+    grad = {"self": "cumprod_pullback(grad, self, dim)"}
+    push = "cumprod_push(self_p, self_t, dim)"
+    shape = "self.shape"
+    dtype = lambda self, dim, dtype: sum_dtype(self, dtype)
+    batch = dims("dim")
+    cost = "reduce"
+    inplace = True
+    complex = True
+
+    def samples(s):
+        yield s(s.real(3, 4), 1)
+        yield s(s.real(4, 3).T, -2)
+        yield s(s.values([[1.0, 0.0, 2.0, 3.0], [0.0, 3.0, 0.0, 1.0]]), 1)
+        yield s(s.real(), 0)
+        yield s(s.real(0, 3), 0)

@@ -1,0 +1,607 @@
+"""`Tensor`'s methods: facts, conversion, autograd front, operators.
+
+The class itself is in `core/handle.py`.  Methods that are operators of the table are attached from it; what
+stands here is only what the table cannot say.  Read next: `core/surface.py`.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from . import errors
+from .core import device as dev
+from .core import dtype as dt
+from .core import fast, surface
+from .core.fake import Fake
+from .core.handle import Box, Tensor, cell_of, make, meta_of
+from .core.op import families, overload_of
+from .core.op import aliases as op_aliases
+from .core.size import Size
+from .core.stack import bind
+from .core.state import fast as space
+from .core.state import state
+from .core.table import ops
+from .core.tape import Accumulate, Port
+
+_ndarray = np.ndarray
+
+
+def _up_to_date(t: Tensor) -> Tensor:
+    if t._link is not None:
+        surface.refresh(t)
+    return t
+
+
+def concrete(t: Tensor, what: str) -> np.ndarray:
+    """The array behind a handle; transforms that hide values refuse."""
+    data = _up_to_date(t)._data
+    while isinstance(data, Box):
+        if type(data) is Fake:
+            raise errors.DataDependentError(errors.text(
+                f"{what} needs the values of a tensor, but only its shape is known here "
+                f"({errors.user_line(2)})", f"tensor: {t.dtype.name}{list(t.shape)}",
+                ["use where() instead of a Python condition", "or compute this outside of the captured function"]))
+        data = data.concrete(t, what)._data
+    return data
+
+
+# facts
+
+def _shape(self) -> Size:
+    if self._link is not None:
+        surface.refresh(self)
+    return Size(self._data.shape)
+
+
+def _grad_fn(self):
+    edge = _up_to_date(self)._edge
+    if type(edge) is Port:
+        return edge.node
+    return None if isinstance(edge, Accumulate) else edge
+
+
+def _set_requires_grad(self, value: bool = True):
+    if value:
+        if self.dtype.category < 2:
+            raise errors.DTypeError(errors.text(
+                f"only Tensors of floating point and complex dtype can require gradients, not {self.dtype} "
+                f"({errors.user_line(2)})", cure="convert with .float() first"))
+        if _up_to_date(self)._edge is None:
+            self._edge = Accumulate(self)
+    elif self._edge is not None:
+        if not isinstance(self._edge, Accumulate):
+            raise errors.NoGraph(errors.text(
+                f"you can only change requires_grad flags of leaf variables ({errors.user_line(2)})",
+                cure="use detach() to get a tensor without history"))
+        self._edge = None
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Start (or stop) collecting gradients for this leaf."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _get_grad(self):
+    return None if self._meta is None else self._meta.grad
+
+
+def _set_grad(self, value):
+    from .autograd.engine import as_gradient
+    meta_of(self).grad = as_gradient(value, self)
+
+
+def _get_data(self) -> Tensor:
+    """An alias without history; writes to it are not tracked by the version counter."""
+    return make(_up_to_date(self)._data)
+
+
+def _set_data(self, value: Tensor) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
+    self._data = _up_to_date(value)._data
+    self._link = self._cell = None
+
+
+def _device(self):
+    data = self._data
+    if type(data) is _ndarray:
+        return dev.CPU
+    while isinstance(data, Box) and type(data) is not Fake:
+        data = data.inner._data
+    return dev.Device(data.device_name) if type(data) is Fake else dev.device_of(data)
+
+
+def stride(self: Tensor, dim: int | None = None):
+    """Steps between elements, counted in elements."""
+    data = _up_to_date(self)._data
+    size = data.dtype.itemsize
+    strides = tuple(s // size for s in data.strides)
+    return strides if dim is None else strides[dim]
+
+
+def storage_offset(self: Tensor) -> int:
+    """Distance of the first element from the start of the memory, in elements."""
+    data = _up_to_date(self)._data
+    if type(data) is not _ndarray:
+        return getattr(data, "offset", 0) // data.dtype.itemsize
+    root = data
+    while type(root.base) is _ndarray:
+        root = root.base
+    start = root.__array_interface__["data"][0]
+    return (data.__array_interface__["data"][0] - start) // data.dtype.itemsize
+
+
+def is_contiguous(self: Tensor, memory_format=None) -> bool:
+    """Are the elements in row-major order without gaps?"""
+    data = _up_to_date(self)._data
+    if type(data) is _ndarray:
+        return data.flags.c_contiguous
+    step = data.dtype.itemsize
+    for size, have in zip(reversed(data.shape), reversed(data.strides)):
+        if size != 1 and have != step:
+            return 0 in data.shape
+        step *= size
+    return True
+
+
+def data_ptr(self: Tensor) -> int:
+    """Address of the first element."""
+    return concrete(self, "data_ptr()").__array_interface__["data"][0]
+
+
+def size(self: Tensor, dim: int | None = None):
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return _shape(self)
+    from .core.dims import wrap_dim
+    return self._data.shape[wrap_dim(dim, self._data.ndim)]
+
+
+def numel(self: Tensor) -> int:
+    """Number of elements."""
+    return self._data.size if type(self._data) is _ndarray else _shape(self).numel()
+
+
+# values
+
+def item(self: Tensor):
+    """The only element as a Python number."""
+    array = concrete(self, "item()")
+    if array.size != 1:
+        raise errors.ShapeError(errors.text(
+            f"a Tensor with {array.size} elements cannot be converted to Scalar ({errors.user_line(2)})",
+            cure="index one element first, or use tolist()"))
+    value = array.reshape(()).item() if array.dtype != dt.bfloat16.np else float(array.reshape(()))
+    return value
+
+
+def tolist(self: Tensor):
+    """Nested lists of Python numbers."""
+    array = concrete(self, "tolist()")
+    return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The array itself, sharing memory."""
+    if self.requires_grad and not force:
+        raise errors.NoGraph(errors.text(
+            f"Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. "
+            f"({errors.user_line(2)})"))
+    array = concrete(self, "numpy()")
+    return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
+
+
+def __array__(self, dtype=None, copy=None):
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError("a copy is needed to convert the dtype")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def __dlpack__(self, **kwargs):
+    if self.requires_grad:
+        raise errors.NoGraph("Can't export tensors that require gradient, use tensor.detach()")
+    return concrete(self, "__dlpack__()").__dlpack__(**kwargs)
+
+
+def __dlpack_device__(self):
+    return concrete(self, "__dlpack_device__()").__dlpack_device__()
+
+
+def __bool__(self) -> bool:
+    array = concrete(self, "a Python condition (bool())")
+    if array.size != 1:
+        raise errors.ShapeError(errors.text(
+            f"Boolean value of Tensor with {'no values' if not array.size else 'more than one value'} is "
+            f"ambiguous ({errors.user_line(2)})", cure="use .any() or .all()"))
+    return bool(array.reshape(()))
+
+
+def __index__(self) -> int:
+    if self.dtype.category > 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def __repr__(self) -> str:
+    from .printing import tensor_repr
+    data = _up_to_date(self)._data
+    if isinstance(data, Box):
+        return data.describe(self) if hasattr(data, "describe") else (
+            f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})")
+    array = numpy(self, force=True)
+    fn = _grad_fn(self)
+    leaf = self._edge is not None and fn is None
+    return tensor_repr(array, self.dtype.name, requires_grad=leaf, grad_fn_name=fn.name() if fn else None,
+                       device=str(self.device), default_dtype=dt.default().name)
+
+
+def __format__(self, spec: str) -> str:
+    if self.ndim == 0 and not isinstance(self._data, Box) and self._edge is None:
+        return format(item(self), spec)
+    return format(repr(self), spec) if not spec else object.__format__(self, spec)
+
+
+def __len__(self) -> int:
+    if self._data.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return self._data.shape[0]
+
+
+def __iter__(self):
+    if self._data.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(ops.unbind(self, 0))
+
+
+def __contains__(self, value) -> bool:
+    return bool((self == value).any())
+
+
+def __deepcopy__(self, memo):
+    if not (self._edge is None or isinstance(self._edge, Accumulate)):
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                           "protocol at the moment")
+    new = object.__new__(type(self))
+    new._data = copy.deepcopy(self._data)
+    new._edge = new._link = new._cell = new._meta = None
+    if self._edge is not None:
+        new._edge = Accumulate(new)
+    if self.grad is not None:
+        meta_of(new).grad = __deepcopy__(self.grad, memo)
+    new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    memo[id(self)] = new
+    return new
+
+
+def _rebuild(cls, array, requires_grad, extra):
+    new = object.__new__(cls)
+    new._data = array
+    new._edge = new._link = new._cell = new._meta = None
+    if requires_grad:
+        new._edge = Accumulate(new)
+    new.__dict__.update(extra)
+    return new
+
+
+def __reduce_ex__(self, protocol):
+    if not (self._edge is None or isinstance(self._edge, Accumulate)):
+        raise RuntimeError("only leaf tensors can be pickled; detach() first")
+    return _rebuild, (type(self), concrete(self, "pickling"), self.requires_grad, dict(self.__dict__))
+
+
+def __new__(cls, *args, **kwargs):
+    """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
+    from .ops.create import make_tensor_data
+    if len(args) == 1 and not isinstance(args[0], int):
+        source = args[0]._data if isinstance(args[0], Tensor) else make_tensor_data(args[0], dt.default())
+        array = np.asarray(source, dtype=dt.default().np)
+    else:
+        array = np.empty(tuple(args) or (0,), dt.default().np)
+    return _rebuild(cls, array, False, {})
+
+
+# autograd front
+
+def backward(self: Tensor, gradient=None, retain_graph=None, create_graph: bool = False, inputs=None) -> None:
+    """Accumulate the gradients of this tensor into the leaves."""
+    from .autograd.engine import backward as run
+    run([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same memory without history."""
+    t = make(_up_to_date(self)._data)
+    t._cell = cell_of(self)
+    return t
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history."""
+    if self._link is not None:
+        raise errors.ViewWriteError(
+            "Can't detach views in-place. Use detach() instead.")
+    self._edge = None
+    return self
+
+
+class _Handle:
+    """Removes a hook."""
+
+    def __init__(self, table: dict, key: int):
+        self.table, self.key = table, key
+
+    def remove(self) -> None:
+        self.table.pop(self.key, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def _add(table: dict, hook) -> _Handle:
+    key = max(table, default=-1) + 1
+    table[key] = hook
+    return _Handle(table, key)
+
+
+def register_hook(self: Tensor, hook) -> _Handle:
+    """Call `hook(grad)` when this tensor's gradient is computed; it may return another gradient."""
+    edge = _up_to_date(self)._edge
+    if edge is None:
+        raise errors.NoGraph("cannot register a hook on a tensor that doesn't require gradient")
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    if node.hooks is None:
+        node.hooks = {}
+    return _add(node.hooks.setdefault("tensor", {}).setdefault(number, {}), hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook) -> _Handle:
+    """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+    if not isinstance(self._edge, Accumulate):
+        raise errors.NoGraph("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    meta = meta_of(self)
+    meta.post_hooks = meta.post_hooks or {}
+    return _add(meta.post_hooks, hook)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad`."""
+    if self._edge is None:
+        raise errors.NoGraph("can't retain_grad on Tensor that has requires_grad=False")
+    if isinstance(self._edge, Accumulate) or meta_of(self).retains:
+        return
+    import weakref
+    meta_of(self).retains = True
+    owner = weakref.ref(self)
+
+    def keep(grad):
+        t = owner()
+        if t is not None:
+            have = t._meta.grad
+            t._meta.grad = grad if have is None else have + grad
+    register_hook(self, keep)
+
+
+# conversions that the table cannot spell
+
+def cpu(self: Tensor) -> Tensor:
+    """The tensor in main memory."""
+    return self if self.device.type == "cpu" else self.to("cpu")
+
+
+def cuda(self: Tensor, device=None) -> Tensor:
+    """The tensor on the GPU."""
+    return self.to("cuda" if device is None else device)
+
+
+def type_(self: Tensor, dtype=None):
+    """The tensor converted to a dtype, or the name of its type."""
+    if dtype is None:
+        names = {"float32": "FloatTensor", "float64": "DoubleTensor", "int64": "LongTensor", "bool": "BoolTensor",
+                 "int32": "IntTensor", "float16": "HalfTensor", "uint8": "ByteTensor"}
+        return "torch." + names.get(self.dtype.name, self.dtype.name)
+    return self.to(dt.as_dtype(dtype))
+
+
+def _getitem(self, key):
+    from .core.indexing import getitem
+    return getitem(self, key)
+
+
+def _setitem(self, key, value):
+    from .core.indexing import setitem
+    setitem(self, key, value)
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Fill with zeros in place."""
+    return self.fill_(0)
+
+
+def untracked_write(self: Tensor, array) -> None:
+    """Overwrite the array behind a handle and move its version."""
+    np.copyto(self._data, array)
+    surface.mark_written(self)
+
+
+# operators
+
+def _binary(base: str, swapped: str | None = None):
+    """An operator method of the fast path: generated on the first call, then put in its own place."""
+    name = swapped or base
+
+    def method(self, other):
+        try:
+            return getattr(ops, name)(self, other)
+        except errors.ArgumentError:
+            if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
+                raise
+            return NotImplemented
+    return method
+
+
+def install_fast(cls, dunder: str, base: str, overload: str) -> None:
+    """Give a dunder method that becomes its generated fast version on the first call."""
+    slow = _binary(base) if overload else _method(base)
+
+    def first(self, *rest):
+        family = {op.full_name: op for op in families[base]}
+        entry = overload_of(family[f"{base}.{overload}" if overload else base])
+        made = fast.compile_fast(entry, slow) or slow
+        if made is not slow or not overload:
+            setattr(cls, dunder, made)
+        else:
+            setattr(cls, dunder, slow)
+        return getattr(cls, dunder)(self, *rest)
+    first.__name__ = dunder
+    setattr(cls, dunder, first)
+
+
+REFLECTED = {"__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__rand__": "bitwise_and",
+             "__ror__": "bitwise_or", "__rxor__": "bitwise_xor"}
+PLAIN = {"__floordiv__": "floor_divide", "__mod__": "remainder", "__matmul__": "matmul", "__and__": "bitwise_and",
+         "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift",
+         "__rshift__": "bitwise_right_shift", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le",
+         "__gt__": "gt", "__ge__": "ge"}
+INPLACE = {"__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
+           "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",
+           "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_"}
+
+
+def _swapped(name: str):
+    def method(self, other):
+        return getattr(ops, name)(other, self)
+    return method
+
+
+def _as_operand(value, like: Tensor) -> Tensor:
+    return value if isinstance(value, Tensor) else make(np.asarray(value, dtype=like._data.dtype))
+
+
+def _equality(name: str):
+    def method(self, other):
+        if other is None or isinstance(other, (str, dict, set)):
+            return NotImplemented
+        return getattr(ops, name)(self, other)
+    return method
+
+
+def attach(cls=Tensor) -> None:
+    """Give the handle its methods."""
+    facts = {
+        "shape": property(_shape), "dtype": property(lambda t: dt.of(t._data.dtype)),
+        "ndim": property(lambda t: t._data.ndim), "device": property(_device),
+        "requires_grad": property(lambda t: _up_to_date(t)._edge is not None, _set_requires_grad),
+        "is_leaf": property(lambda t: _grad_fn(t) is None), "grad_fn": property(_grad_fn),
+        "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
+        "data": property(_get_data, _set_data), "itemsize": property(lambda t: t._data.dtype.itemsize),
+        "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
+        "_version": property(lambda t: 0 if t._cell is None else t._cell.version),
+        "_base": property(lambda t: None if t._link is None else t._link.base),
+        "layout": property(lambda t: "strided"), "is_cuda": property(lambda t: t.device.type == "cuda"),
+        "is_sparse": property(lambda t: False), "is_quantized": property(lambda t: False),
+        "is_meta": property(lambda t: t.device.type == "meta"), "names": property(lambda t: (None,) * t.ndim),
+        "output_nr": property(lambda t: t._edge.number if type(t._edge) is Port else 0),
+        "retains_grad": property(lambda t: t._meta is not None and t._meta.retains),
+        "name": property(lambda t: None if t._meta is None else t._meta.name),
+    }
+    for name, op in (("T", "numpy_T"), ("mT", "mT"), ("mH", "mH"), ("H", "matrix_H"), ("real", "real"),
+                     ("imag", "imag")):
+        facts[name] = property(lambda t, op=op: getattr(ops, op)(t))
+    for name, value in facts.items():
+        setattr(cls, name, value)
+    own = {
+        "requires_grad_": requires_grad_, "stride": stride, "storage_offset": storage_offset,
+        "is_contiguous": is_contiguous, "data_ptr": data_ptr, "size": size, "numel": numel, "nelement": numel,
+        "dim": lambda self: self._data.ndim, "ndimension": lambda self: self._data.ndim, "item": item,
+        "tolist": tolist, "numpy": numpy, "__array__": __array__, "__dlpack__": __dlpack__,
+        "__dlpack_device__": __dlpack_device__, "__bool__": __bool__, "__index__": __index__,
+        "__int__": lambda self: int(item(self)), "__float__": lambda self: float(item(self)),
+        "__complex__": lambda self: complex(item(self)), "__repr__": __repr__, "__str__": __repr__,
+        "__format__": __format__, "__len__": __len__, "__iter__": __iter__, "__contains__": __contains__,
+        "__deepcopy__": __deepcopy__, "__reduce_ex__": __reduce_ex__, "__new__": __new__, "backward": backward,
+        "detach_": detach_, "register_hook": register_hook, "retain_grad": retain_grad,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook, "cpu": cpu, "cuda": cuda,
+        "type": type_, "__getitem__": _getitem, "__setitem__": _setitem, "zero_": zero_,
+        "element_size": lambda self: self._data.dtype.itemsize,
+        "is_floating_point": lambda self: self.dtype.is_floating_point,
+        "is_complex": lambda self: self.dtype.is_complex, "is_signed": lambda self: self.dtype.is_signed,
+        "get_device": lambda self: -1 if self.device.type == "cpu" else self.device.index or 0,
+        "resolve_conj": lambda self: self, "resolve_neg": lambda self: self, "is_conj": lambda self: False,
+        "is_neg": lambda self: False, "is_inference": lambda self: False, "__hash__": object.__hash__,
+    }
+    for name, value in own.items():
+        setattr(cls, name, value)
+    for dunder, name in REFLECTED.items():
+        setattr(cls, dunder, _binary(name))
+    for dunder, name in PLAIN.items():
+        setattr(cls, dunder, _equality(name) if name in ("eq", "ne") else _binary(name))
+    for dunder, name in INPLACE.items():
+        setattr(cls, dunder, _binary(name))
+    cls.__rtruediv__ = lambda self, other: ops.reciprocal(self) * other
+    cls.__rpow__ = _swapped("pow")
+    cls.__rmatmul__ = _swapped("matmul")
+    cls.__rfloordiv__ = lambda self, other: ops.floor_divide(_as_operand(other, self), self)
+    cls.__rmod__ = lambda self, other: ops.remainder(_as_operand(other, self), self)
+    cls.__invert__ = lambda self: ops.bitwise_not(self)
+    cls.__pos__ = lambda self: self
+    cls.__abs__ = lambda self: ops.abs(self)
+    for dunder, base, overload in (("__add__", "add", "Tensor"), ("__sub__", "sub", "Tensor"),
+                                   ("__mul__", "mul", "Tensor"), ("__truediv__", "div", "Tensor"),
+                                   ("__neg__", "neg", "")):
+        install_fast(cls, dunder, base, overload)
+    cls.__pow__ = _binary("pow")
+
+
+def _method(name: str):
+    packet = None
+
+    def call(self, *args, **kwargs):
+        nonlocal packet
+        if packet is None:
+            packet = getattr(ops, name)
+        return packet(self, *args, **kwargs)
+    call.__name__ = name
+    call.__qualname__ = f"Tensor.{name}"
+    return call
+
+
+def attach_entry(op, cls=Tensor) -> None:
+    """Offer a table entry as Tensor method(s)."""
+    head = op.schema[op.schema.index("(") + 1:]
+    if not head.startswith("Tensor") or op.base_name.startswith("__"):
+        return
+    for name in (op.base_name, *op.aliases):
+        if name not in cls.__dict__ and op.method:
+            setattr(cls, name, _fast_unary(cls, name) if op.kind == "pointwise" else _method(name))
+        if op.inplace and f"{name}_" not in cls.__dict__ and not name.endswith("_"):
+            setattr(cls, f"{name}_", _method(f"{name}_"))
+
+
+def _fast_unary(cls, name: str):
+    """A unary pointwise method that becomes its generated fast version on the first call."""
+    slow = _method(name)
+
+    def first(self, *args, **kwargs):
+        base = op_aliases.get(name, name)
+        family = families[base]
+        made = None
+        if len(family) == 1:
+            entry = overload_of(family[0])
+            if len(entry.schema.args) == 1:
+                made = fast.compile_fast(entry, slow)
+        setattr(cls, name, made or slow)
+        return getattr(cls, name)(self, *args, **kwargs)
+    first.__name__ = name
+    return first
+
+
+__all__ = ["Tensor", "attach", "attach_entry", "bind", "concrete", "detach", "space", "state"]

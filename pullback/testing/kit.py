@@ -1,0 +1,342 @@
+"""One checker for any operator: every property that the table promises, on every sample.
+
+    from pullback.testing import check
+    check(MyOp)                # raises AssertionError with the failing sample and property
+
+Each check is a function (op, case, dtype); `CHECKS` lists them.  The tests of the table are these checks over all
+entries.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import errors, func
+from ..autograd.engine import grad
+from ..core import dtype as dt
+from ..core.handle import Tensor, make
+from ..core.op import overload_of
+from ..core.stack import bind
+from ..core.surface import inplace
+from . import samples
+
+
+class CheckFailed(AssertionError):
+    """An operator does not do what its table entry promises."""
+
+
+def _array(t) -> np.ndarray:
+    array = t.detach()._data
+    return array.astype(np.float64) if array.dtype in (dt.bfloat16.np, dt.float16.np) else array
+
+
+def _close(actual, expected, what: str, rtol: float = 1e-9, atol: float = 1e-10) -> None:
+    if isinstance(expected, Tensor):
+        a, b = _array(actual), _array(expected)
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise CheckFailed(f"{what}: {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}")
+        if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
+            worst = np.nanmax(np.abs(a - b)) if a.size else 0
+            raise CheckFailed(f"{what}: differs by up to {worst:.3g}\n  got {a.reshape(-1)[:8]}\n"
+                              f"  expected {b.reshape(-1)[:8]}")
+    elif isinstance(expected, (list, tuple)):
+        if len(actual) != len(expected):
+            raise CheckFailed(f"{what}: {len(actual)} results, expected {len(expected)}")
+        for i, (a, b) in enumerate(zip(actual, expected)):
+            _close(a, b, f"{what}[{i}]", rtol, atol)
+    elif actual != expected and not (actual != actual and expected != expected):
+        raise CheckFailed(f"{what}: {actual!r}, expected {expected!r}")
+
+
+class Problem:
+    """A sample as a function of its differentiable tensors."""
+
+    def __init__(self, op, case, dtype):
+        self.op, self.ov = op, overload_of(op)
+        self.flat = samples.flat(op, case)
+        rule = None if self.ov.is_composite else self.ov.rule
+        chosen = rule.inputs if rule is not None else range(len(self.flat))
+        self.slots = []
+        if rule is not None or self.ov.is_composite:
+            for i in chosen:
+                items = self.flat[i] if isinstance(self.flat[i], list) else [self.flat[i]]
+                for j, t in enumerate(items):
+                    if isinstance(t, Tensor) and t.dtype.category >= 2:
+                        self.slots.append((i, j if isinstance(self.flat[i], list) else None))
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        return [self.flat[i] if j is None else self.flat[i][j] for i, j in self.slots]
+
+    def __call__(self, *tensors):
+        """The differentiable outputs."""
+        flat = [list(v) if isinstance(v, list) else v for v in self.flat]
+        for (i, j), t in zip(self.slots, tensors):
+            if j is None:
+                flat[i] = t
+            else:
+                flat[i][j] = t
+        out = bind(self.ov, tuple(flat))
+        outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        if not self.ov.is_composite and len(outs) == len(self.ov.rule.diff_outputs):
+            outs = [o for o, d in zip(outs, self.ov.rule.diff_outputs) if d]
+        return tuple(o for o in outs if isinstance(o, Tensor) and o.dtype.category >= 2)
+
+
+def _random_like(t: Tensor, seed: int) -> Tensor:
+    random = np.random.default_rng(seed)
+    values = random.normal(size=tuple(t.shape))
+    if t.dtype.is_complex:
+        values = values + 1j * random.normal(size=tuple(t.shape))
+    return make(np.asarray(values).astype(t._data.dtype))
+
+
+def _dot(a: Tensor, b: Tensor) -> float:
+    return float(np.sum((np.conj(_array(a)) * _array(b)).real))
+
+
+def _differentiable(op, case, dtype) -> Problem | None:
+    problem = Problem(op, case, dtype)
+    if not problem.slots or op.kind == "random":
+        return None
+    outs = problem(*problem.inputs)
+    return problem if outs else None
+
+
+def check_pullback(op, case, dtype) -> None:
+    """<v, J t> by finite differences equals <J^H v, t> by the pullback formulas."""
+    problem = _differentiable(op, case, dtype)
+    if problem is None:
+        return
+    leaves = [make(t._data.copy()).requires_grad_() for t in problem.inputs]
+    outs = [o for o in problem(*leaves)]
+    seeds = [_random_like(o, 10 + i) for i, o in enumerate(outs)]
+    tracked = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
+    if not tracked:
+        raise CheckFailed("no output requires grad although the inputs do")
+    grads = grad([o for o, _ in tracked], leaves, [s for _, s in tracked], allow_unused=True)
+    for k, (leaf, g) in enumerate(zip(leaves, grads)):
+        if g is not None and (g.dtype is not leaf.dtype or tuple(g.shape) != tuple(leaf.shape)):
+            raise CheckFailed(f"gradient {k} is {g.dtype}{list(g.shape)}, the input {leaf.dtype}{list(leaf.shape)}")
+        direction = _random_like(leaf, 20 + k)
+        expected = _difference(problem, k, direction, seeds)
+        got = 0.0 if g is None else _dot(g, direction)
+        _near(got, expected, f"pullback with respect to input {k}")
+
+
+def _difference(problem, k: int, direction: Tensor, seeds: list) -> float:
+    """Directional derivative of the weighted outputs by a fourth-order difference."""
+    total = 0.0
+    step = 1e-3
+    for weight, factor in ((8, 1), (-8, -1), (-1, 2), (1, -2)):
+        inputs = list(problem.inputs)
+        inputs[k] = make(np.asarray(_array(inputs[k]) + factor * step * _array(direction)))
+        outs = problem(*inputs)
+        total += weight * sum(_dot(s, o) for s, o in zip(seeds, outs))
+    return total / (12 * step)
+
+
+def _near(got: float, expected: float, what: str, rtol: float = 2e-5, atol: float = 2e-6) -> None:
+    if np.isnan(got) and np.isnan(expected):
+        return
+    if not abs(got - expected) <= atol + rtol * max(abs(got), abs(expected), 1.0):
+        raise CheckFailed(f"{what}: got {got:.10g}, expected {expected:.10g}")
+
+
+def check_pushforward(op, case, dtype) -> None:
+    """Forward mode against reverse mode: <v, J t> = <J^H v, t>."""
+    problem = _differentiable(op, case, dtype)
+    if problem is None:
+        return
+    primals = tuple(make(t._data) for t in problem.inputs)
+    tangents = tuple(_random_like(t, 30 + i) for i, t in enumerate(primals))
+    values, pushed = func.jvp(problem, primals, tangents)
+    outs, pull = func.vjp(problem, *primals)
+    _close(list(values), list(outs), "primal of the pushforward")
+    seeds = tuple(_random_like(o, 40 + i) for i, o in enumerate(outs))
+    grads = pull(seeds)
+    left = sum(_dot(s, t) for s, t in zip(seeds, pushed))
+    right = sum(_dot(g, t) for g, t in zip(grads, tangents))
+    _near(left, right, "pushforward against pullback", 1e-8, 1e-9)
+    for t, o in zip(pushed, outs):
+        if t.dtype is not o.dtype or tuple(t.shape) != tuple(o.shape):
+            raise CheckFailed(f"tangent is {t.dtype}{list(t.shape)}, the output {o.dtype}{list(o.shape)}")
+
+
+def check_second_order(op, case, dtype) -> None:
+    """The derivative of the pullback: forward over reverse equals finite differences."""
+    problem = _differentiable(op, case, dtype)
+    if problem is None:
+        return
+    outs = problem(*problem.inputs)
+    seeds = [_random_like(o, 50 + i) for i, o in enumerate(outs)]
+
+    def weighted(*inputs):
+        leaves = [t if t.requires_grad else t.detach().requires_grad_() for t in inputs]
+        results = problem(*leaves)
+        tracked = [(o, s) for o, s in zip(results, seeds) if o.requires_grad]
+        return leaves, grad([o for o, _ in tracked], leaves, [s for _, s in tracked], create_graph=True,
+                            allow_unused=True)
+    leaves, first = weighted(*[make(t._data.copy()).requires_grad_() for t in problem.inputs])
+    directions = [_random_like(t, 60 + i) for i, t in enumerate(leaves)]
+    used = [(g, d) for g, d in zip(first, directions) if g is not None and g.requires_grad]
+    second = grad([g for g, _ in used], leaves, [d for _, d in used], allow_unused=True) if used else (
+        [None] * len(leaves))
+    for k, (leaf, g) in enumerate(zip(leaves, second)):
+        direction = _random_like(leaf, 70 + k)
+        total, step = 0.0, 1e-3
+        for weight, factor in ((8, 1), (-8, -1), (-1, 2), (1, -2)):
+            moved = [make(t._data.copy()) for t in problem.inputs]
+            moved[k] = make(np.asarray(_array(moved[k]) + factor * step * _array(direction)))
+            _, grads = weighted(*moved)
+            total += weight * sum(_dot(d, h) for d, h in zip(directions, grads) if h is not None)
+        expected = total / (12 * step)
+        got = 0.0 if g is None else _dot(g, direction)
+        _near(got, expected, f"second derivative with respect to input {k}", 2e-4, 2e-5)
+
+
+def check_vmap(op, case, dtype) -> None:
+    """Batched at once equals one by one, for each choice of batched inputs."""
+    ov = overload_of(op)
+    if op.kind in ("random", "creation") or ov.name in ("empty_like", "equal", "allclose"):
+        return
+    flat = samples.flat(op, case)
+    slots = [(i, j) for i, v in enumerate(flat)
+             for j in (range(len(v)) if isinstance(v, list) else (None,))
+             if isinstance(v[j] if j is not None else v, Tensor)]
+    if not slots:
+        return
+
+    def call(*tensors, chosen):
+        new = [list(v) if isinstance(v, list) else v for v in flat]
+        for (i, j), t in zip(chosen, tensors):
+            if j is None:
+                new[i] = t
+            else:
+                new[i][j] = t
+        out = bind(ov, tuple(new))
+        return tuple(out) if isinstance(out, (list, tuple)) else out
+    subsets = [slots] + ([[s] for s in slots] if len(slots) > 1 else [])
+    for chosen in subsets:
+        values = [flat[i] if j is None else flat[i][j] for i, j in chosen]
+        stacked = [_stack(t) for t in values]
+        try:
+            single = [call(*[make(np.asarray(s._data[b])) for s in stacked], chosen=chosen) for b in range(2)]
+        except Exception:
+            continue
+        try:
+            got = func.vmap(lambda *ts, chosen=chosen: call(*ts, chosen=chosen))(*stacked)
+        except errors.DataDependentError:
+            continue  # an honest refusal: the size of the result depends on values
+        outs = [single[b] if isinstance(single[b], tuple) else (single[b],) for b in range(2)]
+        expected = [make(np.stack([_array(a), _array(b)])) for a, b in zip(*outs)]
+        got = got if isinstance(got, (tuple, list)) else (got,)
+        _close([make(_array(g)) for g in got], expected, f"vmap over {[ov.schema.names[i] for i, _ in chosen]}")
+
+
+def _stack(t: Tensor) -> Tensor:
+    a = t._data
+    scaled = (0.75 * a).astype(a.dtype) if t.dtype.category >= 2 else a
+    return make(np.stack([a, scaled]))
+
+
+def check_inplace(op, case, dtype) -> None:
+    """The in-place variant gives the pure result, in the same memory, with the same gradients."""
+    if not op.inplace or op.kind == "random":
+        return
+    ov = overload_of(op)
+    flat = samples.flat(op, case)
+    if not isinstance(flat[0], Tensor):
+        return
+    pure = bind(ov, flat)
+    if tuple(pure.shape) != tuple(flat[0].shape) or not dt.can_cast(pure.dtype, flat[0].dtype):
+        return
+    target = make(flat[0]._data.copy())
+    memory = target._data
+    result = inplace(ov, (target, *flat[1:]))
+    if result is not target or target._data is not memory or target._version != 1:
+        raise CheckFailed("in-place: not the same tensor, memory, or version did not move by one")
+    _close(make(target._data), pure.to(target.dtype), "in-place result")
+    if ov.rule is None or not pure.dtype.is_inexact or flat[0].dtype.category < 2 or 0 not in ov.rule.inputs:
+        return
+    leaves = [make(flat[0]._data.copy()).requires_grad_() for _ in range(2)]
+    one = bind(ov, (leaves[0] * 1, *flat[1:]))
+    two = inplace(ov, (leaves[1] * 1, *flat[1:]))
+    seed = _random_like(one, 80)
+    if one.requires_grad:
+        _close(grad(two, leaves[1], seed)[0], grad(one, leaves[0], seed)[0], "gradient of the in-place variant")
+
+
+def check_fake(op, case, dtype) -> None:
+    """Shape rules agree with kernels."""
+    ov = overload_of(op)
+    if op.kind == "composite" or ov.name in DATA_DEPENDENT:
+        return
+    from ..core.fake import fake_like
+    flat = samples.flat(op, case)
+
+    def faked(v):
+        if isinstance(v, Tensor):
+            return make(fake_like(v._data))
+        return [faked(x) for x in v] if isinstance(v, list) else v
+    if not any(isinstance(v, (Tensor, list)) for v in flat):
+        return
+    real, fake = bind(ov, flat), bind(ov, tuple(faked(v) for v in flat))
+    reals = list(real) if isinstance(real, (tuple, list)) else [real]
+    fakes = list(fake) if isinstance(fake, (tuple, list)) else [fake]
+    for r, f in zip(reals, fakes, strict=True):
+        if isinstance(r, Tensor) and (tuple(r.shape) != tuple(f.shape) or r.dtype is not f.dtype):
+            raise CheckFailed(f"shape rule says {f.dtype}{list(f.shape)}, the kernel gives {r.dtype}{list(r.shape)}")
+
+
+DATA_DEPENDENT = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal", "allclose",
+                  "item", "argwhere", "_local_scalar_dense", "is_nonzero"}
+
+
+def check_decomposition(op, case, dtype) -> None:
+    """The decomposition gives the kernel's results."""
+    ov = overload_of(op)
+    if op.kind in ("composite", "random") or ov.decompose is None:
+        return
+    flat = samples.flat(op, case)
+    _close(ov.decompose(*flat), bind(ov, flat), "decomposition", 1e-7, 1e-8)
+
+
+def check_pure(op, case, dtype) -> None:
+    """The kernel does not write its inputs, and only views share memory with them."""
+    ov = overload_of(op)
+    if op.kind in ("random", "composite"):
+        return
+    flat = samples.flat(op, case)
+    tensors = [t for v in flat for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)]
+    before = [t._data.copy() for t in tensors]
+    out = bind(ov, flat)
+    for t, b in zip(tensors, before):
+        if not np.array_equal(t._data, b, equal_nan=t.dtype.category >= 2):
+            raise CheckFailed("the kernel changed an input")
+    for o in out if isinstance(out, (list, tuple)) else [out]:
+        if isinstance(o, Tensor) and not ov.is_view:
+            for t in tensors:
+                if o._data.size and np.may_share_memory(o._data, t._data):
+                    raise CheckFailed("the kernel returned memory of an input")
+
+
+CHECKS = {
+    "pure": check_pure, "pullback": check_pullback, "pushforward": check_pushforward,
+    "second_order": check_second_order, "vmap": check_vmap, "inplace": check_inplace, "fake": check_fake,
+    "decomposition": check_decomposition,
+}
+
+
+def check(op, checks=None, dtypes=None) -> None:
+    """Run all checks on all samples of an operator; raises with the first failure."""
+    names = list(checks or CHECKS)
+    dtypes = dtypes or [dt.float64] + ([dt.complex128] if op.complex else [])
+    for dtype in dtypes:
+        for number in range(len(samples.cases(op, dtype))):
+            for name in names:
+                case = samples.cases(op, dtype)[number]
+                try:
+                    CHECKS[name](op, case, dtype)
+                except CheckFailed as failure:
+                    raise CheckFailed(f"{case.label} ({dtype.name}), {name}: {failure}") from None

@@ -1,0 +1,80 @@
+"""Sample calls of operators: the table's `samples` run with a `Maker` for a dtype.
+
+Values are deterministic and stay away from zero, so that derivative checks do not sit on kinks.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..core import dtype as dt
+from ..core.handle import Tensor, make
+from ..core.op import overload_of
+
+
+@dataclass
+class Case:
+    """One call of an operator."""
+
+    args: tuple
+    kwargs: dict = field(default_factory=dict)
+    label: str = ""
+
+
+class Maker:
+    """Makes tensors of the dtype under test; called with a call's arguments it makes a Case."""
+
+    def __init__(self, seed: int, dtype: dt.DType):
+        self.random = np.random.default_rng(seed)
+        self.dtype = dtype
+
+    def __call__(self, *args, **kwargs) -> Case:
+        return Case(args, kwargs)
+
+    def real(self, *shape: int, low: float = -2.0, high: float = 2.0, gap: float = 0.05) -> Tensor:
+        """Floating (or complex) values between `low` and `high`, none within `gap` of zero."""
+        values = self.random.uniform(low, high, shape)
+        if low < 0 < high:
+            values = np.where(np.abs(values) < gap, gap + values * values, values)
+        if self.dtype.is_complex:
+            values = values + 1j * self.random.uniform(-1, 1, shape)
+        return make(np.asarray(values).astype(self.dtype.np))
+
+    def values(self, data) -> Tensor:
+        """Literal values in the dtype under test."""
+        return make(np.asarray(data).astype(self.dtype.np))
+
+    def int(self, *shape: int, low: int = 0, high: int = 10) -> Tensor:
+        """int64 values in [low, high)."""
+        return make(np.asarray(self.random.integers(low, high, shape), dtype=np.int64))
+
+    def bool(self, *shape: int) -> Tensor:
+        """Random truth values."""
+        return make(np.asarray(self.random.integers(0, 2, shape), dtype=np.bool_))
+
+    def tensor(self, data, dtype: dt.DType) -> Tensor:
+        """Literal values of a given dtype."""
+        return make(np.asarray(data).astype(dtype.np))
+
+
+def cases(op, dtype: dt.DType = dt.float64) -> list[Case]:
+    """The sample calls of a table entry."""
+    if op.samples is None:
+        return []
+    maker = Maker(zlib.crc32(op.full_name.encode()), dtype)
+    found = []
+    for i, case in enumerate(op.samples(maker)):
+        case.label = f"{op.full_name}#{i}"
+        found.append(case)
+    return found
+
+
+def flat(op, case: Case) -> tuple:
+    """The case's arguments in schema order."""
+    bound = overload_of(op).bind(case.args, case.kwargs)
+    if bound is None:
+        raise TypeError(f"{case.label}: the sample does not fit {op.schema}")
+    return bound

@@ -1,0 +1,37 @@
+"""Every check of the test kit on every sample of every table entry: adding an operator adds its tests."""
+
+import pytest
+
+import pullback  # noqa: F401  (loads the table)
+from pullback.core import dtype as dt
+from pullback.core.op import registry
+from pullback.testing import kit, samples
+
+
+def _parameters():
+    for name, op in sorted(registry.items()):
+        if op.samples is None:
+            continue
+        for dtype in [dt.float64] + ([dt.complex128] if op.complex else []):
+            yield pytest.param(op, dtype, id=f"{name}-{dtype.name}")
+
+
+@pytest.mark.parametrize("check", list(kit.CHECKS))
+@pytest.mark.parametrize("op, dtype", list(_parameters()))
+def test_operator(op, dtype, check):
+    for number in range(len(samples.cases(op, dtype))):
+        case = samples.cases(op, dtype)[number]
+        try:
+            kit.CHECKS[check](op, case, dtype)
+        except kit.CheckFailed as failure:
+            raise AssertionError(f"{case.label} {dtype.name} {check}: {failure}") from None
+
+
+def test_every_entry_has_samples():
+    missing = [name for name, op in registry.items() if op.samples is None and not _exempt(op)]
+    assert not missing
+
+
+def _exempt(op) -> bool:
+    """Random and creation operators are tested against recorded streams and shapes instead."""
+    return op.kind in ("random", "creation") or op.full_name in ("empty_like", "lift_fresh")
