@@ -39,6 +39,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=8e-3, help="learning rate")
     parser.add_argument("--seed", type=int, default=1609)
     parser.add_argument("--letters", type=int, default=280, help="length of the sample at the end")
+    parser.add_argument("--patience", type=float, default=30.0, help="seconds for the eager run")
     parser.add_argument("--no-compile", action="store_true", help="only the eager run")
     return parser.parse_args()
 
@@ -153,9 +154,11 @@ def compiled_step(params: dict, x, y):
 # --- training ----------------------------------------------------------------------------------
 
 
-def train(title: str, step, progress: Progress):
-    """Train from the common start; returns parameters, losses, seconds of the first and of all
-    other steps."""
+def train(title: str, step, progress: Progress, patience: float = math.inf):
+    """Train from the common start until all steps are done or patience ends.
+
+    Returns parameters, losses, and the seconds of the first and of all other steps.
+    """
     params = make_parameters()
     for p in params.values():
         p.requires_grad_()
@@ -175,6 +178,8 @@ def train(title: str, step, progress: Progress):
             begun = time.perf_counter()
         speed = i / max(time.perf_counter() - begun, 1e-9)
         progress.update(task, advance=1, loss=losses[-1], speed=speed)
+        if time.perf_counter() - begun > patience:
+            break
     return params, losses, first, time.perf_counter() - begun
 
 
@@ -201,15 +206,18 @@ def show(runs: dict) -> None:
     """The losses of all runs side by side, and their speed."""
     table = Table("step", *(f"loss, {title}" for title in runs), box=None, padding=(0, 3))
     for i in sorted({0, *range(49, args.steps, 50), args.steps - 1}):
-        table.add_row(str(i + 1), *(f"{losses[i]:.4f}" for _, losses, _, _ in runs.values()))
-    rates = [(args.steps - 1) / max(seconds, 1e-9) for _, _, _, seconds in runs.values()]
-    table.add_section()
+        values = [losses[i] if i < len(losses) else None for _, losses, _, _ in runs.values()]
+        table.add_row(str(i + 1), *("-" if v is None else f"{v:.4f}" for v in values))
+    rates = [(len(losses) - 1) / max(seconds, 1e-9) for _, losses, _, seconds in runs.values()]
+    table.add_row()
     table.add_row("steps/s", *(f"{rate:.1f}" for rate in rates))
     table.add_row("first step", *(f"{first:.2f} s" for _, _, first, _ in runs.values()))
     console.print(table)
     if len(runs) == 2:
-        a, b = (losses for _, losses, _, _ in runs.values())
-        apart = max(abs(p - q) for p, q in zip(a, b, strict=True))
+        eager, compiled = (losses for _, losses, _, _ in runs.values())
+        apart = max(abs(a - b) for a, b in zip(eager, compiled, strict=False))
+        if len(eager) < len(compiled):
+            console.print(f"\nThe eager run was stopped after {len(eager)} steps (--patience).")
         console.print(f"\nLargest difference of the losses: {apart:.1e}")
         console.print(f"Compiled is {rates[1] / rates[0]:.1f} times as fast.")
 
@@ -230,7 +238,10 @@ def main() -> None:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as progress:
-        runs = {title: train(title, step, progress) for title, step in steps.items()}
+        runs = {}
+        for title, step in steps.items():
+            patience = args.patience if title == "eager" and len(steps) > 1 else math.inf
+            runs[title] = train(title, step, progress, patience)
     console.print()
     show(runs)
     if not args.no_compile:

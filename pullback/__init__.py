@@ -29,6 +29,11 @@ from .core.table import load_table as _load_table  # noqa: E402
 from .core.table import ops as _operators  # noqa: E402
 
 _load_table()
+from .ops.shape import CASTS as _CASTS  # noqa: E402
+from .ops.shape import cast_method as _cast_method  # noqa: E402
+
+for _name, _target in _CASTS.items():
+    setattr(Tensor, _name, _cast_method(_target))
 
 for _d in _dt.ALL:
     globals()[_d.name] = _d
@@ -40,14 +45,14 @@ channels_last = "channels_last"
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 
 _LAZY = {
-    "autograd": "autograd", "func": "func", "nn": "nn", "optim": "optim", "fx": "fx", "compiler": "compiler",
+    "autograd": "autograd", "func": "func", "nn": "nn", "optim": "optim", "fx": "fx", "compile": "compile",
     "linalg": "linalg", "special": "special", "testing": "testing", "utils": "utils", "ops": "ops", "errors": "errors",
     "derivatives": "derivatives", "aot": "aot", "cache": "cache", "random": "random_api", "_functorch": "_functorch",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "set_grad_enabled": "autograd.grad_mode",
     "inference_mode": "autograd.grad_mode", "is_grad_enabled": "autograd.grad_mode",
-    "is_inference_mode_enabled": "autograd.grad_mode", "vmap": "func.vmap", "compile": "aot.api",
+    "is_inference_mode_enabled": "autograd.grad_mode", "vmap": "func.vmap",
     "manual_seed": "random_api", "seed": "random_api", "initial_seed": "random_api", "get_rng_state": "random_api",
     "set_rng_state": "random_api", "Generator": "random_api", "default_generator": "random_api",
     "set_printoptions": "printing", "tensor": "creation", "as_tensor": "creation", "asarray": "creation",

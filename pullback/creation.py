@@ -147,11 +147,11 @@ def typename(value) -> str:
 
 def set_num_threads(count: int) -> None:
     """How many threads compiled code uses."""
-    from .compile import threads
-    threads.set_num_threads(count)
+    from .compile import native
+    native.set_num_threads(count)
 
 
 def get_num_threads() -> int:
     """How many threads compiled code uses."""
-    from .compile import threads
-    return threads.get_num_threads()
+    from .compile import native
+    return native.get_num_threads()

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import nbytes
+from ..fx.traits import nbytes, viewed
 from .mincut import UnboundedCut, solve
 from .recompute import explain_recomputed, explain_saved, recompute_problem
 from .split import JointGraph, PartitionError, ancestors, is_number, raise_getitems
@@ -106,7 +106,7 @@ def default_partition(
     `partition(joint, joint_inputs, num_fwd_outputs=n)`.
     """
     joint = JointGraph(joint_module, _count(joint_inputs, num_fwd_outputs))
-    forward = set(joint.forward)
+    forward = joint.forward | joint.traced_forward
     saved: list[Node] = []
     for node in joint.nodes:
         if node not in forward or node.op == "get_attr":
@@ -119,10 +119,10 @@ def default_partition(
         elif readers or node in joint.demand:
             saved.append(node)
     for node in saved:
-        if node in joint.mutated:
+        if viewed(node) in joint.mutated:
             raise PartitionError(
-                f"{node} would have to be saved for the backward, but {joint.mutated[node]} "
-                "overwrites it in the forward: clone it before"
+                f"{node} would have to be saved for the backward, but "
+                f"{joint.mutated[viewed(node)]} overwrites it in the forward: clone it before"
             )
     rows = [Row(n.name, "saved", "the backward reads it", _bytes(n)) for n in saved]
     return _finish(joint, saved, Report(rows), on_demand=False)

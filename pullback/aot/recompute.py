@@ -20,7 +20,7 @@ import math
 import operator
 
 from ..fx.node import Node
-from ..fx.traits import cost_of, nbytes
+from ..fx.traits import cost_of, nbytes, viewed
 from .mincut import CutProblem
 from .split import JointGraph, is_number, policy
 
@@ -39,16 +39,6 @@ def _cost_class(node: Node) -> str:
 
 def _is_library_call(node: Node) -> bool:
     return _cost_class(node) == "heavy" and node.op != "placeholder" and not is_number(node)
-
-
-def viewed(node: Node) -> Node:
-    """The node whose memory a chain of views looks at."""
-    while node.op == "call_function" and _cost_class(node) == "view":
-        sources = node.all_input_nodes
-        if not sources:
-            break
-        node = sources[0]
-    return node
 
 
 def reason_against(node: Node) -> str:
@@ -113,8 +103,8 @@ class _Costs:
     def saving(self, node: Node) -> tuple[float, str]:
         """Cost of saving a node, and the reason if it is infinite."""
         value = node.meta.get("val")
-        if node in self.joint.mutated:
-            return math.inf, f"{self.joint.mutated[node]} overwrites it"
+        if viewed(node) in self.joint.mutated:
+            return math.inf, f"{self.joint.mutated[viewed(node)]} overwrites it"
         if node in self.joint.late_effects:
             return math.inf, "its effect belongs to the backward"
         if policy(node) == "MUST_RECOMPUTE":

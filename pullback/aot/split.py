@@ -12,7 +12,7 @@ from typing import Any
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
-from ..fx.traits import base_name, cost_of, is_pure
+from ..fx.traits import is_write, viewed
 
 _BACKWARD_TAGS = ("is_backward", "must_be_in_backward")
 
@@ -85,6 +85,12 @@ class JointGraph:
         self.late_effects = [node for node in effects if self._is_late(node)]
         self.early_effects = [node for node in effects if node not in self.late_effects]
         self.forward = self._forward_nodes()
+        # Nodes that the tracer says belong to the forward, whether its results need them or not.
+        self.traced_forward = {
+            node
+            for node in self.nodes
+            if node.meta.get("partitioner_tag") == "is_forward" and node not in self.dependent
+        }
         # What of the backward is really needed, and its edge to the rest.
         wanted = _nodes_in(self.bwd_outputs) + self.late_effects
         self.backward = ancestors(wanted, stop=self.forward)
@@ -127,18 +133,21 @@ class JointGraph:
         return demand
 
     def _mutated_inputs(self) -> dict[Node, Node]:
-        """Inputs that the forward overwrites, each with the node that does."""
-        return {
-            node.args[0]: node
-            for node in self.early_effects
-            if node.op == "call_function"
-            and cost_of(node.target) != "random"
-            and not is_pure(node.target)
-            and base_name(node.target).endswith("_")
-            and node.args
-            and isinstance(node.args[0], Node)
-            and node.args[0].op == "placeholder"
-        }
+        """Inputs that the forward overwrites after they were read, each with the node that does.
+
+        What a later reader would find there is not what an earlier one found.
+        """
+        writes: dict[Node, Node] = {}
+        for node in self.early_effects:
+            if is_write(node) and node.args and isinstance(node.args[0], Node):
+                if viewed(node.args[0]).op == "placeholder":
+                    writes[viewed(node.args[0])] = node
+        stale: dict[Node, Node] = {}
+        for node in self.nodes if writes else ():
+            for source in map(viewed, node.all_input_nodes):
+                if source in writes and node < writes[source]:
+                    stale[source] = writes[source]
+        return stale
 
     # Copies -------------------------------------------------------------------------------------
 

@@ -8,6 +8,8 @@ graph is compiled: names are looked up on first use.
 from __future__ import annotations
 
 import importlib
+import sys
+import types
 
 _WHERE = {
     "compile_graph": "backend",
@@ -22,3 +24,14 @@ def __getattr__(name: str):
     if name in _WHERE:
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Callable(types.ModuleType):
+    """`pullback.compile(f)` and the package `pullback.compile` share a name: the module is callable."""
+
+    def __call__(self, *args, **kwargs):
+        from ..aot.api import compile
+        return compile(*args, **kwargs)
+
+
+sys.modules[__name__].__class__ = _Callable

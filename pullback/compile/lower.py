@@ -93,7 +93,7 @@ def lower(gm: object) -> Lowered:
             b.name = node.name
             env[node] = _call(b, out, env, node)
         elif node.op == "output":
-            out.outputs = _outputs(env, node.args[0])
+            out.outputs = _outputs(b, env, node.args[0], {})
         elif node.op not in ("placeholder", "get_attr"):
             raise GraphNotSupported(f"a {node.op} node ({node.name}) in a graph for the C backend")
     return out
@@ -216,10 +216,30 @@ def _extern(b: Builder, out: Lowered, node: object, args: list, kwargs: dict, ex
     return made if many else made[0]
 
 
-def _outputs(env: dict, value: object) -> list:
+VIEWS = {"view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "unflatten", "expand",
+         "permute", "transpose", "t", "alias", "detach", "select", "slice", "narrow", "split",
+         "split_with_sizes", "chunk", "unbind", "diagonal", "getitem", "mT", "numpy_T"}
+
+
+def _base(node: object) -> object:
+    """The node whose memory a node may share in eager mode."""
+    while node.op == "call_function" and op_name(node.target).partition(".")[0] in VIEWS:
+        node = node.args[0]
+    return node
+
+
+def _outputs(b: Builder, env: dict, value: object, owners: dict) -> list:
+    """Refs to return. Two results share memory only where eager execution shares it too."""
     if isinstance(value, (list, tuple)):
-        return [x for v in value for x in _outputs(env, v)]
-    if hasattr(value, "op") and hasattr(value, "meta"):
-        found = env[value]
-        return list(found) if isinstance(found, (list, tuple)) and not isinstance(found, Ref) else [found]
-    return [value]
+        return [x for v in value for x in _outputs(b, env, v, owners)]
+    if not (hasattr(value, "op") and hasattr(value, "meta")):
+        return [value]
+    found, base, out = env[value], _base(value), []
+    for ref in found if isinstance(found, (list, tuple)) and not isinstance(found, Ref) else [found]:
+        if isinstance(ref, Ref):
+            owner = owners.setdefault(ref.value, base)
+            if owner is not base or (ref.value.kind == "input" and base.op == "call_function"):
+                b.name = value.name
+                ref = b.add(Value("pointwise", b.fresh_name(), ref.shape, ref.dtype, "copy", (ref,))).ref()
+        out.append(ref)
+    return out

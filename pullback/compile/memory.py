@@ -59,8 +59,8 @@ class Memory:
 def plan(schedule: Schedule) -> Memory:
     """Buffers of all stored values; `pack` is called after kernels asked for temporaries."""
     lowered, items = schedule.lowered, schedule.items
-    born: dict[Value, int] = {}
-    dies: dict[Value, int] = {}
+    born: dict[Value, int] = dict.fromkeys(schedule.empty, 0)
+    dies: dict[Value, int] = dict.fromkeys(schedule.empty, len(items))
     for n, item in enumerate(items):
         if isinstance(item, CallItem):
             reads = [r.value for r in item.call.args]

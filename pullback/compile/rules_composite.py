@@ -145,7 +145,7 @@ def _layer_norm_backward(b: Builder, ex: list, g: Ref, x: Ref, shape: list, mean
     if mask[1] and weight is not None:
         out[1] = b.reduce("sum", m.mul(g, h), outer, False) if outer else m.mul(g, h)
     if mask[2] and bias is not None:
-        out[2] = b.reduce("sum", g, outer, False) if outer else b.copy(g)
+        out[2] = b.reduce("sum", g, outer, False) if outer else g
     return out
 
 
@@ -196,7 +196,21 @@ def _mse(b: Builder, ex: object, x: Ref, y: Ref, reduction: int = 1) -> Ref:
     return mean_of(b, square, None, False, m.t) if reduction == 1 else b.reduce("sum", square, None, False)
 
 
+def _mse_backward(b: Builder, ex: object, g: Ref, x: Ref, y: Ref, reduction: int = 1) -> Ref:
+    m = Maths(b, dtype_code(ex))
+    scale = 2.0 / prod(x.shape) if reduction == 1 else 2.0
+    return m.mul(m.mul(m.sub(x, y), scale), g)
+
+
+def _softplus_backward(b: Builder, ex: object, g: Ref, x: Ref, beta: float = 1, threshold: float = 20) -> Ref:
+    m = Maths(b, dtype_code(ex))
+    z = m.mul(x, beta)
+    far = b.pointwise("gt", z, threshold, dtype="b", ct=m.t)
+    return m.where(far, g, m.mul(g, m.sigmoid(z)))
+
+
 RULES = {
+    "mse_loss_backward": _mse_backward, "softplus_backward": _softplus_backward,
     "gelu": _gelu, "gelu_backward": _gelu_backward, "silu": _silu, "silu_backward": _silu_backward,
     "tanh_backward": _tanh_backward, "sigmoid_backward": _sigmoid_backward,
     "threshold_backward": _threshold_backward, "leaky_relu": _leaky_relu, "softplus": _softplus,

@@ -71,7 +71,7 @@ def _unary(op: str, floats: bool = True):
         t = dtype_code(ex)
         if floats and t not in "fd":
             if op in ("floor", "ceil", "trunc", "rint"):
-                return b.copy(x) if x.dtype == t else b.cast(x, t)
+                return x if x.dtype == t else b.cast(x, t)
             raise Unsupported(op)
         if t == "b":
             raise Unsupported(op)
@@ -138,7 +138,7 @@ def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
             if bits:
                 base = times(base, base)
         out = b.pointwise("recip", out, dtype=t) if n < 0 else out
-        return b.copy(out) if out.value is x.value else out
+        return out
     if t not in "fd":
         raise Unsupported("integer power")
     if n in (0.5, -0.5):
@@ -160,12 +160,12 @@ def _pow(b: Builder, ex: object, x: object, n: object) -> Ref:
 
 
 def _copy(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
-    return b.copy(x)
+    return x  # values never change; outputs that must not share memory are copied in the end
 
 
 def _to(b: Builder, ex: object, x: Ref, *args: object, **kw: object) -> Ref:
     t = dtype_code(ex)
-    return b.cast(x, t) if x.dtype != t else b.copy(x)
+    return b.cast(x, t) if x.dtype != t else x
 
 
 def _fill(number: object):

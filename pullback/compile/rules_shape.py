@@ -182,9 +182,14 @@ def _cat(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
 
 def join(b: Builder, parts: list[Ref], dim: int) -> Ref:
     """Parts side by side along one dimension."""
-    parts = [p for p in parts if prod(p.shape)]
+    kept = [p for p in parts if prod(p.shape)]
+    if not kept:
+        shape = list(parts[0].shape)
+        shape[dim] = sum(p.shape[dim] for p in parts)
+        return b.full(tuple(shape), 0, parts[0].dtype)
+    parts = kept
     if len(parts) == 1:
-        return b.copy(parts[0])
+        return parts[0]
     shape = list(parts[0].shape)
     shape[dim] = sum(p.shape[dim] for p in parts)
     at, places = 0, []
@@ -232,7 +237,7 @@ def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Re
             side = x.shape[:dim] + (n,) + x.shape[dim + 1:]
             sides.append(b.full(side, value, x.dtype))
         x = join(b, [sides[0], x, sides[1]], dim)
-    return x if pad else b.copy(x)
+    return x
 
 
 def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:

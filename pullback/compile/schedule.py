@@ -34,12 +34,17 @@ class Schedule:
         self.where: dict[Value, tuple] = {}
         self.items: list = []
         self.stored = stored
+        self.empty: list[Value] = []  # stored values without elements: they need a buffer only
         self.order = reachable(lowered)
         for value in self.order:
             self._place(value)
 
     def _place(self, v: Value) -> None:
-        if v.kind == "call":
+        if v.numel == 0 and v.kind != "call":
+            self.where[v] = ()
+            if v in self.stored:
+                self.empty.append(v)
+        elif v.kind == "call":
             if v not in self.where:
                 self._append(CallItem(v.call, self.where), [o for o in v.call.outs if o is not None])
         elif v.kind == "reduce":
@@ -84,6 +89,10 @@ class Schedule:
     def _worth(self, kernel: Kernel, root: Root) -> bool:
         """Whether the two share something: a load, an inline value or a reduction."""
         held = {v for v, _ in kernel.loads if v.numel > 1} | kernel.own.keys() | kernel.inlined.keys()
+        if root.how == "full" and kernel.columns and root.source.value.numel * 4 <= kernel.total:
+            # a sum over rows that does not come out of the rows: later users of the kernel may wait
+            # for it, so it runs on its own before
+            held = kernel.own.keys()
         todo, seen = [root.source.value], set()
         while todo:
             v = todo.pop()

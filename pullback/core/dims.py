@@ -126,12 +126,11 @@ def expanded_shape(shape: Sequence[int], size: Sequence[int]) -> tuple[int, ...]
         if wanted == -1:
             if have is None:
                 raise RuntimeError(
-                    f"expand: -1 is not allowed in a leading, non-existing dimension {dim}"
+                    "The expanded size of the tensor (-1) isn't allowed in a leading, "
+                    f"non-existing dimension {dim}"
                 )
             out.append(have)
-        elif wanted < 0:
-            raise RuntimeError(f"expand: negative size {wanted} at dimension {dim}")
-        elif have is None or have == wanted or have == 1:
+        elif wanted >= 0 and (have is None or have == wanted or have == 1):
             out.append(wanted)
         else:
             raise RuntimeError(

@@ -148,7 +148,9 @@ def _run_same(ov, xp, raw: tuple):
         half = first.dtype
         values = tuple(_widen(v, half) for v in raw)
         out = _arrays_only(xp, ov.kernel(xp, *values))
-        return _narrow(out, half, ov)
+        if ov.dtype_rule is not None:
+            return _as_ruled(out, ov.dtype_rule(*(_spec(v) for v in raw)))
+        return _narrow(out, half)
     if ov.dtype_rule is None and first is not None and len(ov.schema.returns) == 1:
         return _finish(xp, ov.kernel(xp, *values), first.dtype)
     return _arrays_only(xp, ov.kernel(xp, *values))
@@ -162,12 +164,19 @@ def _widen(value, half):
     return value
 
 
-def _narrow(value, half, ov):
+def _narrow(value, half):
+    """float32 results of a computation that was widened, in half precision again."""
     if type(value) in (list, tuple):
-        return type(value)(_narrow(v, half, ov) for v in value)
-    if value is not None and ov.dtype_rule is None and value.dtype == np.float32:
-        return value.astype(half)
-    return value
+        return type(value)(_narrow(v, half) for v in value)
+    return value.astype(half) if value is not None and value.dtype == np.float32 else value
+
+
+def _as_ruled(value, dtype):
+    """Results in the dtype(s) that the entry's rule names."""
+    if type(value) in (list, tuple):
+        dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(value)
+        return type(value)(_as_ruled(v, d) for v, d in zip(value, dtypes))
+    return value if value is None or value.dtype == dtype.np else value.astype(dtype.np)
 
 
 def _finish(xp, out, dtype):

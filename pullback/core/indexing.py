@@ -16,31 +16,33 @@ import numpy as np
 from .. import errors
 from . import dtype as dt
 from .handle import Tensor
+from .op import overload
 
 END = 2**63 - 1
 
 
 def getitem(x: Tensor, key) -> Tensor:
     """`x[key]`."""
-    ops = _ops()
     if type(key) is int:  # the most common key, without ceremony
-        return ops.select(x, 0, _checked(key, x, 0))
-    part, indices = _basic(x, key)
+        return _call("select.int", x, 0, _checked(key, x, 0))
+    part, indices, _ = _basic(x, key)
     if indices:
-        return ops.index(part, indices)
-    return ops.alias(x) if part is x else part
+        return _call("index.Tensor", part, indices)
+    return _call("alias", x) if part is x else part
 
 
 def setitem(x: Tensor, key, value) -> None:
     """`x[key] = value`."""
-    part, indices = _basic(x, key, for_write=True)
+    part, indices, numbers = _basic(x, key, for_write=True)
     value = _as_value(part, value)
-    if indices:
+    if indices or numbers:
         if isinstance(value, Tensor):
             value = _without_leading_ones(value)
         else:
             value = _ops().full((), value, dtype=part.dtype, device=part.device)
-        part.index_put_(indices, value)
+        if numbers:
+            value = _rearranged(value, part.ndim - len(numbers), indices)
+        part.index_put_([*numbers, *indices], value)
     elif not isinstance(value, Tensor):
         part.fill_(value)
     else:
@@ -51,6 +53,11 @@ def _ops():
     from .table import ops
 
     return ops
+
+
+def _call(name: str, *flat):
+    """Run an overload on all its arguments; there is nothing to resolve."""
+    return overload(name).call(*flat)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -108,74 +115,100 @@ def _consumed(item) -> int:
     """How many dims of the tensor an entry uses up."""
     if item is None or item is Ellipsis or isinstance(item, (bool, np.bool_)):
         return 0
-    if isinstance(item, Tensor) and item.dtype.name in ("bool", "uint8"):
-        return item.ndim
-    return 1
+    return item.ndim if isinstance(item, Tensor) and _is_mask(item) else 1
 
 
 def _basic(x: Tensor, key, for_write: bool = False):
-    """(x after the basic parts of the key, indices for the advanced parts)."""
-    ops = _ops()
+    """(x after the basic parts of the key, indices for the advanced parts, unknown numbers).
+
+    A 0-d integer tensor of unknown value means what a number means: it selects. Reading does so at
+    once; a write must go through a view, so its dim is moved to the front and kept for `index_put`.
+    """
     entries = [_normalised(item, x) for item in _parts(key)]
     used = sum(_consumed(item) for item in entries)
-    if x.ndim == 0 and used and not any(isinstance(item, Tensor) for item in entries):
+    ndim = x._data.ndim
+    if ndim == 0 and used and not any(isinstance(item, Tensor) for item in entries):
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "
             "a 0-dim tensor to a number"
         )
-    if used > x.ndim:
-        raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
-    rest = x.ndim - used
-    out, dim, indices = x, 0, []
+    if used > ndim:
+        raise IndexError(f"too many indices for tensor of dimension {ndim}")
+    rest = ndim - used
+    out, dim, indices, numbers = x, 0, [], []  # dims are counted behind those of `numbers`
 
-    def put(index, place):
-        indices.extend([None] * (place + 1 - len(indices)))
-        indices[place] = index
+    def put(index):
+        indices.extend([None] * (dim + 1 - len(indices)))
+        indices[dim] = index
 
     for item in entries:
+        here = dim + len(numbers)
         if type(item) is int:
-            out = ops.select(out, dim, _checked(item, out, dim))
+            out = _call("select.int", out, here, _checked(item, out, here))
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
             if not (start in (None, 0) and stop in (None, END) and step == 1):
-                out = ops.slice(out, dim, start, stop, step)
+                out = _call("slice.Tensor", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:
             dim += rest
             rest = 0  # a second Ellipsis stands for nothing
         elif item is None:
-            out = ops.unsqueeze(out, dim)
+            out = _call("unsqueeze", out, here)
             dim += 1
         elif isinstance(item, bool):
-            out = ops.unsqueeze(out, dim)
-            put(_count(int(item), x), dim)
+            out = _call("unsqueeze", out, here)
+            put(_count(int(item), x))
             dim += 1
-        elif item.ndim == 0 and item.dtype.name in ("bool", "uint8"):
-            out = ops.unsqueeze(out, dim)
-            put(item.unsqueeze(0), dim)
+        elif item.ndim:
+            put(item)
+            if _is_mask(item):
+                _check_mask(item, out, here)
+                dim += item.ndim
+            else:
+                dim += 1
+        elif _is_mask(item):
+            out = _call("unsqueeze", out, here)
+            put(item.unsqueeze(0))
             dim += 1
+        elif for_write:
+            out = _ops().movedim(out, here, len(numbers))
+            numbers.append(item)
         else:
-            put(item, dim)
-            dim += item.ndim if item.dtype.name in ("bool", "uint8") else 1
-            if item.dtype.name in ("bool", "uint8"):
-                _check_mask(item, out, dim)
-    return out, _compact(indices, out)
+            out = _call("index.Tensor", out, [None] * here + [item])
+    return out, _compact(indices), numbers
 
 
-def _compact(indices: list, x: Tensor) -> list:
+def _rearranged(value: Tensor, ndim: int, indices: list) -> Tensor:
+    """The value for a selection whose index dims come first, though the key has them elsewhere."""
+    places = [d for d, index in enumerate(indices) if index is not None]
+    if not places or places[0] == 0 or places[-1] - places[0] + 1 != len(places):
+        return value
+    given = [indices[d] for d in places]
+    rank = max(1 if _is_mask(i) else i.ndim for i in given)
+    used = sum(i.ndim if _is_mask(i) else 1 for i in given)
+    value = value.reshape((*(1,) * (ndim - used + rank - value.ndim), *value.shape))
+    first = places[0]
+    return value.movedim(tuple(range(first, first + rank)), tuple(range(rank)))
+
+
+def _is_mask(index: Tensor) -> bool:
+    return index.dtype.name in ("bool", "uint8")
+
+
+def _compact(indices: list) -> list:
     """One entry per index: a mask of several dims stands for all of them."""
     out, dim = [], 0
     while dim < len(indices):
         index = indices[dim]
         out.append(index)
-        is_mask = index is not None and index.dtype.name in ("bool", "uint8")
-        dim += index.ndim if is_mask else 1
+        dim += index.ndim if index is not None and _is_mask(index) else 1
     return out
 
 
-def _check_mask(mask: Tensor, x: Tensor, end: int) -> None:
-    start = end - mask.ndim
-    for k, (want, have) in enumerate(zip(mask.shape, x.shape[start:end], strict=True)):
+def _check_mask(mask: Tensor, x: Tensor, start: int) -> None:
+    sizes = x.shape[start : start + mask.ndim]
+    for k, (want, have) in enumerate(zip(mask.shape, sizes, strict=True)):
         if want != have:
             raise IndexError(
                 f"The shape of the mask {list(mask.shape)} at index {k} does not match the shape "
@@ -240,12 +273,13 @@ def _index_tensor(data, x: Tensor) -> Tensor:
 
 def _checked(index: int, x: Tensor, dim: int) -> int:
     """The index, or the error in the words that `x[i]` uses."""
-    if dim >= x.ndim:
+    shape = x._data.shape  # a view that awaits a refresh has the right shape already
+    if dim >= len(shape):
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python to convert "
             "a 0-dim tensor to a number"
         )
-    size = x.shape[dim]
+    size = shape[dim]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
     return index

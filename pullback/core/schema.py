@@ -180,12 +180,13 @@ class Schema:
     def bind(self, args: tuple, kwargs: dict, scalars: tuple = ()) -> tuple | None:
         """All arguments in schema order, or None if the call does not match."""
         count = len(args)
+        if self.varargs:
+            first = 1 if self.args[0].is_tensor else 0
+            if count > first and all(_is_int(a) for a in args[first:]):
+                args = (*args[:first], args[first:])
+                count = first + 1
         if count > self.kw_only_from:
-            first = 1 if self.varargs and self.args[0].is_tensor else 0
-            if not (self.varargs and all(_is_int(a) for a in args[first:])):
-                return None
-            args = (*args[:first], tuple(args[first:]))
-            count = first + 1
+            return None
         values, used = [], 0
         for i, spec in enumerate(self.args):
             if i < count:

@@ -6,7 +6,8 @@ Read `ops/index.py` for the entries that use it.
 
 from __future__ import annotations
 
-from ..core.dims import wrap_dim
+from ..core import dtype as dt
+from ..core.dims import broadcast_shapes, wrap_dim
 from ..core.table import ops
 
 
@@ -35,16 +36,10 @@ def index_fill_value_backward(grad, dim, index):
     if grad.ndim == 0:
         return grad
     dim = wrap_dim(dim, grad.ndim)
-    filled = index.new_zeros((grad.shape[dim],), dtype=_bool()).index_fill(0, index, True)
+    filled = index.new_zeros((grad.shape[dim],), dtype=dt.bool_).index_fill(0, index, True)
     sizes = [1] * grad.ndim
     sizes[dim] = grad.shape[dim]
     return ops.where(filled.view(sizes), grad, 0).sum()
-
-
-def _bool():
-    from ..core.dtype import bool_
-
-    return bool_
 
 
 def scatter_zero(grad, dim, index):
@@ -61,8 +56,6 @@ def selected_backward(grad, dim, indices, shape, keepdim=True):
 
 def masked_select_backward(grad, shape, mask):
     """The selected gradients back at their places."""
-    from ..core.dims import broadcast_shapes
-
     return grad.new_zeros(broadcast_shapes(shape, mask.shape)).masked_scatter(mask, grad)
 
 

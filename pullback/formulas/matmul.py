@@ -26,10 +26,13 @@ def is_column_major(shape, stride) -> bool:
 
 
 def mm_left_grad(grad, mat2, shape, stride):
-    """Gradient of the left matrix of a product, stored in the order of that matrix."""
+    """Gradient of the left matrix of a product, stored in the order of that matrix.
+
+    `mat2` comes conjugated, because `conj` in a formula's text costs nothing for real numbers.
+    """
     if is_column_major(shape, stride):
-        return mat2.conj().mm(grad.t()).t()
-    return grad.mm(mat2.t().conj())
+        return mat2.mm(grad.t()).t()
+    return grad.mm(mat2.t())
 
 
 def mm_right_grad(grad, mat1, shape, stride):
@@ -39,8 +42,8 @@ def mm_right_grad(grad, mat1, shape, stride):
     gradient of `weight` contiguous, so that the optimizer walks both in the same order.
     """
     if is_column_major(shape, stride):
-        return grad.t().mm(mat1.conj()).t()
-    return mat1.t().conj().mm(grad)
+        return grad.t().mm(mat1).t()
+    return mat1.t().mm(grad)
 
 
 def trace_grad(grad, shape):

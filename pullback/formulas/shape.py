@@ -6,6 +6,7 @@ Read `ops/shape.py` for the entries that use it, and `index.py` for selection by
 
 from __future__ import annotations
 
+from ..core import dtype as dt
 from ..core.dims import may_overlap, numel, wrap_dim
 from ..core.table import ops
 
@@ -91,18 +92,12 @@ def repeat_backward(grad, repeats, shape):
 def _cells(geometry, device):
     """The memory cell of each element of a geometry, as a flat integer tensor."""
     size, stride, offset = geometry
-    cells = ops.full(tuple(size), offset, dtype=_int64(), device=device)
+    cells = ops.full(tuple(size), offset, dtype=dt.int64, device=device)
     for dim, (n, step) in enumerate(zip(size, stride, strict=True)):
         place = [1] * len(size)
         place[dim] = n
         cells = cells + (ops.arange(n, device=device) * step).view(place)
     return cells.reshape((-1,))
-
-
-def _int64():
-    from ..core.dtype import int64
-
-    return int64
 
 
 def _span(size, stride) -> int:

@@ -140,9 +140,10 @@ def make_fx(f, decomposition_table: dict | None = None, tracing_mode: str = "rea
             out = f(*tree_unflatten(inputs, spec))
             leaves, out_spec = tree_flatten(out)
             nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in leaves]
-        result = tree_unflatten(nodes, out_spec)
-        recorder.graph.eliminate_dead_code()
-        return recorder.module(result, f.__name__ if hasattr(f, "__name__") else "GraphModule")
+        module = recorder.module(tree_unflatten(nodes, out_spec), getattr(f, "__name__", "GraphModule"))
+        module.graph.eliminate_dead_code()
+        module.recompile()
+        return module
     return traced
 
 

@@ -63,7 +63,7 @@ def _identifier(name: str) -> str:
 class Namespace:
     """Hands out unique, legal Python names; one per graph."""
 
-    __slots__ = ("_used", "_last_number")
+    __slots__ = ("_last_number", "_used")
 
     def __init__(self) -> None:
         self._used: set[str] = set()

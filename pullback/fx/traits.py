@@ -8,9 +8,12 @@ Read `node.py` next.
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .naming import IN_PLACE_OPERATORS
+
+if TYPE_CHECKING:
+    from .node import Node
 
 # Python functions that act by side effect, so that dead code elimination must keep their calls.
 _side_effects: set[Callable] = {getattr(operator, name) for name in IN_PLACE_OPERATORS}
@@ -40,6 +43,20 @@ def is_pure(target: Any) -> bool:
     if cost_of(target) == "random":
         return True
     return getattr(getattr(target, "op", None), "pure", True)
+
+
+def is_write(node: "Node") -> bool:
+    """True for calls that may change a value they are given."""
+    return node.op not in ("placeholder", "get_attr", "output") and node.is_impure(
+        impure_random=False
+    )
+
+
+def viewed(node: "Node") -> "Node":
+    """The node whose memory a chain of views looks at; the node itself if it is no view."""
+    while node.op == "call_function" and cost_of(node.target) == "view" and node._inputs:
+        node = next(iter(node._inputs))
+    return node
 
 
 def base_name(target: Any) -> str:

@@ -86,7 +86,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
 def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Shrink, in place, the rows that are about to be used to a norm of at most `max_norm`."""
     with no_grad():
-        used = indices.reshape(-1).unique()
+        used = indices.reshape([-1]).unique()
         rows = weight[used]
         norms = ops.linalg_vector_norm(rows, norm_type, [1], True)
         factor = ops.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
@@ -276,9 +276,9 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         var = (centred * centred).mean(dims, True)
         with no_grad():
             if running_mean is not None:
-                running_mean.mul_(1 - momentum).add_(mean.detach().reshape(-1) * momentum)
+                running_mean.mul_(1 - momentum).add_(mean.detach().reshape([-1]) * momentum)
             if running_var is not None:
-                unbiased = var.detach().reshape(-1) * (count / (count - 1))
+                unbiased = var.detach().reshape([-1]) * (count / (count - 1))
                 running_var.mul_(1 - momentum).add_(unbiased * momentum)
     else:
         if running_mean is None or running_var is None:
@@ -350,6 +350,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 def pad(input: Tensor, pad, mode: str = "constant", value: float | None = None) -> Tensor:
     """Extend the last dims; `pad` lists (before, after) from the last dim on."""
+    if mode == "constant":
+        return ops.constant_pad_nd(input, list(pad), 0 if value is None else value)
     return ops.pad(input, list(pad), mode, value)
 
 
@@ -442,8 +444,10 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     """Half squared difference up to `delta`, scaled absolute difference beyond."""
     input, target = _matched("huber_loss", input, target)
     code = reduction_code(reduction)
-    if weight is not None:
-        return _weighted_loss(ops.huber_loss(input, target, 0, delta), weight, code)
+    if weight is not None:  # unlike the two above, a mean divides by the number of terms
+        if weight.shape != input.shape:
+            raise ValueError("Inputs and weight must have the same size.")
+        return _reduced(ops.huber_loss(input, target, 0, delta) * weight, code)
     return ops.huber_loss(input, target, code, delta)
 
 

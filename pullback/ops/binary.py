@@ -92,6 +92,15 @@ def pairs(low: float = -2.0, high: float = 2.0, low2: float | None = None,
     return samples
 
 
+def quotients(s):
+    """Samples of a rounded division, away from its jumps."""
+    x, y = [[5.3, -5.2, 3.1], [-0.7, 4.4, 2.2]], [[3.0, 2.0, -2.0], [3.0, -3.0, 1.5]]
+    yield s(s.values(x), s.values(y))
+    yield s(s.values([5.3, -5.2, 4.4]), s.values([[3.0], [2.0]]))
+    yield s(s.values(5.3), s.values(-2.0))
+    yield s(s.real(0, 3), s.values(3.0))
+
+
 def with_number(*numbers, low: float = -2.0, high: float = 2.0):
     """Samples of a `Scalar` overload."""
 
@@ -326,8 +335,9 @@ class div_Tensor_mode(Pointwise):
 
     def samples(s):
         for mode in ("floor", "trunc", None):
-            for call in pairs(low2=0.4, high2=2, number=1.5)(s):
+            for call in quotients(s):
                 yield s(*call.args, rounding_mode=mode)
+            yield s(s.values([5.3, -5.2]), 2, rounding_mode=mode)
 
 
 class div_Scalar_mode(Pointwise):
@@ -340,7 +350,7 @@ class div_Scalar_mode(Pointwise):
 
     def samples(s):
         for mode in ("floor", "trunc", None):
-            yield s(s.real(3, 4), 1.5, rounding_mode=mode)
+            yield s(s.values([5.3, -5.2]), 1.5, rounding_mode=mode)
 
 
 class floor_divide(Pointwise):
@@ -349,7 +359,10 @@ class floor_divide(Pointwise):
     scalars = ("self", "other")
     run = lambda xp, self, other: _quotient(xp, self, other, "floor")
     constant = ("self", "other")
-    samples = pairs(low2=0.4, high2=2, number=1.5)
+
+    def samples(s):
+        yield from quotients(s)
+        yield s(s.values([5.3, -5.2]), 2)
 
     def decomp(self, other):
         return ops.div(self, other, rounding_mode="floor")
@@ -378,7 +391,7 @@ class remainder_Tensor(Pointwise):
     schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _remainder
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"}
-    samples = pairs(low2=0.7, high2=0.9)
+    samples = quotients
 
 
 class remainder_Scalar(Pointwise):
@@ -400,7 +413,7 @@ class remainder_Scalar_Tensor(Pointwise):
     inplace = False
 
     def samples(s):
-        yield s(5, s.real(3, 4, low=0.7, high=0.9))
+        yield s(5, s.values([3.0, -2.0, 0.7]))
 
     def decomp(self, other):
         return ops.remainder(as_tensor(self, other), other)
@@ -417,7 +430,7 @@ class fmod_Tensor(Pointwise):
     schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _fmod
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"}
-    samples = pairs(low2=0.7, high2=0.9)
+    samples = quotients
 
 
 class fmod_Scalar(Pointwise):
@@ -471,6 +484,8 @@ class pow_Tensor_Scalar(Pointwise):
 
     def run(xp, self, exponent):
         kind = self.dtype.kind
+        if hasattr(exponent, "item"):
+            exponent = exponent.item()
         if kind in "biu":
             if exponent < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -1503,5 +1518,5 @@ class heaviside(Pointwise):
 
     def samples(s):
         yield s(s.real(3, 4), s.real(3, 4))
-        yield s(s.values([-1.0, 0.0, 2.0]), s.real())
+        yield s(s.values([-1.0, 0.5, 2.0]), s.real())
         yield s(s.real(0, 3), s.real(3))

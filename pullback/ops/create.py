@@ -30,16 +30,19 @@ def make_tensor_data(data, dtype: dt.DType | None = None) -> np.ndarray:
     try:
         array = np.array(plain)
     except ValueError as error:
-        raise ValueError(_ragged(plain) or str(error)) from None
+        message = _ragged(plain)
+        if message is None:
+            raise TypeError("'list' object cannot be interpreted as a number") from error
+        raise ValueError(message) from None
     if array.dtype.kind in "OUSMm":
         if array.dtype.kind == "O" and _only_numbers(plain):
-            raise RuntimeError("Overflow when unpacking long long")
+            raise ValueError("Overflow when unpacking long long")
         bad = next((x for x in _leaves(plain) if not _is_number(x)), plain)
         raise TypeError(f"new(): invalid data type '{type(bad).__name__}'")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and dtype.category == 1:
-        raise RuntimeError("Overflow when unpacking long long")
+        raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind == "c" and not dtype.is_complex and dtype.category > 0:
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+        raise TypeError("must be real number, not complex")
     return array.astype(dtype.np)
 
 
@@ -69,7 +72,9 @@ def _dtype_of_kind(kind) -> dt.DType:
     for python in (bool, int, float, complex):
         if isinstance(kind, type) and issubclass(kind, python):
             return dt.as_dtype(python)
-    raise TypeError(f"new(): invalid data type '{getattr(kind, '__name__', kind)}'")
+    if kind in (str, bytes):
+        raise TypeError(f"new(): invalid data type '{kind.__name__}'")
+    raise RuntimeError(f"Could not infer dtype of {getattr(kind, '__name__', kind)}")
 
 
 def _collect_kinds(data, kinds: set) -> None:

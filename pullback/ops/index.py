@@ -242,6 +242,7 @@ class index_Tensor(Op):
     """The elements at the given index tensors, one per dim; masks stand for where they are true."""
 
     schema = "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor"
+    promote = "keep"
     method = False
     function = False
     complex = True
@@ -455,6 +456,7 @@ class index_select(Op):
     """The indices of one dim that a vector lists."""
 
     schema = "index_select(Tensor self, int dim, Tensor index) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     nondiff = ("index",)
@@ -536,6 +538,8 @@ class index_add(Op):
         dim = wrap_dim(dim, self.ndim)
         index = index_vector(index, "index_add_()")
         same_dtype(self, source, "index_add_(): self and source must have the same scalar type")
+        if source.ndim == 0 and index.size != 1:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         count = source.shape[wrap_dim(dim, source.ndim)] if source.ndim else 1
         if index.size != count:
             raise RuntimeError(
@@ -583,6 +587,7 @@ class index_copy(Op):
     """A copy of `self` with slices of `source` at the listed indices of one dim."""
 
     schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self", "source")
@@ -713,6 +718,7 @@ class index_fill_int_Tensor(Op):
     """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
 
     schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self", "value")
@@ -747,6 +753,7 @@ class index_fill_int_Scalar(Op):
     """A copy of `self` with a number at the listed indices of one dim."""
 
     schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     nondiff = ("index",)
@@ -805,25 +812,15 @@ def check_along(name: str, self, index, dim: int, src=None) -> int:
     return dim
 
 
-def places_along(xp, index, dim: int) -> tuple:
-    """Index expression that uses `index` along `dim` and each place itself elsewhere."""
-    key = []
-    for d, size in enumerate(index.shape):
-        view = [1] * index.ndim
-        view[d] = size
-        key.append(index if d == dim else xp.arange(size).reshape(view))
-    return tuple(key)
-
-
 def flat_places(index, shape, dim: int, xp):
     """Position in the flattened array of shape `shape` of each entry of an index along `dim`."""
     steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
-    flat = index * steps[dim]
+    flat = index * xp.int64(steps[dim])
     for d, size in enumerate(index.shape):
-        if d != dim:
+        if d != dim and size > 1:
             view = [1] * index.ndim
             view[d] = size
-            flat = flat + (xp.arange(size) * steps[d]).reshape(view)
+            flat += (xp.arange(size) * steps[d]).reshape(view)
     return flat.reshape(-1)
 
 
@@ -846,6 +843,7 @@ class gather(Op):
     """One element along a dim for each entry of an index."""
 
     schema = "gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     nondiff = ("index",)
@@ -857,9 +855,10 @@ class gather(Op):
         dim = check_along("gather", self, index, dim)
         if index.size == 0:
             return xp.empty(index.shape, self.dtype)
-        source, places = line(self), line(index)
-        places = in_range(xp, places, source.shape[dim], dim, RuntimeError, negative=False)
-        return source[places_along(xp, places, dim)].reshape(index.shape)
+        shape, places = self.shape or (1,), line(index)
+        places = in_range(xp, places, shape[dim], dim, RuntimeError, negative=False)
+        flat = flat_places(places, shape, dim, xp)
+        return xp.take(self.reshape(-1), flat).reshape(index.shape)
 
     def batch(n, batched, self, dim, index, sparse_grad):
         flat = index.ndim - batched[2] == 0
@@ -898,6 +897,7 @@ class scatter_src(Op):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self", "src")
@@ -930,6 +930,7 @@ class scatter_value(Op):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     nondiff = ("index",)
@@ -1182,6 +1183,7 @@ class masked_select(Op):
     """The elements where a mask is true, in a vector."""
 
     schema = "masked_select(Tensor self, Tensor mask) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     nondiff = ("mask",)
@@ -1218,6 +1220,7 @@ class masked_scatter(Op):
     """`self` with consecutive elements of a source where a mask is true."""
 
     schema = "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self", "source")
@@ -1273,6 +1276,7 @@ class masked_scatter_backward(Op):
     schema = (
         "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
     )
+    promote = "keep"
     method = False
     function = False
     complex = True
@@ -1337,6 +1341,7 @@ class take(Op):
     """Elements of the flattened tensor."""
 
     schema = "take(Tensor self, Tensor index) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     nondiff = ("index",)
@@ -1544,6 +1549,7 @@ class embedding(Op):
         "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
         "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
     )
+    promote = "keep"
     method = False
     linear = ("weight",)
     nondiff = ("indices",)

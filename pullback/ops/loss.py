@@ -73,14 +73,27 @@ def _check_classes(self, target, weight):
 
 
 def _known_targets(xp, self, target, ignore_index, dim):
-    """Targets with ignored ones replaced by class 0, and which ones count."""
-    known = target != ignore_index
-    safe = target if known.all() else xp.where(known, target, 0)
-    classes = self.shape[dim]
-    if safe.size and (safe.min() < 0 or safe.max() >= classes):
-        bad = safe[(safe < 0) | (safe >= classes)] if safe.ndim else safe
-        raise IndexError(f"Target {int(bad.reshape(-1)[0])} is out of bounds.")
-    return safe.astype(xp.int64, copy=False), known
+    """Targets with ignored ones replaced by class 0, and which count (None: all do)."""
+    known, classes = None, self.shape[dim]
+    if not target.size:
+        return target.astype(xp.int64), None
+    low, high = target.min(), target.max()
+    if low <= ignore_index <= high:
+        known = target != ignore_index
+        target = xp.where(known, target, 0)
+        low, high = target.min(), target.max()
+    if low < 0 or high >= classes:
+        raise IndexError(f"Target {int(low if low < 0 else high)} is out of bounds.")
+    return target.astype(xp.int64, copy=False), known
+
+
+def _at_classes(xp, safe, dim):
+    """An index that picks, from an array with classes on `dim`, the entry at each target."""
+    if safe.ndim == 1 and dim == 1:
+        return xp.arange(safe.shape[0]), safe
+    grid = list(xp.ix_(*map(xp.arange, safe.shape))) if safe.ndim else []
+    grid.insert(dim, safe)
+    return tuple(grid)
 
 
 def _nll_forward(xp, self, target, weight, reduction, ignore_index):
@@ -88,21 +101,19 @@ def _nll_forward(xp, self, target, weight, reduction, ignore_index):
     if self.ndim == 1:
         target = target.reshape(())
     safe, known = _known_targets(xp, self, target, ignore_index, dim)
-    picked = xp.take_along_axis(self, xp.expand_dims(safe, dim), axis=dim)
-    terms = xp.negative(widened(xp, picked.squeeze(dim)))
-    if weight is None:
-        weights = known.astype(terms.dtype)
-        terms = terms * weights if not known.all() else terms
-    else:
-        weights = widened(xp, weight)[safe] * known
+    terms = xp.negative(widened(xp, xp.asarray(self[_at_classes(xp, safe, dim)])))
+    weights = None
+    if weight is not None:
+        weights = widened(xp, weight)[safe]
         terms = terms * weights
-    if not known.all():
+    if known is not None:
+        weights = known.astype(terms.dtype) if weights is None else weights * known
         terms = xp.where(known, terms, 0)  # an ignored NaN does not count
     if reduction == NONE and self.ndim > 1:
         return narrowed(terms, self.dtype), xp.zeros((), dtype=self.dtype)
-    total = xp.asarray(weights.sum(), dtype=terms.dtype)
+    total = xp.asarray(safe.size if weights is None else weights.sum(), dtype=terms.dtype)
     if reduction != NONE:
-        terms = xp.asarray(terms.sum(), dtype=terms.dtype)
+        terms = terms.sum()
     if reduction == MEAN:
         terms = xp.divide(terms, total)  # nothing to count: NaN, as PyTorch
     return narrowed(xp.asarray(terms), self.dtype), narrowed(total, self.dtype)
@@ -118,13 +129,10 @@ def _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index
         g = g / widened(xp, total_weight)
     if weight is not None:
         g = g * widened(xp, weight)[safe]
-    if not known.all():
+    if known is not None:
         g = xp.where(known, g, 0)
     out = xp.zeros(self.shape, dtype=self.dtype)
-    g = xp.expand_dims(xp.broadcast_to(g.reshape(known.shape) if g.size == known.size and g.ndim
-                                       else g, known.shape), dim)
-    if out.size:
-        xp.put_along_axis(out, xp.expand_dims(safe, dim), narrowed(g, self.dtype), axis=dim)
+    out[_at_classes(xp, safe, dim)] = g
     return out
 
 

@@ -169,8 +169,8 @@ class mm(Op):
     promote = "keep"
     multilinear = ("self", "mat2")
     grad = {
-        "self": "mm_left_grad(grad, mat2, self.shape, self.stride())",
-        "mat2": "mm_right_grad(grad, self, mat2.shape, mat2.stride())",
+        "self": "mm_left_grad(grad, mat2.conj(), self.shape, self.stride())",
+        "mat2": "mm_right_grad(grad, self.conj(), mat2.shape, mat2.stride())",
     }
     cost = "heavy"
     complex = True
@@ -333,8 +333,10 @@ class addmm(Op):
     promote = "keep"
     grad = {
         "self": "scale_by(grad, beta)",
-        "mat1": "scale_by(mm_left_grad(grad, mat2, mat1.shape, mat1.stride()), alpha)",
-        "mat2": "scale_by(mm_right_grad(grad, mat1, mat2.shape, mat2.stride()), alpha)",
+        "mat1": ("scale_by(mm_left_grad(grad, mat2.conj(), mat1.shape, mat1.stride()),"
+                 " alpha)"),
+        "mat2": ("scale_by(mm_right_grad(grad, mat1.conj(), mat2.shape, mat2.stride()),"
+                 " alpha)"),
     }
     push = "times(self_t, beta) + times(mat1_t.mm(mat2_p) + mat1_p.mm(mat2_t), alpha)"
     cost = "heavy"

@@ -399,6 +399,7 @@ class tanh_backward(Pointwise):
     complex = True
     inplace = False
     method = False
+    function = False
     samples = backward_points(low=-0.9, high=0.9)
 
     def decomp(grad_output, output):
@@ -595,6 +596,7 @@ class sigmoid_backward(Pointwise):
     complex = True
     inplace = False
     method = False
+    function = False
     samples = backward_points(low=0.1, high=0.9)
 
     def decomp(grad_output, output):
@@ -633,6 +635,7 @@ class logit_backward(Pointwise):
     }
     inplace = False
     method = False
+    function = False
 
     def run(xp, grad_output, self, eps):
         slope = grad_output / (self * (1 - self))
@@ -669,6 +672,7 @@ class relu6(Composite):
     """Each element clamped to [0, 6]."""
     schema = "relu6(Tensor self) -> Tensor"
     method = False
+    function = False
     inplace = True
     namespace = "nn.functional"
     samples = points()
@@ -704,6 +708,7 @@ class threshold_backward(Pointwise):
     c = "where({self} <= {threshold}, 0, {grad_output})"
     inplace = False
     method = False
+    function = False
     samples = backward_points(0.01)
 
     def decomp(grad_output, self, threshold):
@@ -716,6 +721,7 @@ class leaky_relu(Pointwise):
     grad = {"self": "leaky_relu_backward(grad, self, negative_slope, False)"}
     c = "where({self} > 0, {self}, {self} * {negative_slope})"
     method = False
+    function = False
     namespace = "nn.functional"
 
     def run(xp, self, negative_slope):
@@ -742,6 +748,7 @@ class leaky_relu_backward(Pointwise):
     c = "where({self} > 0, {grad_output}, {grad_output} * {negative_slope})"
     inplace = False
     method = False
+    function = False
     samples = backward_points(0.2, False)
 
     def decomp(grad_output, self, negative_slope, self_is_result):
@@ -755,6 +762,7 @@ class elu(Pointwise):
     c = ("where({self} > 0, {self} * {scale}, "
          "expm1({self} * {input_scale}) * ({alpha} * {scale}))")
     method = False
+    function = False
     namespace = "nn.functional"
 
     def run(xp, self, alpha, scale, input_scale):
@@ -784,6 +792,7 @@ class elu_backward(Pointwise):
     }
     inplace = False
     method = False
+    function = False
 
     def run(xp, grad_output, alpha, scale, input_scale, is_result, self_or_result):
         x = self_or_result
@@ -814,6 +823,7 @@ class hardtanh(Pointwise):
     c = ("where({self} < {min_val}, {min_val}, "
          "where({self} > {max_val}, {max_val}, {self}))")
     method = False
+    function = False
     namespace = "nn.functional"
 
     def run(xp, self, min_val, max_val):
@@ -846,6 +856,7 @@ class hardtanh_backward(Pointwise):
     c = "where(({self} <= {min_val}) | ({self} >= {max_val}), 0, {grad_output})"
     inplace = False
     method = False
+    function = False
     samples = backward_points(-0.5, 1.5)
 
     def decomp(grad_output, self, min_val, max_val):
@@ -900,6 +911,7 @@ class gelu_backward(Pointwise):
     }
     inplace = False
     method = False
+    function = False
 
     def run(xp, grad_output, self, approximate):
         x = self
@@ -955,6 +967,7 @@ class silu_backward(Pointwise):
     c = "{grad_output} * (sigmoid({self}) * (1 + {self} * (1 - sigmoid({self}))))"
     inplace = False
     method = False
+    function = False
     samples = backward_points()
 
     def run(xp, grad_output, self):
@@ -993,6 +1006,7 @@ class mish_backward(Pointwise):
     }
     inplace = False
     method = False
+    function = False
     samples = backward_points()
 
     def run(xp, grad_output, self):
@@ -1041,6 +1055,7 @@ class softplus_backward(Pointwise):
     c = "where({self} * {beta} > {threshold}, {grad_output}, {grad_output} * sigmoid({self} * {beta}))"
     inplace = False
     method = False
+    function = False
     samples = backward_points(2, 1.5)
 
     def run(xp, grad_output, self, beta, threshold):
@@ -1094,7 +1109,7 @@ class log_sigmoid_forward(Op):
 class log_sigmoid_backward(Pointwise):
     """Gradient of log_sigmoid: grad sigmoid(-x)."""
     schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"
-    run = "grad_output / (xp.exp(self) + 1)"  # the buffer is there for PyTorch's sake
+    run = "grad_output / (xp.exp(self) + xp.ones_like(buffer))"  # the buffer's value is not needed
     grad = {
         "grad_output": "log_sigmoid_backward(grad, self, buffer)",
         "self": "-grad * grad_output * self.sigmoid() * (1 - self.sigmoid())",
@@ -1103,6 +1118,7 @@ class log_sigmoid_backward(Pointwise):
     c = "{grad_output} * sigmoid(-{self})"
     inplace = False
     method = False
+    function = False
 
     def decomp(grad_output, self, buffer):
         return grad_output * (-self).sigmoid()
@@ -1115,6 +1131,14 @@ class log_sigmoid_backward(Pointwise):
 
 # ---------------------------------------------------------------------------------------------
 # Rounding
+
+
+def _between_integers(s):
+    """Samples of a rounding operator, away from its jumps."""
+    yield s(s.values([[-1.7, -0.4, 0.3], [1.2, 2.6, -2.3]]))
+    yield s(s.values([[-1.7, -0.4, 0.3], [1.2, 2.6, -2.3]]).T)
+    yield s(s.values(0.8))
+    yield s(s.real(0, 3))
 
 
 def _rounding(name: str):
@@ -1136,7 +1160,7 @@ class floor(Pointwise):
     run = _rounding("floor")
     constant = ("self",)
     c = "floor({self})"
-    samples = points()
+    samples = _between_integers
 
 
 class ceil(Pointwise):
@@ -1146,7 +1170,7 @@ class ceil(Pointwise):
     run = _rounding("ceil")
     constant = ("self",)
     c = "ceil({self})"
-    samples = points()
+    samples = _between_integers
 
 
 class trunc(Pointwise):
@@ -1157,7 +1181,7 @@ class trunc(Pointwise):
     constant = ("self",)
     c = "trunc({self})"
     aliases = ("fix",)
-    samples = points()
+    samples = _between_integers
 
 
 class round_default(Pointwise):
@@ -1168,7 +1192,7 @@ class round_default(Pointwise):
     constant = ("self",)
     c = "rint({self})"
     aliases = ("special_round",)
-    samples = points()
+    samples = _between_integers
 
 
 class round_decimals(Pointwise):
@@ -1186,8 +1210,8 @@ class round_decimals(Pointwise):
         return (self * scale).round() / scale if decimals >= 0 else (self / scale).round() * scale
 
     def samples(s):
-        yield s(s.real(3, 4), decimals=1)
-        yield s(s.real(low=-200, high=200), decimals=-1)
+        yield s(s.values([[-1.72, -0.41, 0.33], [1.28, 2.66, -2.37]]), decimals=1)
+        yield s(s.values([-172.0, 38.0]), decimals=-1)
         yield s(s.real(0, 3), decimals=0)
 
 
@@ -1196,7 +1220,7 @@ class frac(Pointwise):
     schema = "frac(Tensor self) -> Tensor"
     grad = {"self": "grad"}
     c = "{self} - trunc({self})"
-    samples = points()
+    samples = _between_integers
 
     def run(xp, self):
         refuse("frac_cpu", self, "biuc")

@@ -108,6 +108,28 @@ def with_dim(low: float = -2.0, high: float = 2.0, many: bool = True, empty: boo
     return samples
 
 
+def spaced(s, *shape):
+    """Distinct values with gaps between them, in mixed order, so that extremes are not close calls."""
+    count = math.prod(shape)
+    return s.values([(5 * k + 2) % count * 0.3 - 1.0 for k in range(count)]).reshape(shape)
+
+
+def extremes(s):
+    """Samples of an operator that finds extremes along one dim."""
+    yield s(spaced(s, 3, 4), 1)
+    yield s(spaced(s, 3, 4), -2, True)
+    yield s(spaced(s, 4, 3).T, dim=0, keepdim=True)
+    yield s(s.real(), 0)
+    yield s(s.real(0, 3), 1)
+
+
+def extremes_of_all(s):
+    """Samples of an operator that finds the extreme of all elements."""
+    yield s(spaced(s, 3, 4))
+    yield s(spaced(s, 4, 3).T)
+    yield s(s.real())
+
+
 # ---------------------------------------------------------------------------------------------
 # Sums and means
 
@@ -553,8 +575,10 @@ class amax(Reduction):
     batch = dims("dim")
 
     def samples(s):
-        yield s(s.real(3, 4))
-        yield from with_dim(empty=False)(s)
+        yield s(spaced(s, 3, 4))
+        yield from extremes(s)
+        yield s(spaced(s, 2, 3, 2), [0, -1])
+        yield s(spaced(s, 2, 3, 2), [1, 2], True)
 
 
 class amin(Reduction):
@@ -567,8 +591,10 @@ class amin(Reduction):
     batch = dims("dim")
 
     def samples(s):
-        yield s(s.real(3, 4))
-        yield from with_dim(empty=False)(s)
+        yield s(spaced(s, 3, 4))
+        yield from extremes(s)
+        yield s(spaced(s, 2, 3, 2), [0, -1])
+        yield s(spaced(s, 2, 3, 2), [1, 2], True)
 
 
 class aminmax(Reduction):
@@ -601,9 +627,9 @@ class aminmax(Reduction):
         return ops.amin(self, over, keepdim), ops.amax(self, over, keepdim)
 
     def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4), dim=1)
-        yield s(s.real(4, 3).T, dim=-2, keepdim=True)
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), dim=1)
+        yield s(spaced(s, 4, 3).T, dim=-2, keepdim=True)
         yield s(s.real(), dim=0)
 
 
@@ -648,7 +674,7 @@ class max_dim(Reduction):
     shape = _along
     dtype = "[self.dtype, dt.int64]"
     batch = dims("dim")
-    samples = with_dim(many=False, empty=False)
+    samples = extremes
 
 
 class max_default(Reduction):
@@ -658,7 +684,7 @@ class max_default(Reduction):
     grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
     push = "extreme_push(self_p, self_t, result, None, False)"
     shape = "()"
-    samples = values_of()
+    samples = extremes_of_all
 
     def batch(n, batched, self):
         return rows(n, self).amax([1])
@@ -688,7 +714,7 @@ class min_dim(Reduction):
     shape = _along
     dtype = "[self.dtype, dt.int64]"
     batch = dims("dim")
-    samples = with_dim(many=False, empty=False)
+    samples = extremes
 
 
 class min_default(Reduction):
@@ -698,7 +724,7 @@ class min_default(Reduction):
     grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
     push = "extreme_push(self_p, self_t, result, None, False)"
     shape = "()"
-    samples = values_of()
+    samples = extremes_of_all
 
     def batch(n, batched, self):
         return rows(n, self).amin([1])
@@ -736,9 +762,9 @@ class argmax(Reduction):
         return ops.argmax(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
 
     def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4), keepdim=True)
-        yield from with_dim(many=False, empty=False)(s)
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), keepdim=True)
+        yield from extremes(s)
 
 
 class argmin(Reduction):
@@ -754,9 +780,9 @@ class argmin(Reduction):
         return ops.argmin(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
 
     def samples(s):
-        yield s(s.real(3, 4))
-        yield s(s.real(3, 4), keepdim=True)
-        yield from with_dim(many=False, empty=False)(s)
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), keepdim=True)
+        yield from extremes(s)
 
 
 def _median_place(xp, x):
@@ -775,7 +801,7 @@ class median_default(Reduction):
     grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
     push = "extreme_push(self_p, self_t, result, None, False)"
     shape = "()"
-    samples = values_of()
+    samples = extremes_of_all
 
     def run(xp, self):
         refuse("median_cpu", self, "bc")
@@ -798,7 +824,7 @@ class median_dim(Reduction):
     shape = _along
     dtype = "[self.dtype, dt.int64]"
     batch = dims("dim")
-    samples = with_dim(many=False, empty=False)
+    samples = extremes
 
     def run(xp, self, dim, keepdim):
         refuse("median_cpu", self, "bc")
@@ -1012,7 +1038,7 @@ class logsumexp(Reduction):
     batch = dims("dim")
     complex = True
     aliases = ("special_logsumexp",)
-    samples = with_dim()
+    samples = with_dim(empty=False)
 
     def run(xp, self, dim, keepdim):
         axes = wrap_dims(dim, self.ndim)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
+from ..core import dtype as dt
 from ..core.dims import (
     broadcast_shapes,
     expanded_shape,
@@ -19,7 +22,7 @@ from ..core.dims import (
     wrap_dim,
     wrap_dims,
 )
-from ..core.op import Composite, Op, Pointwise, View
+from ..core.op import Composite, Op, Pointwise, View, overload_of
 from ..core.table import ops
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
@@ -312,6 +315,7 @@ class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
+    promote = "keep"
     method = False
     linear = ("self",)
     complex = True
@@ -342,10 +346,12 @@ class reshape(Composite):
     complex = True
 
     def compose(self, shape):
-        size = infer_size(shape, self.numel())
-        if view_strides(self.shape, self.stride(), size) is None:
-            self = self.clone(memory_format="contiguous_format")
-        return self.view(size)
+        data = self._data
+        if not (isinstance(data, np.ndarray) and data.flags.c_contiguous):
+            size = infer_size(shape, self.numel())
+            if view_strides(self.shape, self.stride(), size) is None:
+                self = overload_of(clone).call(self, "contiguous_format")
+        return overload_of(view).call(self, shape)
 
     def samples(s):
         yield s(s.real(3, 4), (2, 6))
@@ -390,7 +396,7 @@ class flatten(Composite):
         if start == end:
             return self
         merged = numel(shape[start : end + 1])
-        return self.reshape((*shape[:start], merged, *shape[end + 1 :]))
+        return overload_of(reshape).call(self, (*shape[:start], merged, *shape[end + 1 :]))
 
     def samples(s):
         yield s(s.real(2, 3, 4))
@@ -522,7 +528,7 @@ class numpy_T(Composite):
     function = False
 
     def compose(self):
-        return self.permute(tuple(range(self.ndim))[::-1])
+        return overload_of(permute).call(self, tuple(range(self.ndim))[::-1])
 
 
 def _swap_last(self, name: str):
@@ -530,7 +536,7 @@ def _swap_last(self, name: str):
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
-    return self.transpose(-2, -1) if self.ndim else self
+    return overload_of(transpose_int).call(self, -2, -1) if self.ndim else self
 
 
 class mT(Composite):
@@ -1452,6 +1458,7 @@ class select_scatter(Op):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    promote = "keep"
     linear = ("self", "src")
     complex = True
     cost = "cheap"
@@ -1486,6 +1493,7 @@ class slice_scatter(Op):
         "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor"
     )
+    promote = "keep"
     linear = ("self", "src")
     complex = True
     cost = "cheap"
@@ -1519,6 +1527,7 @@ class diagonal_scatter(Op):
     schema = (
         "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
     )
+    promote = "keep"
     linear = ("self", "src")
     complex = True
     cost = "cheap"
@@ -1552,6 +1561,7 @@ class as_strided_scatter(Op):
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
     )
+    promote = "keep"
     linear = ("self", "src")
     cost = "cheap"
     shape = "tuple(self.shape)"
@@ -1587,6 +1597,7 @@ class select_backward(Op):
     schema = (
         "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"
     )
+    promote = "keep"
     linear = ("grad_output",)
     method = False
     function = False
@@ -1621,6 +1632,7 @@ class slice_backward(Op):
         "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
         "SymInt end, SymInt step) -> Tensor"
     )
+    promote = "keep"
     linear = ("grad_output",)
     method = False
     function = False
@@ -1655,6 +1667,7 @@ class diagonal_backward(Op):
         "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
         "int dim2) -> Tensor"
     )
+    promote = "keep"
     linear = ("grad_output",)
     method = False
     function = False
@@ -1768,7 +1781,7 @@ class contiguous(Composite):
     def compose(self, memory_format):
         if self.is_contiguous():
             return self
-        return self.clone(memory_format="contiguous_format")
+        return overload_of(clone).call(self, "contiguous_format")
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -1817,6 +1830,19 @@ def _to(self, dtype, device, copy: bool, memory_format=None):
     return ops._to_copy(self, **changes) if changes or copy else self
 
 
+class to_other(Composite):
+    """Conversion to the dtype and device of another tensor."""
+
+    schema = (
+        "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, other, non_blocking, copy, memory_format):
+        return _to(self, other.dtype, other.device, copy, memory_format)
+
+
 class to_dtype(Composite):
     """Conversion to a dtype."""
 
@@ -1841,19 +1867,6 @@ class to_device(Composite):
 
     def compose(self, device, dtype, non_blocking, copy, memory_format):
         return _to(self, dtype, device, copy, memory_format)
-
-
-class to_other(Composite):
-    """Conversion to the dtype and device of another tensor."""
-
-    schema = (
-        "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
-        "MemoryFormat? memory_format=None) -> Tensor(a)"
-    )
-    function = False
-
-    def compose(self, other, non_blocking, copy, memory_format):
-        return _to(self, other.dtype, other.device, copy, memory_format)
 
 
 class to_dtype_layout(Composite):
@@ -1903,9 +1916,7 @@ CASTS = {
 
 def cast_method(dtype_name: str):
     """The Tensor method that converts to the named dtype."""
-    from ..core.dtype import by_name
-
-    target = by_name(dtype_name)
+    target = dt.by_name(dtype_name)
 
     def method(self, memory_format=None):
         return _to(self, target, None, False, memory_format)
@@ -1918,6 +1929,7 @@ class copy(Op):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
+    promote = "keep"
     function = False
     method = False
     inplace = True
@@ -1983,20 +1995,29 @@ def cat_shape(tensors, dim: int) -> tuple[int, ...]:
     return (*first.shape[:dim], total, *first.shape[dim + 1 :])
 
 
+def unified(tensors, parts) -> list:
+    """Arrays in the dtype that all `tensors` promote to."""
+    common = dt.result_type(tensors).np
+    return [p if p.dtype == common else p.astype(common) for p in parts]
+
+
 class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
     method = False
-    promote = "default"
+    promote = "keep"
     complex = True
     linear = ("tensors",)
     cost = "cheap"
     grad = {"tensors": "cat_backward(grad, tensors.shape, dim)"}
 
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
     def run(xp, tensors, dim):
         cat_shape(tensors, dim)
-        return xp.concatenate(cat_parts(tensors), axis=dim)
+        return xp.concatenate(unified(tensors, cat_parts(tensors)), axis=dim)
 
     def shape(tensors, dim):
         return cat_shape(tensors, dim)
@@ -2061,15 +2082,18 @@ class stack(Op):
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
     method = False
-    promote = "default"
+    promote = "keep"
     complex = True
     linear = ("tensors",)
     cost = "cheap"
     grad = {"tensors": "grad.unbind(dim)"}
 
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
     def run(xp, tensors, dim):
         stack_shape(tensors, dim)
-        return xp.stack(tensors, axis=dim)
+        return xp.stack(unified(tensors, tensors), axis=dim)
 
     def shape(tensors, dim):
         return stack_shape(tensors, dim)
@@ -2183,6 +2207,7 @@ class repeat(Op):
     """The whole tensor repeated along each dim."""
 
     schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor"
+    promote = "keep"
     function = False
     complex = True
     linear = ("self",)
@@ -2224,6 +2249,7 @@ class flip(Op):
     """The order of the elements reversed along dims."""
 
     schema = "flip(Tensor self, int[] dims) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     cost = "cheap"
@@ -2290,6 +2316,7 @@ class roll(Op):
     """Elements moved along dims; what leaves at one end enters at the other."""
 
     schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     cost = "cheap"
@@ -2349,6 +2376,7 @@ class rot90(Op):
     """Rotation by multiples of 90 degrees in the plane of two dims."""
 
     schema = "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     cost = "cheap"
@@ -2399,6 +2427,7 @@ class tril(Op):
     """The lower triangle of matrices, zero elsewhere."""
 
     schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self",)
@@ -2427,6 +2456,7 @@ class triu(Op):
     """The upper triangle of matrices, zero elsewhere."""
 
     schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor"
+    promote = "keep"
     complex = True
     inplace = True
     linear = ("self",)
@@ -2468,6 +2498,7 @@ class diag_embed(Op):
     """Matrices with the last dim on a diagonal, zero elsewhere."""
 
     schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor"
+    promote = "keep"
     complex = True
     linear = ("self",)
     cost = "cheap"
@@ -2591,6 +2622,7 @@ class repeat_interleave_Tensor(Op):
     """The index of each entry, as often as the entry says."""
 
     schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"
+    promote = "keep"
     method = False
 
     def run(xp, repeats, output_size):
@@ -2645,6 +2677,7 @@ class constant_pad_nd(Op):
     """A constant border around the last dims; negative widths cut off."""
 
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+    promote = "keep"
     method = False
     complex = True
     cost = "cheap"

@@ -9,14 +9,21 @@ import enum
 import math
 import operator
 
-NAMES = (
-    "sum sum primals_1 primals_1 x x_1 x 1a inf nan torch device self class _ __ x__ a_01 a_1_2 "
-    "a_1_2 relu_ NoneType print forward type x_0 x_0 if_1 abs abs_1 math list list_1 a_1 "
-    "foo_9999999 foo_9999999 tensor object x_1_1 x_1_1 x_01 x_01 a__1 a__1 _1 _1 sum_1 sum_2 b_3 b "
-    "b b c c_1 c c_5 c c c_5 c_2 c d_7 d d d_2 d getattr int device_1 q_ q_ w_1 w w"
-).split() + ["a b", "a.b", "a..b", "a--b", "9.9", "x-", "-x", "é", ""]
+NAMES = [
+    "sum", "sum", "primals_1", "primals_1", "x", "x_1", "x", "1a", "inf", "nan", "torch",
+    "device", "self", "class", "_", "__", "x__", "a_01", "a_1_2", "a_1_2", "relu_", "NoneType",
+    "print", "forward", "type", "x_0", "x_0", "if_1", "abs", "abs_1", "math", "list", "list_1",
+    "a_1", "foo_9999999", "foo_9999999", "tensor", "object", "x_1_1", "x_1_1", "x_01", "x_01",
+    "a__1", "a__1", "_1", "_1", "sum_1", "sum_2", "b_3", "b", "b", "b", "c", "c_1", "c", "c_5",
+    "c", "c", "c_5", "c_2", "c", "d_7", "d", "d", "d_2", "d", "getattr", "int", "device_1",
+    "q_", "q_", "w_1", "w", "w", "a.b", "a..b", "a--b", "9.9", "x-", "-x", "é", "",
+    "a b",
+]  # fmt: skip
 
-METHODS = "relu __add__ __and__ __foo__ add_ layers.0 layers.0 Relu ReLU aB2Cd_E a.B.cD 0 0".split()
+METHODS = [
+    "relu", "__add__", "__and__", "__foo__", "add_", "layers.0", "layers.0", "Relu", "ReLU",
+    "aB2Cd_E", "a.B.cD", "0", "0",
+]  # fmt: skip
 
 
 class Color(enum.Enum):
@@ -82,7 +89,8 @@ def factory(g, T):
         },
         name="zeros",
     )
-    c = g.call_function(T.aten.clone.default, (z,), {"memory_format": T.contiguous_format}, name="c")
+    form = {"memory_format": T.contiguous_format}
+    c = g.call_function(T.aten.clone.default, (z,), form, name="clone")
     g.output((c,))
 
 
@@ -143,9 +151,9 @@ def operators(g, T):
     binary = "add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor eq ne lt le"
     for name in (binary + " gt ge getitem").split():
         g.call_function(getattr(operator, name), (x, y))
-    for name in "neg pos invert not_ abs index truth".split():
+    for name in ["neg", "pos", "invert", "not_", "abs", "index", "truth"]:
         g.call_function(getattr(operator, name), (x,))
-    for name in "contains concat is_ is_not".split():
+    for name in ["contains", "concat", "is_", "is_not"]:
         g.call_function(getattr(operator, name), (x, y))
     g.call_function(operator.sub, (2, x))
     g.output(x)

@@ -23,7 +23,7 @@ def example(shape, dtype="float32", strides=None):
         return torch.empty_strided(shape, strides, dtype=dtype)
 
 
-names = "float16 float32 float64 int64 bool strided contiguous_format device".split()
+names = ["float16", "float32", "float64", "int64", "bool", "strided", "contiguous_format", "device"]
 T = types.SimpleNamespace(
     aten=torch.ops.aten, example=example, **{name: getattr(torch, name) for name in names}
 )

@@ -183,7 +183,7 @@ def test_moving_nodes():
 def test_order_of_nodes():
     graph = chain(3)
     nodes = list(graph.nodes)
-    assert nodes == sorted(reversed(nodes))
+    assert nodes == sorted(set(nodes))
     assert nodes[0] < nodes[1] <= nodes[1] < nodes[3] > nodes[2] >= nodes[2]
     nodes[1].prepend(nodes[3])
     with graph.inserting_after(nodes[0]):

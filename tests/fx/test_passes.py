@@ -216,6 +216,18 @@ def test_results_stay_apart_from_arguments_and_from_each_other():
     assert graph.output_node().args[0] == (direct, y, second)
 
 
+def test_copies_of_what_is_written_to_stay():
+    graph, x = graph_of("x")
+    x.meta["val"] = Example((2, 3))
+    view = step(graph, aten.view.default, x, [2, 3])
+    before = step(graph, aten.clone.default, view)
+    scratch = step(graph, aten.clone.default, step(graph, aten.sin.default, x))
+    step(graph, aten.add_.Tensor, x, 1)
+    step(graph, aten.add_.Tensor, scratch, 1)
+    graph.output((graph.call_function(aten.cat.default, ([before, scratch],)),))
+    assert remove_noops(graph) == 0
+
+
 def test_getitem_is_not_a_candidate():
     graph, x = graph_of("x")
     x.meta["val"] = Example((2, 3))

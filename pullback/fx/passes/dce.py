@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     from ..node import Node
 
 
-def eliminate_dead_code(
-    graph: "Graph", is_impure: "Callable[[Node], bool] | None" = None
-) -> int:
+def eliminate_dead_code(graph: "Graph", is_impure: "Callable[[Node], bool] | None" = None) -> int:
     """Erase unused pure nodes; `is_impure` may decide otherwise than `Node.is_impure`.
 
     One sweep from the end suffices: a node's users are judged before the node itself.

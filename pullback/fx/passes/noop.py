@@ -9,7 +9,7 @@ and still mean other values.
 from typing import TYPE_CHECKING
 
 from ..node import Node
-from ..traits import base_name, is_tensor, same_layout
+from ..traits import base_name, is_tensor, is_write, same_layout, viewed
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -40,13 +40,14 @@ def remove_noops(graph: "Graph") -> int:
     """Replace such nodes by their input; returns how many were.
 
     A node that is returned stays if its input comes from outside or is returned as well: then it is
-    what keeps two results, or a result and an argument, apart.
+    what keeps two results, or a result and an argument, apart. Copies of written values stay too.
     """
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
+    written = {viewed(s) for node in graph.nodes if is_write(node) for s in node._inputs}
     removed = 0
     for node in graph.nodes:
         source = _source(node)
-        if source is None:
+        if source is None or viewed(source) in written or viewed(node) in written:
             continue
         if node in returned:
             if source in returned or source.op in ("placeholder", "get_attr"):
