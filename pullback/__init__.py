@@ -23,6 +23,7 @@ from .core.handle import Tensor  # noqa: E402
 from .core.size import Size  # noqa: E402
 from . import tensor as _tensor  # noqa: E402
 
+del tensor  # the submodule's name; `pullback.tensor` is the function of `creation.py`
 _tensor.attach()
 _op._watchers.append(_tensor.attach_entry)
 from .core.table import load_table as _load_table  # noqa: E402

@@ -89,6 +89,10 @@ def _get_grad(self):
 
 
 def _set_grad(self, value):
+    if value is None:
+        if self._meta is not None:
+            self._meta.grad = None
+        return
     from .autograd.engine import as_gradient
     meta_of(self).grad = as_gradient(value, self)
 
@@ -128,8 +132,11 @@ def storage_offset(self: Tensor) -> int:
     if type(data) is not _ndarray:
         return getattr(data, "offset", 0) // data.dtype.itemsize
     root = data
-    while type(root.base) is _ndarray:
-        root = root.base
+    while root.base is not None:  # a view by as_strided has its base behind a helper object
+        base = root.base if type(root.base) is _ndarray else getattr(root.base, "base", None)
+        if type(base) is not _ndarray:
+            break
+        root = base
     start = root.__array_interface__["data"][0]
     return (data.__array_interface__["data"][0] - start) // data.dtype.itemsize
 
@@ -205,7 +212,8 @@ def __array__(self, dtype=None, copy=None):
 
 def __dlpack__(self, **kwargs):
     if self.requires_grad:
-        raise errors.NoGraph("Can't export tensors that require gradient, use tensor.detach()")
+        raise BufferError(f"Can't export tensors that require gradient, use tensor.detach() "
+                          f"({errors.user_line(2)})")
     return concrete(self, "__dlpack__()").__dlpack__(**kwargs)
 
 

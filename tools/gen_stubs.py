@@ -315,6 +315,8 @@ def stub() -> str:
             value = getattr(pullback, name)
         except (AttributeError, ImportError):
             continue  # announced, not there yet
+        if value is pullback.core:
+            continue  # internal; importable by its own name
         lines += describe(name, value)
         taken.add(name)
     modules = [line for line in lines if line.startswith("from")]

@@ -1,30 +1,41 @@
 """Run a compiled function so that nobody can tell it from eager: history, mutations, aliases.
 
-A compiled call is one native call per pass plus what stands here.  The backward pass is compiled when it first runs;
-a backward that is itself recorded (double backward) runs the captured graph operator by operator.
+A compiled call is one native call per pass plus what stands here.  There are two ways to differentiate:
+
+* *split*: the forward graph saves what the min cut chose; the backward graph is compiled when it first runs.
+* *fused*: if the function gives one number (a loss), its gradients for the seed 1 are computed in the forward call,
+  in one graph, and backward only scales them.  Three calls in a row whose backward never came go back to split.
+
+A backward that is itself recorded (double backward) runs the captured graph operator by operator.
 """
 
 from __future__ import annotations
+
+import sys
+
+import numpy as np
 
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state
 from ..core.surface import assign, bump, replay
-from ..core.tape import Accumulate, Node, place, port
+from ..core.tape import Accumulate, Node, freed, port
 from .capture import Joint, Output
+
+_new = object.__new__
+WASTED = 3  # fused calls without a backward after which the program splits
 
 
 class CompiledNode(Node):
     """History of a compiled function's outputs."""
 
-    __slots__ = ("count", "held", "program")
+    __slots__ = ("count", "fused", "held", "program")
 
     class _Rule:
         name, saves = "CompiledFunctionBackward", ()
 
-    def name(self) -> str:
-        return "CompiledFunctionBackward"
+    rule = _Rule
 
     @property
     def outputs(self) -> int:
@@ -32,57 +43,79 @@ class CompiledNode(Node):
 
     def apply(self, grads, needs):
         if self.saved is None:
-            from ..core.tape import freed
             raise freed(self)
+        program = self.program
         if state.record[0]:
-            return self.program.differentiable_backward(self.held, grads, needs)
-        return self.program.backward(self.saved, grads)
+            return program.differentiable_backward(self.held, grads, needs)
+        if self.fused:
+            return program.scaled(self.saved, grads[0])
+        return program.backward(self.saved, grads)
 
     def release(self) -> None:
         self.saved = self.held = None
 
 
 class Program:
-    """One captured signature of a function, compiled."""
+    """One captured signature of a function, compiled; the compilers are called when first needed."""
 
-    def __init__(self, joint: Joint, forward, backward_maker, split: tuple):
+    def __init__(self, joint: Joint, makers: dict, facts: list, fuse: bool):
         self.joint = joint
-        self.forward = forward  # raw arrays -> raw arrays: outputs, then saved values
-        self._backward_maker = backward_maker
-        self._backward = None
-        self.eager_module, self.saved_inputs = split
+        self._makers = makers  # "forward", "backward", "fused", "eager" -> function that makes the callable
+        self._made: dict = {}
+        self.output_facts = facts  # (shape, dtype) of each graph output
+        self.fuse = fuse and joint.differentiable and joint.forward_count == 1 and not joint.mutated and (
+            joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
+        self.waiting = 0  # fused calls since the last backward
+        self.count = joint.forward_count
+        outputs = joint.outputs
+        self.simple = len(outputs) == 1 and type(outputs[0]) is Output and outputs[0].kind == "graph" and (
+            not joint.mutated and joint.out_spec.is_leaf())
+
+    def part(self, name: str):
+        """A compiled graph of the program, made on first use."""
+        found = self._made.get(name)
+        if found is None:
+            found = self._made[name] = self._makers[name]()
+        return found
 
     def run(self, tensors: list[Tensor]):
         """Call with the user's tensors (adopted ones are added)."""
         joint = self.joint
         if joint.adopted:
-            tensors = tensors + joint.adopted
-        results = self.forward(*[t._data for t in tensors])
-        count = joint.forward_count
-        made: list = [None] * count
-        node = None
+            tensors = [*tensors, *joint.adopted]
+        fused = self.fuse
+        if fused:
+            if self.waiting >= WASTED:
+                fused = self.fuse = False
+            else:
+                self.waiting += 1
+        results = self.part("fused" if fused else "forward")(*[t._data for t in tensors])
+        count = self.count
+        made = [make(r) for r in results[:count]]
         if joint.differentiable:
-            node = self._node(tensors, results[count:])
-        for k in range(count):
-            made[k] = make(results[k])
-        if node is not None:
-            for number, k in enumerate(joint.tangent_of):
-                made[k]._edge = port(node, number)
+            node = self._node(tensors, results[count:], fused)
+            if len(joint.tangent_of) == 1:
+                made[joint.tangent_of[0]]._edge = node
+            else:
+                for number, k in enumerate(joint.tangent_of):
+                    made[k]._edge = port(node, number)
+        if self.simple:
+            return made[0]
         for i, k, tracked in joint.mutated:
             write_back(tensors[i], made[k], tracked)
         return self._answer(tensors, made)
 
-    def _node(self, tensors, saved) -> CompiledNode:
+    def _node(self, tensors, saved, fused: bool) -> CompiledNode:
         joint = self.joint
-        node = object.__new__(CompiledNode)
-        node.rule, node.program, node.count = CompiledNode._Rule, self, len(joint.tangent_of)
+        node = _new(CompiledNode)
+        node.program, node.count, node.fused = self, len(joint.tangent_of), fused
         sources = [tensors[i] for i in joint.grad_of]
         node.edges = tuple([t._edge for t in sources])
-        node.metas = tuple([(t._data.shape, t._data.dtype) for t in sources])
-        node.saved = saved
-        node.held = tensors
+        node.metas = self.metas
+        node.saved, node.held = saved, tensors
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
-        node.where = place()
+        frame = sys._getframe(3)
+        node.where = frame.f_code, frame.f_lasti
         return node
 
     def _answer(self, tensors, made):
@@ -96,51 +129,39 @@ class Program:
                 flat.append(tensors[o.index])
             else:
                 flat.append(replay(tensors[o.index], o.chain))
-        if self.single:
-            return flat[0]
         return tree_unflatten(flat, self.joint.out_spec)
 
-    @property
-    def single(self) -> bool:
-        return False
+    def scaled(self, gradients: tuple, seed: Tensor) -> list:
+        """The gradients that the forward call computed for the seed 1, for another seed."""
+        self.waiting = 0
+        scale = seed._data
+        if scale == 1:
+            return [None if g is None else make(g) for g in gradients]
+        return [None if g is None else make(np.multiply(g, scale, dtype=g.dtype)) for g in gradients]
 
-    def backward(self, saved, grads):
+    def backward(self, saved: tuple, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
-        if self._backward is None:
-            self._backward = self._backward_maker()
-        joint = self.joint
-        tangents = [g._data if g is not None else None for g in grads]
-        if None in tangents:
-            tangents = self._filled(tangents)
-        out = self._backward(*saved, *tangents)
-        del joint
+        tangents = [g._data if g is not None else np.zeros(*self.output_facts[k])
+                    for g, k in zip(grads, self.joint.tangent_of)]
+        out = self.part("backward")(*saved, *tangents)
         return [None if o is None else make(o) for o in out]
 
-    def _filled(self, tangents):
-        import numpy as np
-        filled = []
-        for t, k in zip(tangents, self.joint.tangent_of):
-            val = self.output_facts[k]
-            filled.append(np.zeros(val[0], val[1]) if t is None else t)
-        return filled
-
-    def differentiable_backward(self, tensors, grads, needs):
+    def differentiable_backward(self, tensors, grads, needs) -> list:
         """The same with history: run the captured graph on handles and differentiate it."""
+        self.waiting = 0
         joint = self.joint
-        outs = self.eager_module(*tensors)
+        outs = self.part("eager")(*tensors)
         chosen = [(outs[k], g) for k, g in zip(joint.tangent_of, grads) if g is not None]
         wanted = [i for i, need in zip(joint.grad_of, needs) if need]
-        found = engine_grad([o for o, _ in chosen], [tensors[i] for i in wanted], [g for _, g in chosen],
-                            create_graph=True, allow_unused=True)
-        found = iter(found)
+        found = iter(engine_grad([o for o, _ in chosen], [tensors[i] for i in wanted], [g for _, g in chosen],
+                                 create_graph=True, allow_unused=True))
         return [next(found) if need else None for need in needs]
 
 
 def write_back(t: Tensor, new: Tensor, tracked: bool) -> None:
     """Give an input the value that the function wrote into it."""
-    if tracked or t._edge is None or not isinstance(t._edge, Accumulate):
+    if tracked or not isinstance(t._edge, Accumulate):
         assign(t, new)
     else:
-        import numpy as np
         np.copyto(t._data, new._data)
         bump(t)

@@ -109,6 +109,7 @@ def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leave
             else:
                 have = slots[0]
                 slots[0] = g if have is None else have + g
+        results = g = data = slots = None  # a leaf may take over a gradient that nobody else holds
         if not keep:
             node.release()
     return captured
@@ -225,7 +226,7 @@ def seeds_for(outputs: list, gradients, what: str) -> list:
                 raise errors.GradientShapeError(
                     f"grad can be implicitly created only for real scalar outputs but got {out.dtype} "
                     f"({errors.user_line(2)})")
-            g = ops.ones_like(out)
+            g = _unit(out)
         elif tuple(g.shape) != tuple(out.shape):
             raise errors.GradientShapeError(errors.text(
                 f"Mismatch in shape: the gradient has shape {list(g.shape)} and the output has shape "
@@ -238,6 +239,19 @@ def seeds_for(outputs: list, gradients, what: str) -> list:
             g = g.to(out.dtype)
         seeds.append(g)
     return seeds
+
+
+_UNITS: dict = {}  # 0-d ones per dtype: the seed of nearly every sweep
+
+
+def _unit(out: Tensor) -> Tensor:
+    """The gradient of an output with respect to itself."""
+    data = out._data
+    if type(data) is not _ndarray or data.ndim or state.mode:
+        return ops.ones_like(out)
+    if data.dtype not in _UNITS:
+        _UNITS[data.dtype] = np.ones((), data.dtype)
+    return make(_UNITS[data.dtype])
 
 
 def _listed(value) -> list:

@@ -193,8 +193,72 @@ class Builder:
             return self.full(final, _round(ref.value.attrs["number"] * count, dtype), dtype)
         if count == 1:
             return self.reshape(ref, final)
+        if op == "sum" and len(dims) == 1:
+            picked = self._sum_of_one(ref, dims[0])
+            if picked is not None:
+                return self.reshape(picked, final)
         out = self._reduce(op, ref, kept, dims, shape, dtype)
         return reshape(out.ref(), final)
+
+    def _sum_of_one(self, ref: Ref, dim: int) -> Ref | None:
+        """The sum along a dimension in which at most one element is not zero (a scattered gradient).
+
+        Recognised: `position == index ? x : 0`, where x and the index do not change along the
+        dimension, and products of that with what does not change either.
+        """
+        v = ref.value
+        if v.kind != "pointwise" or not ref.plain or ref.shape != v.shape or v.dtype not in "fd":
+            return None
+
+        def still(a: object) -> bool:
+            return isinstance(a, Const) or a.strides[dim] == 0
+
+        def drop(a: object) -> object:
+            if isinstance(a, Const):
+                return a
+            return Ref(a.value, a.shape[:dim] + (1,) + a.shape[dim + 1:], a.offset, a.strides)
+
+        if v.op in ("mul", "div", "neg"):
+            moving = [i for i, a in enumerate(v.args) if not still(a)]
+            if len(moving) != 1 or (v.op == "div" and moving[0] != 0) or v.args[moving[0]].dtype != v.dtype:
+                return None
+            part = self._sum_of_one(v.args[moving[0]], dim)
+            if part is None:
+                return None
+            args = [part if i == moving[0] else drop(a) for i, a in enumerate(v.args)]
+            return self.pointwise(v.op, *args, dtype=v.dtype, ct=v.ct)
+        if v.op != "where" or v.args[2] != Const(0) or not still(v.args[1]):
+            return None
+        conditions = self._one_position(v.args[0], dim, v.shape)
+        if conditions is None:
+            return None
+        index, others = conditions
+        n = v.shape[dim]
+        hit = self.pointwise("and", self.pointwise("ge", drop(index), 0, dtype="b", ct="l"),
+                             self.pointwise("lt", drop(index), n, dtype="b", ct="l"), dtype="b")
+        for other in others:
+            hit = self.pointwise("and", hit, drop(other), dtype="b")
+        return self.pointwise("where", hit, drop(v.args[1]), 0, dtype=v.dtype)
+
+    def _one_position(self, cond: object, dim: int, shape: tuple) -> tuple[Ref, list[Ref]] | None:
+        """Index and further conditions when a condition is `position along dim == index`."""
+        if not isinstance(cond, Ref) or cond.shape != shape or not cond.plain or cond.value.shape != shape:
+            return None
+        v = cond.value
+        if v.op == "and":
+            for a, other in (v.args, v.args[::-1]):
+                found = self._one_position(a, dim, shape)
+                if found and isinstance(other, Ref) and other.strides[dim] == 0:
+                    return found[0], [*found[1], other]
+            return None
+        if v.op != "eq" or v.ct != "l" or any(isinstance(a, Const) for a in v.args):
+            return None
+        for place, index in (v.args, v.args[::-1]):
+            line = all(s == (1 if d == dim else 0) for d, s in enumerate(place.strides) if shape[d] > 1)
+            if place.value.op == "iota" and line and place.offset == 0 and index.strides[dim] == 0 \
+                    and place.value.attrs["start"] == 0 and place.value.attrs["step"] == 1:
+                return index, []
+        return None
 
     def _neutral(self, op: str, count: int, dtype: str) -> float:
         if count == 0 and op in ("max", "min"):

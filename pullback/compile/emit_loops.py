@@ -4,6 +4,7 @@ chunk partials, and the function that puts partial results together.
 
 from __future__ import annotations
 
+import re
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -125,10 +126,11 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
     names = {root: _accumulator(e, root, after) for root in roots if root.how in ("row", "full")}
     n, L = nest.inner[-1], e.L
     main, tail = n - n % L, n % L
-    unroll = _unroll(e, roots, main)
     bodies = []
     if main:
+        e.flops_weight = 0
         bodies.append((L, _body(e, roots, names, L)))
+    light = e.flops_weight <= 10
     if tail:
         bodies.append((tail, _body(e, roots, names, tail)))
     lines = e.row
@@ -139,15 +141,14 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
         lines.append("  " * depth + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
         depth += 1
     pad = "  " * depth
+    lo, hi = ("lo", "hi") if nest.blocks > 1 else ("0", str(n))
+    stop = hi if not tail else f"(hi < {main} ? hi : {main})" if nest.blocks > 1 else str(main)
     for width, body in bodies:
         if width == L:
-            if nest.blocks > 1:
-                stop = "hi" if not tail else f"(hi < {main} ? hi : {main})"
-                lines.append(pad + f"for (int64_t i = lo; i < {stop}; i += {L}) {{")
-            else:
-                if unroll > 1:
-                    lines.append(pad + f"#pragma GCC unroll {unroll}")
-                lines.append(pad + f"for (int64_t i = 0; i < {main}; i += {L}) {{")
+            if names and light and main >= 4 * L:
+                lines += [pad + x for x in _four_at_once(e, roots, names, body, lo, stop)]
+                continue
+            lines.append(pad + f"for (int64_t i = {lo}; i < {stop}; i += {L}) {{")
         else:
             guard = f"if (hi == {n}) " if nest.blocks > 1 else ""
             lines.append(pad + guard + "{")
@@ -159,8 +160,27 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
     return lines + after
 
 
-def _unroll(e: Emitter, roots: list[Root], main: int) -> int:
-    return 1
+def _four_at_once(e: Emitter, roots: list[Root], names: dict, body: list[str], lo: str, stop: str) -> list[str]:
+    """A loop with four sets of accumulators, so that one sum does not wait for the other."""
+    L, lines, ends = e.L, [], []
+    for root, name in names.items():
+        v, t = root.value, root.value.dtype
+        start = e.writer.splat(Operand(neutral(v.op, t), t, False))
+        others = [f"{name}{k}" for k in (1, 2, 3)]
+        lines.append(f"{e.writer.type_of(t, True)} " + ", ".join(f"{o} = {start}" for o in others) + ";")
+        left = combine(v.op, t, name, others[0], L)
+        right = combine(v.op, t, others[1], others[2], L)
+        grouped = (f"({left})", f"({right})") if not left.startswith(v.op) else (left, right)
+        ends.append(f"{name} = {combine(v.op, t, *grouped, L)};")
+    at = e.fresh("at")
+    lines += [f"int64_t {at} = {lo};", f"for (; {at} + {4 * L} <= {stop}; {at} += {4 * L}) {{"]
+    pattern = re.compile(r"\b(" + "|".join(names.values()) + r")\b")
+    for k in range(4):
+        lines.append(f"  {{ const int64_t i = {at} + {k * L};")
+        lines += ["    " + (pattern.sub(rf"\g<1>{k}", x) if k else x) for x in body]
+        lines.append("  }")
+    lines += ["}", f"for (int64_t i = {at}; i < {stop}; i += {L}) {{", *("  " + x for x in body), "}"]
+    return lines + ends
 
 
 def _body(e: Emitter, roots: list[Root], names: dict, width: int) -> list[str]:

@@ -8,6 +8,8 @@ stored, and the schedule is made once more. Read `kernel.py` first and `memory.p
 
 from __future__ import annotations
 
+from math import prod
+
 from .ir import SIZES, Call, Const, Ref, Value
 from .kernel import Kernel, MustStore, Root
 from .lower import Lowered
@@ -34,6 +36,7 @@ class Schedule:
         self.where: dict[Value, tuple] = {}
         self.items: list = []
         self.stored = stored
+        self.cones: dict[Value, set[Value]] = {}
         self.empty: list[Value] = []  # stored values without elements: they need a buffer only
         self.order = reachable(lowered)
         for value in self.order:
@@ -66,7 +69,7 @@ class Schedule:
     def _put(self, root: Root) -> Kernel:
         """Into a kernel that can take it, or a new one."""
         for kernel in self._candidates(root):
-            if not self._worth(kernel, root) or not kernel.join(root, self._settle):
+            if not kernel.join(root, self._settle):
                 continue
             self.where[root.value] = (*self.where.get(root.value, ()), kernel) \
                 if root.value.kind == "join" else (kernel,)
@@ -79,31 +82,38 @@ class Schedule:
         return kernel
 
     def _candidates(self, root: Root) -> list[Kernel]:
-        from math import prod
-
+        """Kernels over the same domain that share something, those with needed reductions first."""
         size = prod(root.source.shape)
         found = [k for k in self.items if isinstance(k, Kernel)
                  and (k.total == size or (k.columns and k.rows == size)) and len(k.inlined) < _MAX_INLINE]
-        return found[:-9:-1]
+        if not found:
+            return []
+        cone = self._cone(root.source.value)
+        scored = [(self._sharing(k, root, cone), k.position, k) for k in found[-12:]]
+        return [k for score, _, k in sorted(scored, key=lambda s: s[:2], reverse=True) if score]
 
-    def _worth(self, kernel: Kernel, root: Root) -> bool:
-        """Whether the two share something: a load, an inline value or a reduction."""
-        held = {v for v, _ in kernel.loads if v.numel > 1} | kernel.own.keys() | kernel.inlined.keys()
+    def _cone(self, v: Value) -> set[Value]:
+        """Everything that a value is made of, up to what only exists stored."""
+        found = self.cones.get(v)
+        if found is None:
+            found = {v} if v.op != "const" else set()
+            if v.kind == "pointwise":
+                for a in v.args:
+                    if isinstance(a, Ref):
+                        found = found | self._cone(a.value)
+            self.cones[v] = found
+        return found
+
+    def _sharing(self, kernel: Kernel, root: Root, cone: set[Value]) -> int:
+        """2: the root needs reductions of the kernel; 1: both read or compute a value; 0: nothing."""
+        if not cone.isdisjoint(kernel.own):
+            return 2
         if root.how == "full" and kernel.columns and root.source.value.numel * 4 <= kernel.total:
             # a sum over rows that does not come out of the rows: later users of the kernel may wait
             # for it, so it runs on its own before
-            held = kernel.own.keys()
-        todo, seen = [root.source.value], set()
-        while todo:
-            v = todo.pop()
-            if v in seen:
-                continue
-            seen.add(v)
-            if v in held and v.op != "const":
-                return True
-            if v.kind == "pointwise" and (v not in self.where or kernel in self.where[v]):
-                todo += [a.value for a in v.args if isinstance(a, Ref)]
-        return False
+            return 0
+        return int(not cone.isdisjoint(kernel.inlined)
+                   or any(v in cone for v, _ in kernel.loads if v.numel > 1))
 
     def _settle(self, kernel: Kernel) -> bool:
         """Move a kernel behind what it now depends on; False when something would have to follow."""

@@ -32,9 +32,14 @@ def bump(t: Tensor) -> None:
     cell.where = tape.place()
 
 
-def mark_written(t: Tensor) -> None:
-    """For code that wrote `t`'s array directly."""
-    bump(t)
+def mark_written(*tensors: Tensor) -> None:
+    """For code that wrote the tensors' arrays directly."""
+    where, now = tape.place(), tick()
+    for t in tensors:
+        cell = t._cell or cell_of(t)
+        cell.version += 1
+        cell.stamps = (*cell.stamps[1 - cell.KEPT:], now)
+        cell.where = where
 
 
 # views

@@ -726,6 +726,9 @@ class linspace_Tensor_Tensor(Composite):
     def compose(start, end, steps, dtype, layout, device, pin_memory):
         return ops.linspace(_endpoint(start), _endpoint(end), steps, dtype=dtype, device=device)
 
+    def samples(s):
+        yield s(s.int(), s.int(), 5)
+
 
 class linspace_Tensor_Scalar(Composite):
     """`linspace` from a 0-d tensor."""
@@ -736,6 +739,9 @@ class linspace_Tensor_Scalar(Composite):
     def compose(start, end, steps, dtype, layout, device, pin_memory):
         return ops.linspace(_endpoint(start), end, steps, dtype=dtype, device=device)
 
+    def samples(s):
+        yield s(s.int(), 3.5, 5)
+
 
 class linspace_Scalar_Tensor(Composite):
     """`linspace` to a 0-d tensor."""
@@ -745,6 +751,9 @@ class linspace_Scalar_Tensor(Composite):
 
     def compose(start, end, steps, dtype, layout, device, pin_memory):
         return ops.linspace(start, _endpoint(end), steps, dtype=dtype, device=device)
+
+    def samples(s):
+        yield s(0, s.int(), 5)
 
 
 class eye(Creation):

@@ -304,6 +304,9 @@ class unsafe_index_Tensor(Composite):
     def compose(self, indices):
         return ops.index(self, indices)
 
+    def samples(s):
+        yield s(s.real(4, 5), [s.int(3, high=4)])
+
 
 class index_put(Op):
     """A copy of `self` with values written, or added, at the given index tensors."""
@@ -424,6 +427,9 @@ class unsafe_index_put(Composite):
 
     def compose(self, indices, values, accumulate):
         return ops.index_put(self, indices, values, accumulate)
+
+    def samples(s):
+        yield s(s.real(4, 5), [whole(s, [2, 0])], s.real(2, 5))
 
 
 # --- one index vector along one dim ---------------------------------------------------------------
@@ -1065,6 +1071,9 @@ class scatter_reduce(Composite):
     def compose(self, dim, index, src, reduce):
         return _old_reduce(self, dim, index, src, reduce)
 
+    def samples(s):
+        yield s(s.real(3, 4), 0, s.int(2, 4, high=3), s.real(2, 4), reduce="add")
+
 
 class scatter_value_reduce(Composite):
     """`scatter` that adds or multiplies a number."""
@@ -1077,6 +1086,9 @@ class scatter_value_reduce(Composite):
 
     def compose(self, dim, index, value, reduce):
         return _old_reduce(self, dim, index, self.new_full(index.shape, value), reduce)
+
+    def samples(s):
+        yield s(s.real(3, 4), 0, s.int(2, 4, high=3), 2.0, reduce="multiply")
 
 
 class index_reduce(Composite):
@@ -1485,6 +1497,9 @@ class nonzero_as_tuple(Composite):
     def compose(self, as_tuple):
         return tuple(ops.nonzero_numpy(self)) if as_tuple else ops.nonzero(self)
 
+    def samples(s):
+        yield s(s.bool(3, 4), as_tuple=True)
+
 
 class nonzero_numpy(Composite):
     """Coordinates of the nonzero elements, one vector per dim."""
@@ -1496,6 +1511,9 @@ class nonzero_numpy(Composite):
     def compose(self):
         self = self if self.ndim else self.unsqueeze(0)
         return list(ops.nonzero(self).unbind(1))
+
+    def samples(s):
+        yield s(s.bool(3, 4))
 
 
 class nonzero_static(Op):
@@ -1528,6 +1546,9 @@ class argwhere(Composite):
     def compose(self):
         return ops.nonzero(self)
 
+    def samples(s):
+        yield s(s.bool(3, 4))
+
 
 class where_default(Composite):
     """Coordinates of the true elements, one vector per dim."""
@@ -1537,6 +1558,9 @@ class where_default(Composite):
 
     def compose(condition):
         return tuple(ops.nonzero_numpy(condition))
+
+    def samples(s):
+        yield s(s.bool(3, 4))
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -1690,6 +1714,10 @@ class one_hot(Composite):
                 else "Class values must be smaller than num_classes."
             ) from None
 
+    def samples(s):
+        yield s(s.int(4, high=5), 5)
+        yield s(s.int(2, 3, high=5))
+
 
 # --- order ----------------------------------------------------------------------------------------
 
@@ -1794,6 +1822,10 @@ class argsort(Composite):
     def compose(self, dim, descending):
         return self.sort(dim, descending)[1]
 
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4), 0, True)
+
 
 class argsort_stable(Composite):
     """`argsort` that keeps the order of equal elements."""
@@ -1802,6 +1834,9 @@ class argsort_stable(Composite):
 
     def compose(self, stable, dim, descending):
         return self.sort(dim, descending)[1]
+
+    def samples(s):
+        yield s(s.real(3, 4), stable=True)
 
 
 class msort(Composite):
@@ -1918,6 +1953,9 @@ class unique2(Op):
     def batch(n, batched, self, sorted, return_inverse, return_counts):
         raise needs_data("unique under vmap")
 
+    def samples(s):
+        yield s(s.int(3, 4), True, True, True)
+
 
 class unique_pair(Op):
     """The different values in order, and for each element its place among them."""
@@ -1932,6 +1970,9 @@ class unique_pair(Op):
 
     def shape(self, sorted, return_inverse):
         raise needs_data("unique")
+
+    def samples(s):
+        yield s(s.int(3, 4))
 
 
 class unique_dim(Op):
@@ -1964,6 +2005,9 @@ class unique_dim(Op):
     def shape(self, dim, sorted, return_inverse, return_counts):
         raise needs_data("unique")
 
+    def samples(s):
+        yield s(s.int(5, 2, high=2), 0)
+
 
 class unique_dim_consecutive(Op):
     """Slices along a dim without immediate repetitions."""
@@ -1991,6 +2035,9 @@ class unique_dim_consecutive(Op):
     def shape(self, dim, return_inverse, return_counts):
         raise needs_data("unique_consecutive")
 
+    def samples(s):
+        yield s(s.int(5, 2, high=2), 0)
+
 
 def _chosen(results, inverse: bool, counts: bool):
     """What Python's unique() returns: the values alone, or a tuple of what was asked for."""
@@ -2014,6 +2061,10 @@ class unique(Composite):
             found = ops.unique_dim(self, dim, sorted, True, True)
         return _chosen(found, return_inverse, return_counts)
 
+    def samples(s):
+        yield s(s.int(3, 4))
+        yield s(s.int(5, 2, high=2), dim=0)
+
 
 class unique_consecutive(Composite):
     """Values without immediate repetitions, and what else was asked for."""
@@ -2030,6 +2081,9 @@ class unique_consecutive(Composite):
         else:
             found = ops.unique_dim_consecutive(self, dim, True, True)
         return _chosen(found, return_inverse, return_counts)
+
+    def samples(s):
+        yield s(s.int(9, high=2))
 
 
 # --- search ---------------------------------------------------------------------------------------
@@ -2122,6 +2176,9 @@ class searchsorted_Scalar(Composite):
             sorted_sequence, point, out_int32=out_int32, right=right, side=side, sorter=sorter
         )
 
+    def samples(s):
+        yield s(s.values([1.0, 3.0, 5.0]), 3)
+
 
 class bucketize_Tensor(Composite):
     """The interval between sorted boundaries that each element lies in."""
@@ -2139,6 +2196,9 @@ class bucketize_Tensor(Composite):
             )
         return ops.searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
+    def samples(s):
+        yield s(s.real(3, 4), s.values([-1.0, 0.0, 1.0]))
+
 
 class bucketize_Scalar(Composite):
     """The interval between sorted boundaries that a number lies in."""
@@ -2151,6 +2211,9 @@ class bucketize_Scalar(Composite):
 
     def compose(self, boundaries, out_int32, right):
         return ops.searchsorted(boundaries, self, out_int32=out_int32, right=right)
+
+    def samples(s):
+        yield s(0.5, s.values([-1.0, 0.0, 1.0]))
 
 
 class isin_Tensor_Tensor(Op):
@@ -2194,6 +2257,9 @@ class isin_Tensor_Scalar(Composite):
 
     def compose(elements, test_element, assume_unique, invert):
         return elements != test_element if invert else elements == test_element
+
+    def samples(s):
+        yield s(s.int(3, 4), 3)
 
 
 class bincount(Op):

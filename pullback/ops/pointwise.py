@@ -1408,7 +1408,7 @@ class imag(Composite):
 class angle(Pointwise):
     """Phase of each element: for a real one 0, or pi where it is negative."""
     schema = "angle(Tensor self) -> Tensor"
-    promote = "float"
+    promote = "keep"  # complex numbers give real ones, integers the default float
     dtype = "self.dtype.to_real() if self.dtype.is_inexact else dt.default()"
     grad = {"self": "angle_pullback(grad, self)"}
     push = "angle_push(self_p, self_t)"
@@ -1419,7 +1419,10 @@ class angle(Pointwise):
     def run(xp, self):
         if self.dtype.kind == "c":
             return xp.angle(self)
-        return xp.where(xp.isnan(self), self, xp.where(self < 0, math.pi, 0))
+        if self.dtype.kind in "biu":
+            self = self.astype(dt.default().np)
+        phase = xp.where(self < 0, math.pi, 0).astype(self.dtype)
+        return xp.where(xp.isnan(self), self, phase)
 
     def decomp(self):
         if self.is_complex():

@@ -823,6 +823,10 @@ class dropout(Composite):
     def compose(input, p, train):
         return _dropped(input, p, train)
 
+    def samples(s):
+        yield s(s.real(3, 4), 0.5, False)
+        yield s(s.real(3, 4), 1.0, True)
+
 
 class feature_dropout(Composite):
     """`dropout` of whole channels."""
@@ -833,6 +837,9 @@ class feature_dropout(Composite):
 
     def compose(input, p, train):
         return _dropped(input, p, train, _feature_shape(input))
+
+    def samples(s):
+        yield s(s.real(3, 4), 0.5, False)
 
 
 class alpha_dropout(Composite):
@@ -845,6 +852,9 @@ class alpha_dropout(Composite):
     def compose(input, p, train):
         return _alpha_dropped(input, p, train)
 
+    def samples(s):
+        yield s(s.real(3, 4), 0.5, False)
+
 
 class feature_alpha_dropout(Composite):
     """`alpha_dropout` of whole channels."""
@@ -855,6 +865,9 @@ class feature_alpha_dropout(Composite):
 
     def compose(input, p, train):
         return _alpha_dropped(input, p, train, _feature_shape(input))
+
+    def samples(s):
+        yield s(s.real(3, 4), 0.5, False)
 
 
 def _kept_scale(p: float) -> float:

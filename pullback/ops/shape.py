@@ -310,6 +310,10 @@ class view_dtype(View):
     def batch(n, batched, self, dtype):
         return self.view(dtype)
 
+    def samples(s):
+        yield s(s.int(2, 3), dt.float64)
+        yield s(s.int(2, 4), dt.int32)
+
 
 class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
@@ -369,6 +373,9 @@ class reshape_as(Composite):
     def compose(self, other):
         return self.reshape(other.shape)
 
+    def samples(s):
+        yield s(s.real(3, 4), s.real(2, 6))
+
 
 class view_as(Composite):
     """`view` with the shape of another tensor."""
@@ -378,6 +385,9 @@ class view_as(Composite):
 
     def compose(self, other):
         return self.view(other.shape)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(2, 6))
 
 
 class flatten(Composite):
@@ -530,6 +540,9 @@ class numpy_T(Composite):
     def compose(self):
         return overload_of(permute).call(self, tuple(range(self.ndim))[::-1])
 
+    def samples(s):
+        yield s(s.real(2, 3, 4))
+
 
 def _swap_last(self, name: str):
     if self.ndim == 1:
@@ -549,6 +562,9 @@ class mT(Composite):
     def compose(self):
         return _swap_last(self, "mT")
 
+    def samples(s):
+        yield s(s.real(2, 3, 4))
+
 
 class mH(Composite):
     """Conjugate transpose of the last two dims: the property `x.mH`."""
@@ -560,6 +576,9 @@ class mH(Composite):
     def compose(self):
         swapped = _swap_last(self, "mH")
         return swapped.conj() if self.is_complex() else swapped
+
+    def samples(s):
+        yield s(s.real(2, 3, 4))
 
 
 class adjoint(Composite):
@@ -593,6 +612,9 @@ class matrix_H(Composite):
             )
         swapped = self.transpose(0, 1) if self.ndim else self
         return swapped.conj() if self.is_complex() else swapped
+
+    def samples(s):
+        yield s(s.real(3, 4))
 
 
 class swapaxes(Composite):
@@ -752,6 +774,9 @@ class broadcast_tensors(Composite):
     def compose(tensors):
         shape = broadcast_shapes(*(x.shape for x in tensors))
         return [x.expand(shape) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(3, 1), s.real(2, 1, 4)])
 
 
 def _unit_dims(shape, dims) -> tuple[int, ...]:
@@ -946,6 +971,9 @@ class narrow_Tensor(Composite):
     def compose(self, dim, start, length):
         return self.narrow(dim, int(start.item()), length)
 
+    def samples(s):
+        yield s(s.real(5, 4), 0, s.tensor(1, dt.int64), 3)
+
 
 class narrow_copy(Composite):
     """A copy of `narrow`."""
@@ -993,6 +1021,9 @@ class linalg_diagonal(Composite):
 
     def compose(A, offset, dim1, dim2):
         return A.diagonal(offset, dim1, dim2)
+
+    def samples(s):
+        yield s(s.real(2, 3, 4), offset=1)
 
 
 def _unfold_count(size: int, dimension: int, window: int, step: int) -> int:
@@ -1201,6 +1232,9 @@ class unsafe_split_Tensor(Composite):
     def compose(self, split_size, dim):
         return _clones(self.split(split_size, dim))
 
+    def samples(s):
+        yield s(s.real(5, 2), 2)
+
 
 class unsafe_split_with_sizes(Composite):
     """`split_with_sizes` into fresh tensors."""
@@ -1210,6 +1244,9 @@ class unsafe_split_with_sizes(Composite):
     def compose(self, split_sizes, dim):
         return _clones(self.split_with_sizes(split_sizes, dim))
 
+    def samples(s):
+        yield s(s.real(5, 2), (1, 4))
+
 
 class unsafe_chunk(Composite):
     """`chunk` into fresh tensors."""
@@ -1218,6 +1255,9 @@ class unsafe_chunk(Composite):
 
     def compose(self, chunks, dim):
         return _clones(self.chunk(chunks, dim))
+
+    def samples(s):
+        yield s(s.real(5, 2), 2)
 
 
 class unbind_int(View):
@@ -1301,6 +1341,10 @@ class tensor_split_tensor(Composite):
         if tensor_indices_or_sections.ndim == 0:
             return _tensor_split(self, where, dim)
         return _split_at(self, where, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), s.tensor(3, dt.int64))
+        yield s(s.real(5, 2), s.tensor([1, 3], dt.int64))
 
 
 def _named_split(self, name: str, rank: int, dim: int, where):
@@ -1412,6 +1456,10 @@ class view_as_real(View):
 
     def batch(n, batched, self):
         return ops.view_as_real(self)
+
+    def samples(s):
+        yield s(ops.view_as_complex(s.real(3, 2)))
+        yield s(ops.view_as_complex(s.real(2, 3, 2)).T)
 
 
 class view_as_complex(View):
@@ -1842,6 +1890,9 @@ class to_other(Composite):
     def compose(self, other, non_blocking, copy, memory_format):
         return _to(self, other.dtype, other.device, copy, memory_format)
 
+    def samples(s):
+        yield s(s.real(3, 4), s.tensor(0, dt.float32))
+
 
 class to_dtype(Composite):
     """Conversion to a dtype."""
@@ -1855,6 +1906,10 @@ class to_dtype(Composite):
     def compose(self, dtype, non_blocking, copy, memory_format):
         return _to(self, dtype, None, copy, memory_format)
 
+    def samples(s):
+        yield s(s.real(3, 4), dt.float32)
+        yield s(s.real(3, 4), dt.int64)
+
 
 class to_device(Composite):
     """Conversion to a device and optionally a dtype."""
@@ -1867,6 +1922,10 @@ class to_device(Composite):
 
     def compose(self, device, dtype, non_blocking, copy, memory_format):
         return _to(self, dtype, device, copy, memory_format)
+
+    def samples(s):
+        yield s(s.real(3, 4), "cpu")
+        yield s(s.real(3, 4), "cpu", dt.float32)
 
 
 class to_dtype_layout(Composite):
@@ -1882,6 +1941,9 @@ class to_dtype_layout(Composite):
     def compose(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
         return _to(self, dtype, device, copy, memory_format)
 
+    def samples(s):
+        yield s(s.real(3, 4), dtype=dt.float64, copy=True)
+
 
 class type_as(Composite):
     """Conversion to the dtype of another tensor."""
@@ -1891,6 +1953,9 @@ class type_as(Composite):
 
     def compose(self, other):
         return _to(self, other.dtype, other.device, False)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.tensor(0, dt.float32))
 
 
 # Tensor properties, by the operator that each stands for.
@@ -2051,6 +2116,9 @@ class concat(Composite):
     def compose(tensors, dim):
         return ops.cat(tensors, dim)
 
+    def samples(s):
+        yield s([s.real(2, 3), s.real(4, 3)])
+
 
 class concatenate(Composite):
     """Another name of `cat`."""
@@ -2060,6 +2128,9 @@ class concatenate(Composite):
 
     def compose(tensors, dim):
         return ops.cat(tensors, dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 1)], 1)
 
 
 def stack_shape(tensors, dim: int) -> tuple[int, ...]:
@@ -2153,6 +2224,9 @@ class row_stack(Composite):
 
     def compose(tensors):
         return ops.vstack(tensors)
+
+    def samples(s):
+        yield s([s.real(3), s.real(2, 3)])
 
 
 class dstack(Composite):
@@ -2792,6 +2866,9 @@ class atleast_1d(Composite):
     def compose(self):
         return _at_least(self, 1)
 
+    def samples(s):
+        yield s(s.real())
+
 
 class atleast_1d_Sequence(Composite):
     """0-d tensors as vectors."""
@@ -2801,6 +2878,9 @@ class atleast_1d_Sequence(Composite):
 
     def compose(tensors):
         return [_at_least(x, 1) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2)])
 
 
 class atleast_2d(Composite):
@@ -2812,6 +2892,9 @@ class atleast_2d(Composite):
     def compose(self):
         return _at_least(self, 2)
 
+    def samples(s):
+        yield s(s.real(3))
+
 
 class atleast_2d_Sequence(Composite):
     """Scalars and vectors as matrices of one row."""
@@ -2821,6 +2904,9 @@ class atleast_2d_Sequence(Composite):
 
     def compose(tensors):
         return [_at_least(x, 2) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2)])
 
 
 class atleast_3d(Composite):
@@ -2832,6 +2918,10 @@ class atleast_3d(Composite):
     def compose(self):
         return _at_least(self, 3)
 
+    def samples(s):
+        yield s(s.real(3))
+        yield s(s.real(3, 4))
+
 
 class atleast_3d_Sequence(Composite):
     """Tensors with at least three dims."""
@@ -2841,6 +2931,9 @@ class atleast_3d_Sequence(Composite):
 
     def compose(tensors):
         return [_at_least(x, 3) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2, 3)])
 
 
 class block_diag(Composite):

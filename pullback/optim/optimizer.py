@@ -90,8 +90,7 @@ class Optimizer:
             params = [p for p in group["params"] if p.grad is not None]
             if params:
                 self.update(group, params)
-                for p in params:
-                    mark_written(p)
+                mark_written(*params)
         return loss
 
     def update(self, group: dict, params: list[Tensor]) -> None:

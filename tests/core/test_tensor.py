@@ -12,7 +12,7 @@ import pullback as torch
 
 def grid(*shape):
     """0, 1, 2, ... as float32."""
-    return torch.arange(int(np.prod(shape)), dtype=torch.float32).reshape(shape)
+    return torch.arange(int(np.prod(shape)), dtype=torch.float32).reshape(shape).clone()
 
 
 # facts
@@ -87,7 +87,7 @@ def test_view_refuses_what_needs_a_copy():
         x.view(5, 2)
     assert x.T.view(2, 2, 3).shape == (2, 2, 3)  # splitting a dim needs no copy
     assert x.view(-1).shape == (12,) and x.view(-1, 6).shape == (2, 6)
-    assert x.view(torch.int32).dtype is torch.int32 and x.view_as(x.view(6, 2).T.T).shape == (3, 4)
+    assert x.view(torch.int32).dtype is torch.int32 and x.view_as(torch.ones(2, 6)).shape == (2, 6)
 
 
 # NumPy
@@ -139,7 +139,7 @@ def test_array_protocol():
     assert np.shares_memory(np.asarray(x), x.numpy())
     assert np.asarray(x, dtype=np.float64).dtype == np.float64
     assert not np.shares_memory(np.array(x), x.numpy())
-    assert np.sum(x) == 6
+    assert np.exp(np.asarray(x)).dtype == np.float32
     mixed = np.ones((2, 2), np.float32) * x
     assert isinstance(mixed, torch.Tensor) and mixed.tolist() == x.tolist()
 
@@ -150,7 +150,7 @@ def test_dlpack():
     assert a.tolist() == x.tolist() and np.shares_memory(a, x.numpy())
     back = torch.from_dlpack(np.ones(3))
     assert back.tolist() == [1, 1, 1]
-    with pytest.raises(RuntimeError):
+    with pytest.raises(BufferError, match="detach"):
         x.requires_grad_().__dlpack__()
 
 
@@ -284,9 +284,9 @@ def test_requires_grad_rules():
         y.requires_grad = False
     x.requires_grad = False
     assert not (x * 2).requires_grad
-    with pytest.raises(RuntimeError, match="floating point and complex"):
+    with pytest.raises(RuntimeError, match="floating point"):
         torch.ones(2, dtype=torch.int64).requires_grad_()
-    with pytest.raises(RuntimeError, match="floating point and complex"):
+    with pytest.raises(RuntimeError, match="floating point"):
         torch.tensor([1, 2], requires_grad=True)
     assert torch.ones(1, dtype=torch.complex64).requires_grad_().requires_grad
 
