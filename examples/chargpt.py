@@ -198,7 +198,8 @@ def write(params: dict, start: str, count: int) -> str:
 def source_files(compiled) -> list[str]:
     """Where the generated C of a compiled function is; empty if it runs without."""
     programs = getattr(compiled, "programs", {}).values()
-    paths = (getattr(program.forward, "source_path", None) for program in programs)
+    parts = [part for program in programs for part in program._made.values()]
+    paths = (getattr(part, "source_path", None) for part in parts)
     return [str(path) for path in paths if path]
 
 

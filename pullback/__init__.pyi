@@ -25,7 +25,6 @@ _Index = Any
 from pullback.core.generator import Generator as Generator
 from pullback import aot as aot
 from pullback import autograd as autograd
-from pullback import core as core
 from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
 from pullback.core.dtype import finfo as finfo
@@ -40,12 +39,15 @@ from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback import ops as ops
 from pullback import optim as optim
 from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
-from pullback import tensor as tensor
 from pullback import testing as testing
 from pullback import utils as utils
 
 class Tensor:
     __hash__: Any
+    @property
+    def H(self) -> Tensor: ...
+    @property
+    def T(self) -> Tensor: ...
     def __array__(self, dtype: Any = None, copy: Any = None) -> _np.ndarray: ...
     def __bool__(self) -> _bool: ...
     def __complex__(self) -> _complex: ...
@@ -58,6 +60,12 @@ class Tensor:
     def __repr__(self) -> _str: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
     def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: _bool = False, inputs: Any = None) -> None: ...
+    def bfloat16(self, memory_format: Any = None) -> Any: ...
+    def bool(self, memory_format: Any = None) -> Any: ...
+    def byte(self, memory_format: Any = None) -> Any: ...
+    def cdouble(self, memory_format: Any = None) -> Any: ...
+    def cfloat(self, memory_format: Any = None) -> Any: ...
+    def char(self, memory_format: Any = None) -> Any: ...
     def cpu(self) -> Tensor: ...
     def cuda(self, device: Any = None) -> Tensor: ...
     @property
@@ -68,9 +76,11 @@ class Tensor:
     @property
     def device(self) -> _device: ...
     def dim(self) -> Any: ...
+    def double(self, memory_format: Any = None) -> Any: ...
     @property
     def dtype(self) -> _dtype: ...
     def element_size(self) -> Any: ...
+    def float(self, memory_format: Any = None) -> Any: ...
     def get_device(self) -> Any: ...
     @property
     def grad(self) -> Tensor | None: ...
@@ -78,6 +88,10 @@ class Tensor:
     def grad(self, value: Any) -> None: ...
     @property
     def grad_fn(self) -> Any: ...
+    def half(self, memory_format: Any = None) -> Any: ...
+    @property
+    def imag(self) -> Tensor: ...
+    def int(self, memory_format: Any = None) -> Any: ...
     def is_complex(self) -> Any: ...
     def is_conj(self) -> Any: ...
     def is_contiguous(self, memory_format: Any = None) -> _bool: ...
@@ -100,6 +114,11 @@ class Tensor:
     def itemsize(self) -> _int: ...
     @property
     def layout(self) -> Any: ...
+    def long(self, memory_format: Any = None) -> Any: ...
+    @property
+    def mH(self) -> Tensor: ...
+    @property
+    def mT(self) -> Tensor: ...
     @property
     def name(self) -> Any: ...
     @property
@@ -114,6 +133,8 @@ class Tensor:
     def numpy(self, *, force: _bool = False) -> _np.ndarray: ...
     @property
     def output_nr(self) -> Any: ...
+    @property
+    def real(self) -> Tensor: ...
     def register_hook(self, hook: Any) -> Any: ...
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
     @property
@@ -128,6 +149,7 @@ class Tensor:
     def retains_grad(self) -> Any: ...
     @property
     def shape(self) -> Size: ...
+    def short(self, memory_format: Any = None) -> Any: ...
     def size(self, dim: _int | None = None) -> Any: ...
     def storage_offset(self) -> _int: ...
     def stride(self, dim: _int | None = None) -> Any: ...
@@ -480,6 +502,8 @@ class Tensor:
     def exp_(self) -> Tensor: """e to the power of each element."""
     def exp2(self) -> Tensor: """Two to the power of each element."""
     def exp2_(self) -> Tensor: """Two to the power of each element."""
+    def special_exp2(self) -> Tensor: """Two to the power of each element."""
+    def special_exp2_(self) -> Tensor: """Two to the power of each element."""
     @_overload
     def expand(self, size: Sequence[_int], *, implicit: _bool = False) -> Tensor: """Dims of size 1 repeated without a copy, and new dims in front."""
     @_overload
@@ -487,6 +511,8 @@ class Tensor:
     def expand_as(self, other: Tensor) -> Tensor: """`expand` to the shape of another tensor."""
     def expm1(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
     def expm1_(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+    def special_expm1(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+    def special_expm1_(self) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
     def exponential(self, lambd: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with waiting times."""
     def exponential_(self, lambd: _float = 1, *, generator: Any = None) -> Tensor: """The shape of self filled with waiting times."""
     @_overload
@@ -631,6 +657,8 @@ class Tensor:
     def log10_(self) -> Tensor: """Logarithm to base 10 of each element."""
     def log1p(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
     def log1p_(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
+    def special_log1p(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
+    def special_log1p_(self) -> Tensor: """log(1 + x) of each element, exact near zero."""
     def log2(self) -> Tensor: """Logarithm to base 2 of each element."""
     def log2_(self) -> Tensor: """Logarithm to base 2 of each element."""
     def log_normal(self, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor: """The shape of self filled with exponentials of normal numbers."""
@@ -975,11 +1003,11 @@ class Tensor:
     @_overload
     def tile(self, *dims: _int) -> Tensor: ...
     @_overload
-    def to(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: """Conversion to a dtype."""
+    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: """Conversion to the dtype and device of another tensor."""
+    @_overload
+    def to(self, dtype: _dtype, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
     @_overload
     def to(self, device: _device | _str, dtype: _dtype | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
-    @_overload
-    def to(self, other: Tensor, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
     @_overload
     def to(self, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, non_blocking: _bool = False, copy: _bool = False, memory_format: Any = None) -> Tensor: ...
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]: """The k largest or smallest elements along a dim, and where they were."""
@@ -1104,6 +1132,7 @@ def set_printoptions(precision: _int | None = None, threshold: _float | None = N
 def set_rng_state(new_state: Tensor) -> None: ...
 short: _dtype
 strided: _str
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
 def typename(value: Any) -> _str: ...
 uint8: _dtype
 def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *, chunk_size: _int | None = None) -> Any: ...
@@ -1319,8 +1348,6 @@ def dsplit(input: Tensor, indices: Sequence[_int], *, out: Any = None) -> list[T
 @_overload
 def dsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the third dim."""
-def elu(input: Tensor, alpha: _Number = 1, scale: _Number = 1, input_scale: _Number = 1, *, out: Any = None) -> Tensor: """x where positive, else alpha (exp(x) - 1); both scaled."""
-def elu_backward(grad_output: Tensor, alpha: _Number, scale: _Number, input_scale: _Number, is_result: _bool, self_or_result: Tensor, *, out: Any = None) -> Tensor: """Gradient of elu from its input, or from its output if `is_result`."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor: """Rows of a table."""
 @_overload
 def empty(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor whose elements are whatever was in memory."""
@@ -1342,7 +1369,9 @@ def erfinv(input: Tensor, *, out: Any = None) -> Tensor: """Number whose error f
 def special_erfinv(input: Tensor, *, out: Any = None) -> Tensor: """Number whose error function is the element."""
 def exp(input: Tensor, *, out: Any = None) -> Tensor: """e to the power of each element."""
 def exp2(input: Tensor, *, out: Any = None) -> Tensor: """Two to the power of each element."""
+def special_exp2(input: Tensor, *, out: Any = None) -> Tensor: """Two to the power of each element."""
 def expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
+def special_expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
 @_overload
 def eye(n: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The identity matrix."""
 @_overload
@@ -1383,7 +1412,6 @@ def ge(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def greater_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not smaller."""
 @_overload
 def greater_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
-def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: _str = 'none', out: Any = None) -> Tensor: """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """The same as `outer`."""
 @_overload
 def gt(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
@@ -1393,8 +1421,6 @@ def gt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def greater(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
 @_overload
 def greater(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
-def hardtanh(input: Tensor, min_val: _Number = -1, max_val: _Number = 1, *, out: Any = None) -> Tensor: """Each element clamped to [min_val, max_val]."""
-def hardtanh_backward(grad_output: Tensor, self: Tensor, min_val: _Number, max_val: _Number, *, out: Any = None) -> Tensor: """The gradient where the value lies strictly between the bounds, else 0."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
 @_overload
 def hsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
@@ -1434,8 +1460,6 @@ def le(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def less_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not larger."""
 @_overload
 def less_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
-def leaky_relu(input: Tensor, negative_slope: _Number = 0.01, *, out: Any = None) -> Tensor: """Each element, times `negative_slope` where it is not positive."""
-def leaky_relu_backward(grad_output: Tensor, self: Tensor, negative_slope: _Number, self_is_result: _bool, *, out: Any = None) -> Tensor: """Gradient of leaky_relu from its input (or output, which has the same sign)."""
 @_overload
 def lerp(input: Tensor, end: Tensor, weight: Tensor, *, out: Any = None) -> Tensor: """Straight-line interpolation from `self` to `end` at `weight`."""
 @_overload
@@ -1456,8 +1480,8 @@ def linspace(start: _Number, end: Tensor, steps: _int, *, dtype: _dtype | None =
 def log(input: Tensor, *, out: Any = None) -> Tensor: """Natural logarithm of each element."""
 def log10(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 10 of each element."""
 def log1p(input: Tensor, *, out: Any = None) -> Tensor: """log(1 + x) of each element, exact near zero."""
+def special_log1p(input: Tensor, *, out: Any = None) -> Tensor: """log(1 + x) of each element, exact near zero."""
 def log2(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 2 of each element."""
-def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor, *, out: Any = None) -> Tensor: """Gradient of log_sigmoid: grad sigmoid(-x)."""
 def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Logarithm of the softmax along `dim`, optionally in another dtype."""
 def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """log(exp(x) + exp(y)) without overflow."""
 def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether both elements are nonzero."""
@@ -1466,7 +1490,6 @@ def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """W
 def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether exactly one of the elements is nonzero."""
 def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
 def special_logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
-def logit_backward(grad_output: Tensor, self: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """Gradient of logit: grad / (x (1 - x)) inside the open range, 0 outside."""
 def logspace(start: _Number, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Powers of a base with exponents in even steps."""
 def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
 def special_logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
@@ -1511,7 +1534,6 @@ def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) ->
 @_overload
 def min(input: Tensor, *, out: Any = None) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements; NaN wins."""
-def mish_backward(grad_output: Tensor, self: Tensor, *, out: Any = None) -> Tensor: """Gradient of mish: grad (t + x s (1 - t^2)), t = tanh(softplus(x)), s = sigmoid(x)."""
 def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix times matrix."""
 @_overload
 def moveaxis(input: Tensor, source: _int, destination: _int, *, out: Any = None) -> Tensor: """Another name of `movedim`."""
@@ -1647,7 +1669,6 @@ def ravel(input: Tensor, *, out: Any = None) -> Tensor: """All elements in one d
 def real(input: Tensor, *, out: Any = None) -> Tensor: """Real part of each element, a view; a real tensor itself."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor: """One divided by each element."""
 def relu(input: Tensor, *, out: Any = None) -> Tensor: """Each element, or 0 where it is negative."""
-def relu6(input: Tensor, *, out: Any = None) -> Tensor: """Each element clamped to [0, 6]."""
 @_overload
 def remainder(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Remainder of the division that rounds down; it has the sign of the divisor."""
 @_overload
@@ -1701,14 +1722,11 @@ def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: A
 def sgn(input: Tensor, *, out: Any = None) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
 def special_expit(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
-def sigmoid_backward(grad_output: Tensor, output: Tensor, *, out: Any = None) -> Tensor: """Gradient of sigmoid from the gradient of its output and the output."""
 def sign(input: Tensor, *, out: Any = None) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
-def silu_backward(grad_output: Tensor, self: Tensor, *, out: Any = None) -> Tensor: """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor: """Sine of each element."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic sine of each element."""
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
-def softplus_backward(grad_output: Tensor, self: Tensor, beta: _Number, threshold: _Number, *, out: Any = None) -> Tensor: """Gradient of softplus: grad sigmoid(beta x), the gradient itself above the threshold."""
 @_overload
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Elements in order along a dim, and where they were."""
 @_overload
@@ -1768,7 +1786,6 @@ def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor: """Element
 def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """`gather` with broadcasting; without dim, elements of the flattened tensor."""
 def tan(input: Tensor, *, out: Any = None) -> Tensor: """Tangent of each element."""
 def tanh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic tangent of each element."""
-def tanh_backward(grad_output: Tensor, output: Tensor, *, out: Any = None) -> Tensor: """Gradient of tanh from the gradient of its output and the output."""
 @_overload
 def tensor_split(input: Tensor, sections: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Pieces as equal as possible."""
 @_overload
@@ -1776,7 +1793,6 @@ def tensor_split(input: Tensor, indices: Sequence[_int], dim: _int = 0, *, out: 
 @_overload
 def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor]: ...
 def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = None) -> Tensor: """Each element, or `value` where it does not exceed `threshold`."""
-def threshold_backward(grad_output: Tensor, self: Tensor, threshold: _Number, *, out: Any = None) -> Tensor: """The gradient where the value exceeds `threshold`, else 0."""
 @_overload
 def tile(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """`repeat` with missing repeats taken as 1."""
 @_overload

@@ -446,9 +446,9 @@ def _binary(base: str, swapped: str | None = None):
     """An operator method of the fast path: generated on the first call, then put in its own place."""
     name = swapped or base
 
-    def method(self, other):
+    def method(self, other, **rest):
         try:
-            return getattr(ops, name)(self, other)
+            return getattr(ops, name)(self, other, **rest)
         except errors.ArgumentError:
             if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
                 raise
@@ -463,7 +463,7 @@ def install_fast(cls, dunder: str, base: str, overload: str) -> None:
     def first(self, *rest):
         family = {op.full_name: op for op in families[base]}
         entry = overload_of(family[f"{base}.{overload}" if overload else base])
-        made = fast.compile_fast(entry, slow) or slow
+        made = fast.compile_fast(entry, slow, "operator") or slow
         if made is not slow or not overload:
             setattr(cls, dunder, made)
         else:
@@ -605,7 +605,7 @@ def _fast_unary(cls, name: str):
         if len(family) == 1:
             entry = overload_of(family[0])
             if len(entry.schema.args) == 1:
-                made = fast.compile_fast(entry, slow)
+                made = fast.compile_fast(entry, slow, "method")
         setattr(cls, name, made or slow)
         return getattr(cls, name)(self, *args, **kwargs)
     first.__name__ = name

@@ -21,6 +21,7 @@ from generated import ROOT, main
 sys.path.insert(0, str(ROOT))
 
 import pullback
+from pullback.compile.lower import rules
 from pullback.core.op import registry
 from pullback.errors import PullbackError
 
@@ -101,11 +102,14 @@ def batching(op) -> str:
 def native(op) -> str:
     if op.kind == "composite":
         return "composed"
+    if op.full_name in lowering or op.base_name in lowering:
+        return "rule"
     if op.c is not None:
         return "C text"
-    return "decomposed" if op.decomp is not None else ""
+    return "decomposed" if op.decomp is not None else "NumPy step"
 
 
+lowering = rules()
 COLUMNS = {
     "gradient": gradient,
     "forward mode": forward,
@@ -127,7 +131,9 @@ def coverage_page() -> str:
         f"# Coverage\n\n{NOTE}The operator table has {len(shown)} entries: {parts}.\n\n"
         "*formula*: written in the entry. *derived*: follows from the kind of the operator. "
         "*composed*: the operator is a function over other operators. *transposed*: the pullback "
-        "run backwards. *loop*: one example at a time. *constant*: the derivative is zero.\n"
+        "run backwards. *loop*: one example at a time. *constant*: the derivative is zero. In the "
+        "column C: *rule* and *C text* become loops or calls in the generated file, *decomposed* "
+        "operators are taken apart first, a *NumPy step* runs beside it.\n"
     ]
     for family in sorted(families):
         text.append(f"## {family}\n\n| operator | kind | {' | '.join(COLUMNS)} |")

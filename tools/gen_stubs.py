@@ -317,6 +317,8 @@ def stub() -> str:
             continue  # announced, not there yet
         if value is pullback.core:
             continue  # internal; importable by its own name
+        if name == "compile":
+            value = pullback.aot.compile  # the package of that name can be called: users mean that
         lines += describe(name, value)
         taken.add(name)
     modules = [line for line in lines if line.startswith("from")]

@@ -81,7 +81,7 @@ class Builder:
             refs.append(a if isinstance(a, (Ref, Const)) else Const(a))
         if shape is None:
             shape = broadcast([a.shape for a in args if isinstance(a, Ref)])
-        folded = self._fold(op, refs, dtype, ct, shape)
+        folded = self._fold(op, refs, dtype, ct, shape) or self._softmax_again(op, refs)
         if folded is not None:
             return folded
         full = tuple(expand(a, shape) if isinstance(a, Ref) else a for a in refs)
@@ -114,6 +114,26 @@ class Builder:
         if op == "cast" and isinstance(args[0], Ref) and args[0].dtype == dtype:
             return expand(args[0], shape)
         return None
+
+    def _softmax_again(self, op: str, args: list) -> Ref | None:
+        """exp(d - log(sum(exp(d)))) with d = x - max(x): the exponentials are there already.
+
+        Gradients of log_softmax ask for this. exp(d) is at most 1, so nothing can overflow.
+        """
+        if op != "exp" or not isinstance(args[0], Ref) or args[0].value.op != "sub" or not args[0].plain:
+            return None
+        d, log = args[0].value.args
+        if not isinstance(log, Ref) or log.value.op != "log" or not isinstance(d, Ref):
+            return None
+        total = log.value.args[0]
+        if total.value.kind != "reduce" or total.value.op != "sum" or d.value.op != "sub":
+            return None
+        e, top = total.value.args[0].value, d.value.args[1]
+        if e.op != "exp" or e.args[0] != d or not isinstance(top, Ref) or top.value.op != "max":
+            return None
+        inverse = self.pointwise("recip", total, dtype=e.dtype)
+        row = Ref(inverse.value, log.shape, log.offset, log.strides)
+        return self.pointwise("mul", e.ref(), row, dtype=e.dtype)
 
     def full(self, shape: tuple[int, ...], number: float | int | bool, dtype: str) -> Ref:
         """The same number everywhere."""

@@ -219,6 +219,8 @@ class Kernel:
             inner = compose(access, sizes, v.shape, ref.offset, ref.strides)
             if inner is None:
                 raise MustStore(v)
+            while len(inner) > len(self.dims) + 1 and not inner[-1]:
+                inner = inner[:-1]  # virtual loops that no longer matter: one name per element
             accesses.append(inner)
             self.walk(ref.value, inner)
         if v.op == "gather":

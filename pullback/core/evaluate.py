@@ -108,12 +108,19 @@ def run_raw(ov, raw: tuple):
         return _arrays_only(xp, ov.kernel(xp, *raw))
     if rule == "same":
         return _run_same(ov, xp, raw)
+    if ov.check is not None:
+        ov.check(*raw)
     common, target = promoted(ov, raw)
+    if ov.dtype_rule is not None:
+        target = ov.dtype_rule(*(_spec(v) for v in raw))
     compute = _HALF.get(common.np, common.np)
     values = list(raw)
     for i in ov.promoted:
         values[i] = _cast(xp, raw[i], compute)
-    return _finish(xp, ov.kernel(xp, *values), target.np)
+    out = ov.kernel(xp, *values)
+    if isinstance(target, (list, tuple)):
+        return tuple(_finish(xp, o, t.np) for o, t in zip(out, target))
+    return _finish(xp, out, target.np)
 
 
 def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:

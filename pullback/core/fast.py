@@ -27,47 +27,61 @@ _ELLIPSIS_OUT = tuple(int(p) for p in np.__version__.split(".")[:2]) >= (2, 3)
 space.update(
     new=object.__new__, Tensor=Tensor, Node=Node, ndarray=np.ndarray, F32=np.dtype(np.float32),
     F64=np.dtype(np.float64), sequence=sequence, getframe=sys._getframe, state=state, asarray=np.asarray,
-    freed=freed, modified=modified, isinstance=isinstance, refresh=surface.refresh, cell_of=surface.cell_of, make=surface.make, float=float, int=int)
+    refresh=surface.refresh, cell_of=surface.cell_of, make=surface.make, float=float, int=int, str=str, bool=bool,
+    freed=freed, modified=modified, isinstance=isinstance, np=np, bool_=np.dtype(np.bool_))
 
 
-def array_function(ov: OpOverload) -> tuple[str, int] | None:
-    """(name of the array function, number of tensor operands) that an operator is, if it is one."""
+def eligible(ov: OpOverload) -> list[str] | None:
+    """Names of the tensor operands if the operator fits the fast path: pointwise, operands first, one output."""
     op, schema = ov.op, ov.schema
-    if op.kind != "pointwise" or op.promote not in ("default", "float"):
+    if op.kind != "pointwise" or op.promote not in ("default", "float", "bool") or len(schema.returns) != 1:
+        return None
+    if ov.dtype_rule is not None or isinstance(op.diff_outputs, str):
         return None
     tensors = [a.name for a in schema.args if a.is_tensor]
-    if len(tensors) not in (1, 2) or schema.names[:len(tensors)] != tensors:
+    if op.promotes is not None and any(n not in tensors and schema.args[schema.names.index(n)].base != "Scalar"
+                                       for n in op.promotes) or any(n not in (op.promotes or tensors) for n in tensors):
+        return None
+    if len(tensors) not in (1, 2) or schema.names[:len(tensors)] != tensors or any(
+            a.is_list or a.optional for a in schema.args if a.is_tensor):
+        return None
+    return tensors
+
+
+def array_function(ov: OpOverload, tensors: list[str]) -> str | None:
+    """The array function that the operator is when its other arguments have their defaults, if it is one."""
+    op = ov.op
+    if op.promote == "bool":
         return None
     if op.ufunc is not None:
-        return op.ufunc, len(tensors)
+        return op.ufunc
     match = _SIMPLE.match(op.run) if isinstance(op.run, str) else None
-    if match is None or len(schema.args) != len(tensors):
+    if match is None or len(ov.schema.args) != len(tensors):
         return None
-    if [m for m in match.groups()[1:] if m] != tensors or not hasattr(np, match[1]):
+    if [m for m in match.groups()[1:] if m] != tensors:
         return None
-    return (match[1], len(tensors)) if isinstance(getattr(np, match[1]), np.ufunc) else None
+    return match[1] if isinstance(getattr(np, match[1], None), np.ufunc) else None
 
 
-def compile_fast(ov: OpOverload, slow):
-    """The specialised function, or None where the operator is not a single array function."""
-    found = array_function(ov)
-    if found is None or ov.rule is None and ov.op.promote != "bool":
+def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
+    """The specialised function of an operator, or None where it does not fit.
+
+    `slow` takes the calls that do not fit; functions for different purposes fall back to different ones.
+    """
+    tensors = eligible(ov)
+    if tensors is None or (ov.rule is None and ov.op.promote != "bool"):
         return None
-    name, operands = found
-    key = re.sub(r"\W", "_", ov.name)
-    space[f"slow_{key}"], space[f"ufunc_{key}"] = slow, getattr(np, name)
-    space[f"rule_{key}"], space[f"pull_{key}"] = ov.rule, ov.rule.backward_real
+    function = array_function(ov, tensors)
+    key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
+    space[f"slow_{key}"], space[f"kernel_{key}"] = slow, getattr(np, function) if function else ov.kernel
+    if ov.rule is not None:
+        space[f"rule_{key}"], space[f"pull_{key}"] = ov.rule, ov.rule.backward_real
     try:
-        source = _node_class(ov, key) + (_unary(ov, key) if operands == 1 else _binary(ov, key))
-    except LookupError:  # a fact of the second operand must be saved: the general path does it
+        source = _function(ov, key, tensors, bool(function))
+    except LookupError:  # a fact that the general path must save
         return None
     exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
     return space[f"fast_{key}"]
-
-
-def _call(key: str, operands: str) -> str:
-    call = f"ufunc_{key}({operands}, out=...)" if _ELLIPSIS_OUT else f"asarray(ufunc_{key}({operands}))"
-    return f"r = {call}"
 
 
 _HANDLE = """
@@ -120,95 +134,168 @@ class Node_{key}(Node):
 """
 
 
-def _saved(ov: OpOverload, edges: dict[str, str]) -> tuple[str, str]:
+_FACTS = {"shape": ".shape", "ndim": ".ndim", "dim()": ".ndim", "numel()": ".size"}
+
+
+def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str]) -> tuple[str, str]:
     """(statements before, tuple expression) that save what the formulas need."""
     rule, before, items = ov.rule, "", []
     for (local, kind, name, attribute), guard in zip(rule.saves, rule.guards):
         if kind == "fact":
             source, tensor = name
-            value = {"self": "a", "other": "b"}.get(tensor, "r") if source == "arg" else "r"
-            fact = {"shape": ".shape", "ndim": ".ndim", "numel()": ".size"}.get(attribute)
-            items.append(f"{value}{fact}" if fact and value in "ar" else f"t0_{local}")
-            if not fact or value == "b":
+            array = arrays.get(tensor) if source == "arg" else "r"
+            if attribute not in _FACTS or array is None:
                 raise LookupError(local)
-            continue
-        if kind == "out":
+            items.append(array + _FACTS[attribute])
+        elif kind == "out":
             before += "\n    s = make(r)\n    s._cell = cell_of(t)"
             items.append("s")
-            continue
-        value = name if kind == "arg" else repr(ov.schema.args[ov.schema.names.index(name)].default)
-        wanted = " or ".join(f"{edges[rule.input_names[i]]} is not None" for i in guard
-                             if rule.input_names[i] in edges)
-        items.append(f"({value} if {wanted} else None)" if wanted and kind == "arg" else value)
+        elif kind == "value":
+            items.append(name)
+        else:
+            wanted = " or ".join(f"{edges[rule.input_names[i]]} is not None" for i in guard)
+            items.append(f"({name} if {wanted} else None)" if wanted and len(edges) > 1 else name)
     return before, f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
-def _unary(ov: OpOverload, key: str) -> str:
-    arg = ov.schema.names[0]
-    before, saved = _saved(ov, {arg: "e"})
-    saved = saved.replace(f"({arg} if e is not None else None)", arg)
-    node = _NODE.format(key=key, edges="(e,)", metas="((a.shape, d),)", saved=saved)
-    return f"""
-def fast_{key}({arg}):
-    if ACTIVE:
-        return slow_{key}({arg})
-    a = {arg}._data
-    if a.__class__ is not ndarray:
-        return slow_{key}({arg})
-    d = a.dtype
-    if d is not F32 and d is not F64:
-        return slow_{key}({arg})
-    {_call(key, "a")}{_HANDLE}
-    if {arg}._link is not None:
-        refresh({arg})
-    e = {arg}._edge
-    if e is None or GRADOFF and not state.record[0]:
+def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
+    """Statements that give the result `t` its history, or none where nobody asks."""
+    arrays = dict(zip(tensors, "ab"))
+    edges = dict(zip(tensors, "ek"))
+    fetch = "".join(f"""
+    if {x}._link is not None:
+        refresh({x})
+    {edges[x]} = {x}._edge""" for x in tensors)
+    if ov.rule is None:
+        return "\n    t._edge = None\n    return t\n"
+    listed = [edges[x] for x in tensors if x in ov.rule.input_names]
+    none = " and ".join(f"{e} is None" for e in listed)
+    before, saved = _saved(ov, arrays, edges)
+    metas = [f"({arrays[x]}.shape, d)" for x in tensors if x in ov.rule.input_names]
+    return f"""{fetch}
+    if {none} or GRADOFF and not state.record[0]:
         t._edge = None
-        return t{before}{node}"""
+        return t{before}""" + _NODE.format(
+        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved)
 
 
-def _binary(ov: OpOverload, key: str) -> str:
-    x, y = ov.schema.names[:2]
-    before, saved = _saved(ov, {x: "e", y: "k"})
-    node = _NODE.format(key=key, edges="(e, k)", metas="((a.shape, d), (b.shape, d))", saved=saved)
-    before1, saved1 = _saved(ov, {x: "e", y: "k"})
-    node1 = _NODE.format(key=key, edges="(e, None)", metas="((a.shape, d), None)", saved=saved1)
-    return f"""
-def fast_{key}({x}, {y}):
-    if ACTIVE:
-        return slow_{key}({x}, {y})
-    a = {x}._data
+def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str:
+    """Source of the node class and of the fast function."""
+    schema = ov.schema
+    rest = [a for a in schema.args if a.name not in tensors]
+    parameters = ", ".join(a.name + (f"={_default(a, key)}" if a.has_default else "") for a in schema.args)
+    arguments = ", ".join(f"{a.name}={a.name}" if a.kwarg_only else a.name for a in schema.args)
+    slow = f"return slow_{key}({arguments})"
+    result = "" if ov.op.promote == "bool" else " or r.dtype is not d"
+
+    numbers = [a.name for a in rest if a.name in (ov.op.promotes or ())]
+
+    def call(operands: str) -> str:
+        if not single:
+            extra = "".join(f", asarray({a.name}, d)" if a.name in numbers else f", {a.name}" for a in rest)
+            return (f"r = kernel_{key}(np, {operands}{extra})\n    if r.__class__ is not ndarray{result}:\n"
+                    f"        r = asarray(r, {'bool_' if ov.op.promote == 'bool' else 'd'})")
+        return (f"r = kernel_{key}({operands}, out=...)" if _ELLIPSIS_OUT
+                else f"r = asarray(kernel_{key}({operands}))")
+
+    tests = [_differs(a) for a in rest] if single else [
+        f"{n}.__class__ is not float and {n}.__class__ is not int" for n in numbers]
+    plain = " or ".join(tests)
+    x = tensors[0]
+    head = f"""
+def fast_{key}({parameters}):
+    if ACTIVE{' or ' + plain if plain else ''}:
+        {slow}
+    try:
+        a = {x}._data
+    except AttributeError:
+        {slow}
     if a.__class__ is not ndarray:
-        return slow_{key}({x}, {y})
+        {slow}
     d = a.dtype
     if d is not F32 and d is not F64:
-        return slow_{key}({x}, {y})
+        {slow}"""
+    record = _record(ov, key, tensors)
+    node = _node_class(ov, key) if ov.rule is not None else ""
+    if len(tensors) == 1:
+        return f"{node}{head}\n    {call('a')}{_HANDLE}{record}"
+    y = tensors[1]
+    number = ""
+    if y in ov.op.scalars:
+        one = _record(ov, key, tensors).replace(f"""
+    if {y}._link is not None:
+        refresh({y})
+    k = {y}._edge""", "\n    k = None").replace("(b.shape, d)", "None")
+        number = f"""
     c = {y}.__class__
     if c is float or c is int:
-        {_call(key, f"a, {y}")}{_indent(_HANDLE)}
-        if {x}._link is not None:
-            refresh({x})
-        e, k = {x}._edge, None
-        if e is None or GRADOFF and not state.record[0]:
-            t._edge = None
-            return t{_indent(before1 + node1)}
+        {_indent(call(f"a, {y}"))}{_indent(_HANDLE + one)}"""
+    return f"""{node}{head}{number}
     try:
         b = {y}._data
         if b.__class__ is not ndarray or b.dtype is not d:
-            return slow_{key}({x}, {y})
-        {_call(key, "a, b")}
+            {slow}
+        {_indent(call("a, b"))}
     except (AttributeError, ValueError):
-        return slow_{key}({x}, {y}){_HANDLE}
-    if {x}._link is not None:
-        refresh({x})
-    if {y}._link is not None:
-        refresh({y})
-    e = {x}._edge
-    k = {y}._edge
-    if e is None and k is None or GRADOFF and not state.record[0]:
-        t._edge = None
-        return t{before}{node}"""
+        {slow}{_HANDLE}{record}"""
+
+
+def _differs(argument) -> str:
+    """Test that an argument does not have its default."""
+    value, name = argument.default, argument.name
+    if not argument.has_default or not (value is None or isinstance(value, (bool, int, str))):
+        raise LookupError(name)
+    return f"{name} is not None" if value is None else (
+        f"{name}.__class__ is not {type(value).__name__} or {name} != {value!r}")
+
+
+def _default(argument, key: str) -> str:
+    """A default value as source text."""
+    value = argument.default
+    if value is None or isinstance(value, (bool, int, str)):
+        return repr(value)
+    name = f"default_{key}_{argument.name}"
+    space[name] = value
+    return name
 
 
 def _indent(text: str) -> str:
     return text.replace("\n", "\n    ")
+
+
+def family(packet, slow):
+    """A fast function for all overloads of a name, chosen by the second operand; None where there is none."""
+    made = {}
+    for ov in packet.entries():
+        tensors = eligible(ov)
+        if tensors is None:
+            continue
+        kind = "number" if ov.schema.names[len(tensors):] and ov.op.promotes else "tensor"
+        if kind not in made:
+            function = compile_fast(ov, slow)
+            if function is not None:
+                made[kind] = function, len(ov.schema.args) if ov.schema.kw_only_from == len(
+                    ov.schema.args) else ov.schema.kw_only_from
+    if not made:
+        return None
+    if len(packet.entries()) == 1:
+        function, most = made.get("tensor") or made["number"]
+        return function if most == 1 else _limited(function, most, slow)
+    return _chosen(made.get("tensor", (slow, 2))[0], made.get("number", (slow, 2))[0], slow)
+
+
+def _limited(function, most: int, slow):
+    def call(*args):
+        return function(*args) if 0 < len(args) <= most else slow(*args)
+    return call
+
+
+def _chosen(with_tensor, with_number, slow):
+    def call(*args):
+        if len(args) != 2:
+            return slow(*args)
+        kind = args[1].__class__
+        if kind is float or kind is int:
+            return with_number(*args)
+        return with_tensor(*args) if kind is Tensor else slow(*args)
+    return call

@@ -26,6 +26,7 @@ class Op:
     schema: str = ""  # exact schema text
     run = None  # kernel: expression text, or function (xp, *arguments)
     promote = "same"  # default | float | bool | real | same | keep: see `evaluate.py`
+    check = None  # function of the raw arguments before promotion; raises what PyTorch would
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # name of the array function that the kernel is when other arguments are default
@@ -36,6 +37,7 @@ class Op:
     constant: tuple = ()  # inputs whose derivative is zero
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
     diff_outputs: tuple | str | None = None  # which outputs are differentiable; text: a run-time condition
+    dispatch: dict = {}  # backend key -> {input or output name: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
     dtype = None  # result dtype rule, where `promote` does not say
     batch = None  # vmap rule
@@ -164,8 +166,9 @@ class OpOverload:
         schema = Schema(self.op.schema)
         for arg in schema.args:
             if arg.name in ("result", "grad_input_mask"):
-                raise errors.SchemaError(
-                    f"operator '{self.name}': an argument must not be called '{arg.name}'")
+                raise errors.SchemaError(errors.text(
+                    f"an argument must not be called '{arg.name}', which means something in formulas",
+                    f"entry: {schema}", "rename the argument"))
         return schema
 
     @property
@@ -175,6 +178,10 @@ class OpOverload:
     @functools.cached_property
     def kernel(self):
         return rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+
+    @functools.cached_property
+    def check(self):
+        return rule_function(inspect.getattr_static(self.op, "check"), self.schema)
 
     @functools.cached_property
     def compose(self):
@@ -217,6 +224,24 @@ class OpOverload:
         """The compiled derivative, or None where the operator has none."""
         from .formula import Rule
         return Rule(self) if Rule.exists(self.op) else None
+
+    @functools.cached_property
+    def pushforward(self):
+        """The compiled forward formulas, or None where the entry gives none."""
+        from .formula import Push
+        given = self.rule is not None and any(p.push for p in self.rule.parts.values())
+        return Push(self) if given else None
+
+    def forget(self) -> None:
+        """Drop what was compiled from the derivative formulas, because they have changed.
+
+        Tensors that have a history keep it; graphs that were captured before keep their derivatives.
+        """
+        known = self.__dict__
+        known.pop("rule", None)
+        known.pop("pushforward", None)
+        from .fast import renew
+        renew(self)
 
     @functools.cached_property
     def output_names(self) -> list[str]:

@@ -207,6 +207,8 @@ class Schema:
                 continue
             else:
                 return None
+            if self.varargs and spec.is_list and _is_int(value):
+                value = (value,)
             value = _convert(spec, value, spec.name in scalars)
             if value is _NO:
                 return None

@@ -8,6 +8,7 @@ Read next: `fast.py`.
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -132,12 +133,24 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
         elif ov.op.scatter is None:
-            raise errors.ViewWriteError(
-                f"a tensor made by {ov.op.base_name} cannot be written through ({errors.user_line(2)})\n"
-                "  Fix: clone() it first")
+            new = _scatter_by_position(ov, rest, value, new)
         else:
             new = _scatter(ov)(value, new, *rest)
     return new
+
+
+def _scatter_by_position(ov, rest, base, new):
+    """Write through a view without scatter formula: ask the view where its elements come from."""
+    from .table import ops
+    count = math.prod(base.shape)
+    places = run_raw(ov, (np.arange(count).reshape(base.shape), *rest)).reshape(-1)
+    if len(np.unique(places)) != len(places):
+        raise errors.ViewWriteError(errors.text(
+            f"a tensor made by {ov.op.base_name} is being written, but several of its elements are one "
+            f"element of its base ({errors.user_line(2)})", _state(new), "clone() it first"))
+    index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
+    flat = ops.index_put(ops.reshape(base, (count,)), [index], ops.reshape(new, (len(places),)))
+    return ops.reshape(flat, tuple(base.shape))
 
 
 def _scatter_piece(ov, rest, number, base, new):

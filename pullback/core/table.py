@@ -33,6 +33,7 @@ class Packet:
         self._inplace = inplace
         self._overloads: list[OpOverload] = []
         self._count = -1
+        self._fast = None  # generated on the first call; False where there is nothing to gain
 
     def __repr__(self) -> str:
         return f"aten.{self.name}"
@@ -76,6 +77,17 @@ class Packet:
         raise no_match(self.name, self._overloads, args, kwargs)
 
     def __call__(self, *args, **kwargs):
+        if not kwargs:
+            if self._fast:
+                return self._fast(*args)
+            if self._fast is None:
+                self._fast = False
+                if not self._inplace and families[self._base][0].kind == "pointwise":
+                    from .fast import family
+                    self._fast = family(self, self._general) or False
+        return self._general(*args, **kwargs)
+
+    def _general(self, *args, **kwargs):
         out = kwargs.pop("out", None) if kwargs else None
         requires_grad = kwargs.pop("requires_grad", None) if kwargs else None
         chosen, flat = self.resolve(args, kwargs)

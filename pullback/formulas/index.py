@@ -74,8 +74,11 @@ def occurrences(indices, count):
     """How often each index occurs, at the place of each."""
     flat = indices.reshape((-1,))
     ones = ops.ones_like(flat)
-    return flat.new_zeros((count,)).scatter_add(0, flat, ones).index_select(0, flat).reshape(
-        indices.shape
+    return (
+        flat.new_zeros((count,))
+        .scatter_add(0, flat, ones)
+        .index_select(0, flat)
+        .reshape(indices.shape)
     )
 
 

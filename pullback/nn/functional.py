@@ -10,7 +10,7 @@ import math
 import warnings
 
 from ..autograd.grad_mode import no_grad
-from ..core.dims import broadcast_shapes
+from ..core.dims import broadcast_shapes, numel
 from ..core.handle import Tensor
 from ..core.table import ops
 
@@ -47,9 +47,9 @@ def _softmax_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def _written(input: Tensor, value: Tensor, inplace: bool) -> Tensor:
-    """The value, stored in `input` if the caller asked for that."""
-    return input.copy_(value) if inplace else value
+def _activation(name: str, inplace: bool, input: Tensor, *args) -> Tensor:
+    """An operator of the table, or its in-place variant."""
+    return getattr(ops, f"{name}_" if inplace else name)(input, *args)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
 def _limit_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
     """Shrink, in place, the rows that are about to be used to a norm of at most `max_norm`."""
     with no_grad():
-        used = indices.reshape([-1]).unique()
+        used = indices.reshape([-1])  # a row that is used twice is written twice, the same
         rows = weight[used]
         norms = ops.linalg_vector_norm(rows, norm_type, [1], True)
         factor = ops.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
@@ -122,32 +122,32 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
     """x cut off at `min_val` and `max_val`."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return _written(input, ops.hardtanh(input, min_val, max_val), inplace)
+    return _activation("hardtanh", inplace, input, min_val, max_val)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it exceeds the threshold, else `value`."""
-    return _written(input, ops.threshold(input, threshold, value), inplace)
+    return _activation("threshold", inplace, input, threshold, value)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x, scaled by `negative_slope` where it is negative."""
-    return _written(input, ops.leaky_relu(input, negative_slope), inplace)
+    return _activation("leaky_relu", inplace, input, negative_slope)
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x, or alpha * (exp(x) - 1) where x is negative."""
-    return _written(input, ops.elu(input, alpha), inplace)
+    return _activation("elu", inplace, input, alpha)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """The exponential unit whose scales keep mean and variance fixed."""
-    return _written(input, ops.elu(input, 1.6732632423543772, 1.0507009873554805), inplace)
+    return _activation("elu", inplace, input, 1.6732632423543772, 1.0507009873554805)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x, or alpha * (exp(x / alpha) - 1) where x is negative."""
-    return _written(input, ops.elu(input, alpha, 1.0, 1.0 / alpha), inplace)
+    return _activation("elu", inplace, input, alpha, 1.0, 1.0 / alpha)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -157,12 +157,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    return _written(input, ops.silu(input), inplace)
+    return _activation("silu", inplace, input)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x))."""
-    return _written(input, ops.mish(input), inplace)
+    return _activation("mish", inplace, input)
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -182,12 +182,15 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """The sigmoid as three straight pieces."""
-    return _written(input, ops.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    value = ops.hardtanh(input + 3, 0.0, 6.0) / 6
+    return input.copy_(value) if inplace else value
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * hardsigmoid(x)."""
-    return _written(input, input * ops.hardtanh(input + 3, 0.0, 6.0) / 6, inplace)
+    own = input.clone() if inplace else input  # the gradient needs the old value
+    value = own * ops.hardtanh(own + 3, 0.0, 6.0) / 6
+    return input.copy_(value) if inplace else value
 
 
 def tanh(input: Tensor) -> Tensor:
@@ -265,6 +268,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
     """Zero mean and unit variance of each channel (dim 1), then scale and shift."""
+    if input.numel() == 0:  # nothing to normalise; the parameters stay part of the graph
+        out = input.clone()
+        out = out if weight is None else out * weight[0]
+        return out if bias is None else out + bias[0]
     dims = [d for d in range(input.ndim) if d != 1]
     count = input.numel() // max(input.shape[1], 1)
     if training:
@@ -303,7 +310,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
         raise RuntimeError("Expected number of channels in input to be divisible by num_groups, "
                            f"but got input of shape {list(input.shape)} and "
                            f"num_groups={num_groups}")
-    rows = input.reshape(n, num_groups, -1)
+    rows = input.reshape([n, num_groups, numel(input.shape[1:]) // num_groups])
     centred = rows - rows.mean(-1, True)
     var = (centred * centred).mean(-1, True)
     out = (centred * (var + eps).rsqrt()).reshape(input.shape)
@@ -345,7 +352,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     if not training or p == 0:
         return input
-    return _written(input, ops.dropout(input, p, True), inplace)
+    value = ops.dropout(input, p, True)
+    return input.copy_(value) if inplace else value
 
 
 def pad(input: Tensor, pad, mode: str = "constant", value: float | None = None) -> Tensor:
@@ -575,6 +583,8 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
                         reduction: str = "mean") -> Tensor:
     """max(0, distance to positive - distance to negative + margin)."""
     code = reduction_code(reduction, size_average, reduce)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:

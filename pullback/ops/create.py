@@ -91,7 +91,11 @@ def _collect_kinds(data, kinds: set) -> None:
         kinds.add(data.dtype)
     elif hasattr(data, "__array__") and not isinstance(data, np.generic):
         kinds.add(dt.of(np.asarray(data).dtype))
-    elif hasattr(data, "__len__") and hasattr(data, "__getitem__") and not isinstance(data, (str, bytes)):
+    elif (
+        hasattr(data, "__len__")
+        and hasattr(data, "__getitem__")
+        and not isinstance(data, (str, bytes))
+    ):
         for i in range(len(data)):
             _collect_kinds(data[i], kinds)
     else:
@@ -156,9 +160,7 @@ def checked_size(size) -> tuple[int, ...]:
     """A shape without negative sizes."""
     for n in size:
         if n < 0:
-            raise RuntimeError(
-                f"Trying to create tensor with negative dimension {n}: {list(size)}"
-            )
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
     return tuple(size)
 
 
@@ -482,7 +484,9 @@ class empty_strided(Creation):
 class new_empty_strided(Creation):
     """An uninitialised tensor with given strides and the dtype of another."""
 
-    schema = f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
+    schema = (
+        f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {OPTIONS}) -> Tensor"
+    )
     function = False
     dtype = given_or_self(3)
     shape = "tuple(size)"
@@ -539,7 +543,9 @@ def _arange(xp, start, end, step, dtype):
         start, end, step = int(start), int(end), int(step)
     count = range_count(start, end, step)
     if dtype.category == 1:
-        return xp.arange(start, start + count * step, step, dtype=xp.int64).astype(dtype.np, copy=False)
+        return xp.arange(start, start + count * step, step, dtype=xp.int64).astype(
+            dtype.np, copy=False
+        )
     place = xp.arange(count, dtype=xp.float64)
     return (start + place * step).astype(dtype.np)
 
@@ -649,7 +655,9 @@ def _number_dtype(dtype, *numbers) -> dt.DType:
     """Dtype of linspace: the default float, complex if a number is."""
     if dtype is not None:
         return dtype
-    return dt.default().to_complex() if any(isinstance(v, complex) for v in numbers) else dt.default()
+    return (
+        dt.default().to_complex() if any(isinstance(v, complex) for v in numbers) else dt.default()
+    )
 
 
 class linspace(Creation):
@@ -689,7 +697,9 @@ class linspace(Creation):
 class logspace(Creation):
     """Powers of a base with exponents in even steps."""
 
-    schema = f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    schema = (
+        f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    )
 
     def dtype(start, end, steps, base, dtype, layout, device, pin_memory):
         return _number_dtype(dtype, start, end)
@@ -712,7 +722,9 @@ def _endpoint(value):
     """A 0-d tensor as a number."""
     if hasattr(value, "_edge"):
         if value.ndim:
-            raise RuntimeError("linspace and logspace only support 0-dimensional start and end tensors")
+            raise RuntimeError(
+                "linspace and logspace only support 0-dimensional start and end tensors"
+            )
         return value.item()
     return value
 

@@ -168,9 +168,7 @@ def accumulate_into(xp, array, indices, values):
     target = result_shape(array.shape, indices, shape)
     values = xp.broadcast_to(values, target)
     if adjacent(places):  # bring the selected dims to the front
-        values = xp.moveaxis(
-            values, range(places[0], places[0] + len(shape)), range(len(shape))
-        )
+        values = xp.moveaxis(values, range(places[0], places[0] + len(shape)), range(len(shape)))
     width = numel(array.shape[d] for d in rest)
     order = (*places, *rest)
     table = array.transpose(order).copy(order="C").reshape((numel(sizes), width))
@@ -278,9 +276,7 @@ class index_Tensor(Op):
             return out.movedim(first, 0) if adjacent(places) else out
         out = ops.index(self, _with_batch_index(indices, flags, rank, n, self.device))
         if adjacent(places) and first > 0:
-            out = out.movedim(
-                tuple(range(1, 1 + rank)), tuple(range(1 + first, 1 + first + rank))
-            )
+            out = out.movedim(tuple(range(1, 1 + rank)), tuple(range(1 + first, 1 + first + rank)))
         return out
 
     def samples(s):
@@ -358,9 +354,7 @@ class index_put(Op):
                 return _put_one(n, batched[2], self, indices, values, accumulate)
             indices, flags = _plain_places(indices, flags)
         places, rank = used(indices), _rank(indices, flags)
-        consumed = sum(
-            i.ndim if is_mask(i) else 1 for i in indices if i is not None
-        )
+        consumed = sum(i.ndim if is_mask(i) else 1 for i in indices if i is not None)
         first, together = places[0], adjacent(places)
         target = logical - consumed + rank  # logical rank of the selection
         if any(flags):
@@ -388,7 +382,9 @@ class index_put(Op):
         yield s(s.real(4, 5), [None, whole(s, [1, 3])], s.real(4, 2))
         yield s(s.real(4, 5), [whole(s, [1, 3]), whole(s, [0, -1])], s.real(2))
         yield s(s.real(3, 4, 5), [whole(s, [[1], [2]]), None, whole(s, [0, 4])], s.real(2, 2, 4))
-        yield s(s.real(3, 4, 5), [None, s.int(2, 3, high=4), s.int(3, high=5)], s.real(3, 2, 3), True)
+        yield s(
+            s.real(3, 4, 5), [None, s.int(2, 3, high=4), s.int(3, high=5)], s.real(3, 2, 3), True
+        )
         yield s(s.real(4, 5), [s.bool(4)], s.real())
         yield s(s.real(4, 5), [s.bool(4, 5)], s.real(1))
 
@@ -397,7 +393,9 @@ def _full_rank(values, is_batched: bool, rank: int):
     """Values with dims of size 1 in front until their logical rank is `rank`."""
     if is_batched:
         return pad_rank(values, rank)
-    return values.view((*(1,) * (rank - values.ndim), *values.shape)) if values.ndim < rank else values
+    return (
+        values.view((*(1,) * (rank - values.ndim), *values.shape)) if values.ndim < rank else values
+    )
 
 
 def _put_one(n, values_batched, self, indices, values, accumulate):
@@ -475,8 +473,7 @@ class index_select(Op):
         size = self.shape[dim] if self.ndim else 1
         if self.ndim == 0 and index.size != 1:
             raise RuntimeError(
-                "index_select(): Index to scalar can have only 1 value, "
-                f"got {index.size} value(s)"
+                f"index_select(): Index to scalar can have only 1 value, got {index.size} value(s)"
             )
         if index.size and (index.min() < 0 or index.max() >= size):
             raise IndexError("index out of range in self")
@@ -676,9 +673,7 @@ def as_number(array, value):
     kind = array.dtype.kind
     if isinstance(value, complex):
         if kind != "c":
-            raise RuntimeError(
-                f"value cannot be converted to type {array.dtype} without overflow"
-            )
+            raise RuntimeError(f"value cannot be converted to type {array.dtype} without overflow")
         return value
     if kind in "iu" and isinstance(value, float):
         return int(value)
@@ -793,9 +788,7 @@ def check_along(name: str, self, index, dim: int, src=None) -> int:
         return dim
     if max(self.ndim, 1) != max(index.ndim, 1):
         kind = "input" if name == "gather" else "self"
-        raise RuntimeError(
-            f"Index tensor must have the same number of dimensions as {kind} tensor"
-        )
+        raise RuntimeError(f"Index tensor must have the same number of dimensions as {kind} tensor")
     if src is not None and max(src.ndim, 1) != max(index.ndim, 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     if self.ndim == 0 or index.ndim == 0:
@@ -1123,7 +1116,9 @@ class index_reduce(Composite):
 def check_mask(mask, name: str) -> None:
     """Masks must be bool."""
     if mask.dtype.kind != "b":
-        raise RuntimeError(f"{name} only supports boolean masks, but got mask with dtype {mask.dtype}")
+        raise RuntimeError(
+            f"{name} only supports boolean masks, but got mask with dtype {mask.dtype}"
+        )
 
 
 class masked_fill_Tensor(Pointwise):
@@ -1259,9 +1254,7 @@ class masked_scatter(Op):
         return broadcast_shapes(self.shape, mask.shape)
 
     def batch(n, batched, self, mask, source):
-        logical = broadcast_shapes(
-            self.shape[int(batched[0]) :], mask.shape[int(batched[1]) :]
-        )
+        logical = broadcast_shapes(self.shape[int(batched[0]) :], mask.shape[int(batched[1]) :])
         shape = (n, *logical)
         self = pad_rank(in_front(self, batched[0], n), len(logical)).expand(shape)
         mask = pad_rank(in_front(mask, batched[1], n), len(logical)).expand(shape)
@@ -1285,9 +1278,7 @@ class masked_scatter(Op):
 class masked_scatter_backward(Op):
     """The masked elements of a gradient, compacted and filled up with zeros."""
 
-    schema = (
-        "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
-    )
+    schema = "masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor"
     promote = "keep"
     method = False
     function = False
@@ -1630,9 +1621,7 @@ class embedding_dense_backward(Op):
     nondiff = ("indices",)
     cost = "reduce"
     shape = "(num_weights, grad_output.shape[-1])"
-    grad = {
-        "grad_output": "embedding_gather(grad, indices, padding_idx, scale_grad_by_freq)"
-    }
+    grad = {"grad_output": "embedding_gather(grad, indices, padding_idx, scale_grad_by_freq)"}
 
     def run(xp, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
         width = grad_output.shape[-1]
@@ -1658,7 +1647,10 @@ class embedding_dense_backward(Op):
         places = (rows + start).reshape((-1,))
         width = grad_output.shape[-1]
         out = ops.embedding_dense_backward(
-            grad_output.reshape((places.numel(), width)), places, n * num_weights, -1,
+            grad_output.reshape((places.numel(), width)),
+            places,
+            n * num_weights,
+            -1,
             scale_grad_by_freq,
         )
         return out.reshape((n, num_weights, width))
@@ -1830,7 +1822,9 @@ class argsort(Composite):
 class argsort_stable(Composite):
     """`argsort` that keeps the order of equal elements."""
 
-    schema = "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
+    schema = (
+        "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
+    )
 
     def compose(self, stable, dim, descending):
         return self.sort(dim, descending)[1]
@@ -1998,9 +1992,7 @@ class unique_dim(Op):
         back = xp.empty(rows.shape[0], xp.int64)
         back[order] = number
         values = xp.take(self, order[new], axis=dim)
-        none = xp.empty((0,), xp.int64)
-        counts = xp.bincount(number).astype(xp.int64) if return_counts else none
-        return values, back if return_inverse else none, counts
+        return values, back, xp.bincount(number).astype(xp.int64)
 
     def shape(self, dim, sorted, return_inverse, return_counts):
         raise needs_data("unique")
@@ -2028,9 +2020,7 @@ class unique_dim_consecutive(Op):
         new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
         number = (xp.cumsum(new) - 1).astype(xp.int64)
         values = self[along(dim, xp.nonzero(new)[0])]
-        none = xp.empty((0,), xp.int64)
-        counts = xp.bincount(number).astype(xp.int64) if return_counts else none
-        return values, number if return_inverse else none, counts
+        return values, number, xp.bincount(number).astype(xp.int64)
 
     def shape(self, dim, return_inverse, return_counts):
         raise needs_data("unique_consecutive")
@@ -2093,7 +2083,9 @@ def _side(right: bool, side) -> str:
     if side is None:
         return "right" if right else "left"
     if side not in ("left", "right"):
-        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+        raise RuntimeError(
+            f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+        )
     if side == "left" and right:
         raise RuntimeError(
             "torch.searchsorted(): side and right can't be set to opposites, got side of left "

@@ -60,6 +60,22 @@ def spread(xp, a, b):
     return (xp.broadcast_to(a, lead + a.shape[-2:]), xp.broadcast_to(b, lead + b.shape[-2:]), lead)
 
 
+# Derivatives are given for matrices of a structure: gradients of a Hermitian matrix, of a factor that
+# is triangular.  Checks that perturb an input project the direction with `structure` first.
+
+
+def hermitian(array, args):
+    """The Hermitian part of a direction."""
+    return (array + array.swapaxes(-2, -1).conj()) / 2
+
+
+def triangular(array, args):
+    """The triangle of a direction that the operator reads; its last argument is `upper`."""
+    rows, columns = array.shape[-2:]
+    mask = [[(j >= i) if args[-1] else (j <= i) for j in range(columns)] for i in range(rows)]
+    return array * mask
+
+
 # ---------------------------------------------------------------------------------------------
 # Cholesky
 
@@ -105,6 +121,7 @@ class linalg_cholesky_ex(Op):
     grad = {"self": "cholesky_grad(grad, L, upper)"}
     push = {"L": "cholesky_push(self_t, L, upper)"}
     diff_outputs = (True, False)
+    structure = {"self": hermitian}
     method = False
     function = False
     namespace = "linalg"
@@ -152,6 +169,7 @@ class linalg_cholesky(Composite):
     """Triangular factor of a positive-definite matrix."""
 
     schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor"
+    structure = {"self": hermitian}
     method = False
     function = False
     namespace = "linalg"
@@ -168,6 +186,7 @@ class cholesky(Composite):
     """Triangular factor of a positive-definite matrix (older name)."""
 
     schema = "cholesky(Tensor self, bool upper=False) -> Tensor"
+    structure = {"self": hermitian}
     complex = True
 
     def compose(self, upper):
@@ -272,6 +291,7 @@ class cholesky_solve(Op):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
+    structure = {"input2": triangular}
     promote = "keep"
     grad = {"self, input2": "cholesky_solve_grads(grad, result, input2, upper, grad_input_mask)"}
     push = "cholesky_solve_push(self_t, input2_p, input2_t, result, upper)"
@@ -302,6 +322,7 @@ class cholesky_inverse(Composite):
     """Inverse of a matrix that is given by its Cholesky factor."""
 
     schema = "cholesky_inverse(Tensor self, bool upper=False) -> Tensor"
+    structure = {"self": triangular}
     complex = True
 
     def compose(self, upper):

@@ -36,7 +36,7 @@ def on_host(array):
 def _float_only(dtype, name: str):
     """The NumPy dtype, if draws of this kind exist in it."""
     if dtype.category < 2:
-        raise NotImplementedError(f'"{name}" not implemented for \'{dtype.name}\'')
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dtype.name}'")
     return dtype.np
 
 
@@ -537,7 +537,9 @@ def _fill_batch(name: str):
 class uniform(Random):
     """The shape of self filled with numbers evenly spread over [from, to)."""
 
-    schema = "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
+    schema = (
+        "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
+    )
     inplace = True
     function = False
     constant = ("self",)
@@ -707,7 +709,9 @@ class geometric(Random):
 class cauchy(Random):
     """The shape of self filled with numbers of the Cauchy distribution."""
 
-    schema = "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
+    schema = (
+        "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
+    )
     inplace = True
     function = False
     constant = ("self",)
@@ -725,7 +729,9 @@ class cauchy(Random):
 class log_normal(Random):
     """The shape of self filled with exponentials of normal numbers."""
 
-    schema = "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
+    schema = (
+        "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
+    )
     inplace = True
     function = False
     constant = ("self",)
@@ -933,5 +939,3 @@ class native_dropout_backward(Pointwise):
 
     def samples(s):
         yield s(s.real(3, 4), s.bool(3, 4), 2.0)
-
-

@@ -116,7 +116,9 @@ def diagonal_view(xp, array, offset: int, dim1: int, dim2: int):
     dim1, dim2 = two_dims(dim1, dim2, array.ndim)
     size = diagonal_size(array.shape[dim1], array.shape[dim2], offset)
     if size:
-        start = along(dim2, slice(offset, None)) if offset >= 0 else along(dim1, slice(-offset, None))
+        start = (
+            along(dim2, slice(offset, None)) if offset >= 0 else along(dim1, slice(-offset, None))
+        )
         array = array[start]
     rest = [d for d in range(array.ndim) if d not in (dim1, dim2)]
     shape = (*(array.shape[d] for d in rest), size)
@@ -143,7 +145,11 @@ def storage_view(xp, array, size, stride, storage_offset):
     if 0 not in size:
         needed = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
         owned = root.size * root.itemsize // item
-        spans = here + 1 + sum((n - 1) * s // item for n, s in zip(array.shape, array.strides, strict=True))
+        spans = (
+            here
+            + 1
+            + sum((n - 1) * s // item for n, s in zip(array.shape, array.strides, strict=True))
+        )
         ghost = owned < spans or (owned == 1 and type(array.base).__name__ == "DummyArray")
         if needed > owned and not ghost:
             raise RuntimeError(
@@ -185,14 +191,11 @@ def same_size_as_slice(src, part) -> None:
 def split_pieces(size: int, step: int) -> list[int]:
     """Sizes of the pieces that `split` makes."""
     if step < 0:
-        raise RuntimeError(
-            f"split expects split_size be non-negative, but got split_size={step}"
-        )
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0:
         if size != 0:
             raise RuntimeError(
-                "split_size can only be 0 if dimension size is 0, "
-                f"but got dimension size of {size}"
+                f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
             )
         return [0]
     count = max((size + step - 1) // step, 1)
@@ -1013,9 +1016,7 @@ class diagonal(View):
 class linalg_diagonal(Composite):
     """`diagonal` of the last two dims."""
 
-    schema = (
-        "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)"
-    )
+    schema = "linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)"
     method = False
     function = False
 
@@ -1166,9 +1167,7 @@ class split_Tensor(View):
 class split_with_sizes(View):
     """Consecutive pieces of the given sizes."""
 
-    schema = (
-        "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
-    )
+    schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
     complex = True
     grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
 
@@ -1487,7 +1486,9 @@ class view_as_complex(View):
         if self.strides[-1] != self.itemsize:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         if any(s % (2 * self.itemsize) for s in self.strides[:-1]):
-            raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+            raise RuntimeError(
+                "Tensor must have a stride divisible by 2 for all but last dimension"
+            )
         return self.view("c8" if self.itemsize == 4 else "c16")[..., 0]
 
     def batch(n, batched, self):
@@ -1891,7 +1892,7 @@ class to_other(Composite):
         return _to(self, other.dtype, other.device, copy, memory_format)
 
     def samples(s):
-        yield s(s.real(3, 4), s.tensor(0, dt.float32))
+        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
 
 
 class to_dtype(Composite):
@@ -1907,7 +1908,7 @@ class to_dtype(Composite):
         return _to(self, dtype, None, copy, memory_format)
 
     def samples(s):
-        yield s(s.real(3, 4), dt.float32)
+        yield s(s.real(3, 4), dt.complex128)
         yield s(s.real(3, 4), dt.int64)
 
 
@@ -1925,7 +1926,7 @@ class to_device(Composite):
 
     def samples(s):
         yield s(s.real(3, 4), "cpu")
-        yield s(s.real(3, 4), "cpu", dt.float32)
+        yield s(s.real(3, 4), "cpu", dt.complex128)
 
 
 class to_dtype_layout(Composite):
@@ -1955,7 +1956,7 @@ class type_as(Composite):
         return _to(self, other.dtype, other.device, False)
 
     def samples(s):
-        yield s(s.real(3, 4), s.tensor(0, dt.float32))
+        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
 
 
 # Tensor properties, by the operator that each stands for.
@@ -2031,9 +2032,7 @@ def cat_parts(tensors) -> list:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     for i, x in enumerate(tensors):
         if x.ndim == 0:
-            raise RuntimeError(
-                f"zero-dimensional tensor (at position {i}) cannot be concatenated"
-            )
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
     parts = [x for x in tensors if tuple(x.shape) != (0,)]
     return parts or list(tensors[:1])
 
@@ -2047,8 +2046,7 @@ def cat_shape(tensors, dim: int) -> tuple[int, ...]:
     for i, x in enumerate(parts):
         if x.ndim != first.ndim:
             raise RuntimeError(
-                "Tensors must have same number of dimensions: "
-                f"got {first.ndim} and {x.ndim}"
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
             )
         for d in range(first.ndim):
             if d != dim and x.shape[d] != first.shape[d]:
@@ -2406,7 +2404,9 @@ class roll(Op):
     def batch(n, batched, self, shifts, dims):
         dims = checked_roll(shifts, dims, self.ndim - 1)
         if not dims:
-            return self.reshape((n, -1 if self.numel() else 0)).roll(shifts, (1,)).reshape(self.shape)
+            return (
+                self.reshape((n, -1 if self.numel() else 0)).roll(shifts, (1,)).reshape(self.shape)
+            )
         return self.roll(shifts, tuple(d + 1 for d in dims))
 
     def decomp(self, shifts, dims):
@@ -2440,8 +2440,7 @@ def checked_rot90(dims, ndim: int) -> tuple[int, int]:
     first, second = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
     if first == second:
         raise RuntimeError(
-            f"expected rotation dims to be different, but got dim0 = {dims[0]} "
-            f"and dim1 = {dims[1]}"
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
     return first, second
 
@@ -2794,8 +2793,7 @@ def _grid(tensors, indexing: str):
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing not in ("ij", "xy"):
         raise RuntimeError(
-            'torch.meshgrid: indexing must be one of "xy" or "ij", '
-            f"but received: {indexing}"
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
         )
     for x in tensors:
         if x.ndim > 1:
@@ -2991,7 +2989,9 @@ class combinations(Composite):
             raise RuntimeError(f"Expect a non-negative number, but got {r}")
         if r == 0:
             return self.new_empty((0,))
-        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        choose = (
+            itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        )
         rows = list(choose(range(self.shape[0]), r))
         columns = [self[[row[i] for row in rows]] for i in range(r)]
         return ops.stack(columns, 1)

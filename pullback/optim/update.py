@@ -15,6 +15,8 @@ import numpy as np
 
 from ..core import device as dev
 
+NATIVE = 100_000  # elements from which on native code is worth a compiler run
+
 BLOCK = 32768  # elements per block: 128 KiB of float32, so that all operands of Adam fit into L2
 
 _scratch: dict[np.dtype, np.ndarray] = {}
@@ -24,12 +26,22 @@ _native: dict[str, Callable] = {}
 def use(name: str, function: Callable | None) -> None:
     """Run the update `name` ("sgd", "adam") by another function of the same signature.
 
-    The function returns False for arrays that it does not take; None restores the NumPy version.
+    The function returns False for arrays that it does not take; None means the NumPy version.
     """
-    if function is None:
-        _native.pop(name, None)
-    else:
-        _native[name] = function
+    _native[name] = _declined if function is None else function
+
+
+def _native_for(name: str, params: list) -> Callable | None:
+    """The native kernel of an update; looked for when the first large step comes."""
+    if not _native and sum(p.size for p in params) >= NATIVE:
+        from . import native
+        if not native.install():
+            _native["none"] = _declined
+    return _native.get(name)
+
+
+def _declined(*args) -> bool:
+    return False
 
 
 def scratch(like: np.ndarray) -> np.ndarray:
@@ -81,7 +93,7 @@ def _functions(array):
 def sgd(params: list, grads: list, buffers: list, fresh: list, *, lr: float, momentum: float,
         dampening: float, weight_decay: float, nesterov: bool, maximize: bool) -> None:
     """Stochastic gradient descent; `fresh[i]` says that buffer i holds nothing yet."""
-    native = _native.get("sgd")
+    native = _native_for("sgd", params)
     if native is not None and native(params, grads, buffers, fresh, lr, momentum, dampening,
                                      weight_decay, nesterov, maximize) is not False:
         return
@@ -132,7 +144,7 @@ def adam(params: list, grads: list, averages: list, squares: list, maxima: list,
          lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
          maximize: bool) -> None:
     """Adam; `maxima[i]` is None without amsgrad, `decoupled` is AdamW's weight decay."""
-    native = _native.get("adam")
+    native = _native_for("adam", params)
     if native is not None and native(params, grads, averages, squares, maxima, steps, lr, beta1,
                                      beta2, eps, weight_decay, decoupled, maximize) is not False:
         return

@@ -1,0 +1,172 @@
+"""Formula text as syntax trees: which values it names, which facts of tensors it reads, what it calls.
+
+A bare name stands for the value itself; `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`, `x.device` stand for that
+fact alone.  Nothing here knows of operators or of saving.  Read next: `formula.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import pkgutil
+
+from .. import errors
+from .state import recording
+
+FACTS = {"shape", "dtype", "ndim", "device", "is_complex_dtype"}
+CALLED_FACTS = {"numel", "stride", "dim", "is_complex", "is_floating_point"}
+PLAIN_SIZES = {"size", "sizes", "strides", "sym_size", "sym_sizes", "sym_strides", "sym_numel"}
+BUILTINS = {"len", "range", "tuple", "list", "max", "min", "sum", "abs", "int", "float", "bool",
+            "None", "True", "False", "math", "isinstance", "zip", "enumerate", "any", "all",
+            "reversed", "sorted", "complex", "round", "slice", "Ellipsis"}
+
+
+def parse(text: str, entry: str) -> ast.Expression:
+    """The syntax tree of a formula; `entry` is quoted if it cannot be read."""
+    try:
+        return ast.parse(f"({text.strip()}\n)", mode="eval")
+    except SyntaxError as error:
+        raise errors.FormulaError(errors.text(
+            f"cannot read the formula {text!r}: {error.msg}", f"entry: {entry}",
+            "a formula is one Python expression")) from None
+
+
+def names_in(tree: ast.AST) -> set[str]:
+    """All names that an expression uses, those bound inside it excepted."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return used - local_names(tree)
+
+
+def local_names(tree: ast.AST) -> set[str]:
+    """Names bound inside an expression (comprehensions, lambdas)."""
+    bound = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+    return bound
+
+
+def root_call(tree: ast.Expression) -> str | None:
+    """The function that an expression is a call of, by name."""
+    body = tree.body
+    is_call = isinstance(body, ast.Call) and isinstance(body.func, ast.Name)
+    return body.func.id if is_call else None
+
+
+class Scan(ast.NodeTransformer):
+    """Replaces facts of tensors by local names, and collects what a formula uses."""
+
+    def __init__(self, tensors: set[str], conjugate: bool):
+        self.tensors, self.conjugate = tensors, conjugate
+        self.names: set[str] = set()  # bare names, those of functions included
+        self.facts: set[tuple[str, str]] = set()  # (tensor, "shape" or "numel()")
+        self.plain: list[str] = []  # spellings of sizes that would keep the whole tensor
+        self.optional: dict[str, ast.AST] = {}  # wrap_opt_if(name, condition)
+
+    def visit_Call(self, node: ast.Call):
+        func = node.func
+        if isinstance(func, ast.Name) and func.id == "wrap_opt_if" and len(node.args) == 2:
+            return self._optional(*node.args)
+        if not isinstance(func, ast.Attribute):
+            return self.generic_visit(node)
+        owner = func.value.id if isinstance(func.value, ast.Name) else None
+        if func.attr in PLAIN_SIZES and (func.attr != "size" or self._is_tensor(owner)):
+            self.plain.append(ast.unparse(node))
+        elif func.attr == "stride" and self._is_tensor(owner):
+            whole = self._fact(owner, "stride()")
+            return ast.Subscript(whole, self.visit(node.args[0]), ast.Load()) if node.args else whole
+        elif func.attr in CALLED_FACTS and owner in self.tensors and not node.args:
+            return self._fact(owner, func.attr + "()")
+        if func.attr == "conj" and not node.args:
+            inner = self.visit(func.value)
+            return ast.Call(ast.Name("_conj", ast.Load()), [inner], []) if self.conjugate else inner
+        return self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute):
+        if isinstance(node.value, ast.Name) and node.value.id in self.tensors and node.attr in FACTS:
+            return self._fact(node.value.id, node.attr)
+        if node.attr == "mH" and not self.conjugate:
+            return ast.Attribute(self.visit(node.value), "mT", ast.Load())
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name):
+        self.names.add(node.id)
+        return node
+
+    def _is_tensor(self, name: str | None) -> bool:
+        return name is not None and (name in self.tensors or name.partition("_")[0] == "grad")
+
+    def _fact(self, tensor: str, attribute: str) -> ast.Name:
+        self.facts.add((tensor, attribute))
+        return ast.Name(fact_name(tensor, attribute), ast.Load())
+
+    def _optional(self, value: ast.AST, condition: ast.AST) -> ast.IfExp:
+        """`wrap_opt_if(x, condition)`: x is needed, and kept, only under a condition on the mask."""
+        if isinstance(value, ast.Name) and value.id in self.tensors:
+            self.optional[value.id] = condition
+        else:
+            value = self.visit(value)
+        return ast.IfExp(self.visit(condition), value, ast.Constant(None))
+
+
+def fact_name(tensor: str, attribute: str) -> str:
+    """Local variable that holds a fact of a tensor."""
+    return f"{tensor}__{attribute.rstrip('()')}"
+
+
+def fact_value(tensor, attribute: str):
+    """The fact of a tensor that a formula asked for; None of an absent tensor."""
+    if tensor is None:
+        return None
+    if isinstance(tensor, (list, tuple)):
+        return [fact_value(t, attribute) for t in tensor]
+    if not hasattr(tensor, "_edge"):  # a Python number in a tensor's place
+        return {"shape": (), "ndim": 0, "dim()": 0, "numel()": 1}.get(attribute)
+    if attribute.endswith("()"):
+        return getattr(tensor, attribute[:-2])()
+    return getattr(tensor, attribute)
+
+
+def conj_value(value):
+    """The conjugate of a tensor or a Python number."""
+    return value.conj() if hasattr(value, "_edge") else value.conjugate()
+
+
+# what formulas may call
+
+
+@functools.cache
+def helpers() -> dict:
+    """All public functions of `pullback.formulas`."""
+    found = {}
+    package = importlib.import_module("pullback.formulas")
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"pullback.formulas.{info.name}")
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", None) == module.__name__
+            if callable(value) and own and not name.startswith("_"):
+                found[name] = value
+    return found
+
+
+def not_implemented(name: str, reason: str = ""):
+    """The formula of a derivative that nobody wrote: raises when the gradient is asked for."""
+    raise errors.DerivativeNotWritten(errors.text(
+        f"the derivative for '{name}' is not implemented ({errors.user_line(2)})", reason,
+        "detach() the input, or give the operator's table entry a formula"))
+
+
+BUILT_IN = {"not_implemented": not_implemented, "is_grad_enabled": recording}
+
+
+def lookup(name: str):
+    """A function that formulas may call: a helper or an operator; None if there is none."""
+    found = BUILT_IN.get(name) or helpers().get(name)
+    if found is not None:
+        return found
+    from .op import families
+    from .table import ops
+    return getattr(ops, name) if name in families or name in ops else None

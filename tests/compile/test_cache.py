@@ -1,0 +1,152 @@
+"""The disk cache and the compiler's discovery."""
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from pullback.compile import cache, toolchain
+from pullback.compile.errors import CompilerFailed, CompilerNotFound
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_folder", None)
+    return tmp_path / "cache"
+
+
+def test_write_read_clear(folder):
+    cache.write("abcd", b"text")
+    assert cache.read("abcd") == b"text" and cache.read("none") is None
+    assert cache.info()["entries"] == 1 and cache.info()["bytes"] == 4
+    assert cache.clear() == 1 and cache.read("abcd") is None
+
+
+def test_folder_order(monkeypatch, tmp_path):
+    monkeypatch.setattr(cache, "_folder", None)
+    monkeypatch.delenv("PULLBACK_CACHE_DIR", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "pullback"
+
+
+def test_key_separates_parts():
+    assert cache.key("ab", "c") != cache.key("a", "bc")
+    assert cache.key("a") == cache.key("a") and len(cache.key("a")) == 40
+
+
+def test_unwritable_folder_warns_once(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(blocked / "inside"))
+    monkeypatch.setattr(cache, "_folder", None)
+    with pytest.warns(RuntimeWarning, match="PULLBACK_CACHE_DIR"):
+        first = cache.folder()
+    assert cache.folder() == first and os.access(first, os.W_OK)
+    cache.write("x1", b"1")
+
+
+def test_concurrent_writers(folder):
+    cache.folder()
+    data = bytes(100_000)
+    threads = [threading.Thread(target=cache.write, args=("same", data)) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert cache.read("same") == data
+    assert cache.info()["entries"] == 1
+
+
+def test_probe_is_kept(folder, monkeypatch):
+    found = toolchain._search()
+    called = []
+    monkeypatch.setattr(toolchain, "_probe", lambda c: called.append(c))
+    assert toolchain._search() == found and not called
+
+
+def test_explicit_compiler_that_does_not_exist(folder, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CC", "/nowhere/cc")
+    with pytest.raises(CompilerNotFound, match="Fix: install gcc") as error:
+        toolchain.find()
+    assert "/nowhere/cc" in str(error.value)
+
+
+def test_compiler_that_does_not_work(folder, tmp_path, monkeypatch):
+    fake = tmp_path / "badcc"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PULLBACK_CC", str(fake))
+    with pytest.raises(CompilerNotFound, match="badcc"):
+        toolchain.find()
+
+
+def test_failure_names_command_and_errors(folder, tmp_path):
+    source = tmp_path / "broken.c"
+    source.write_text("int f( { return 1; }\n")
+    with pytest.raises(CompilerFailed) as error:
+        toolchain.find().build(str(source), str(tmp_path / "x.so"))
+    text = str(error.value)
+    assert "broken.c" in text and "command:" in text and "error" in text and "Fix:" in text
+
+
+def test_flags_never_relax_the_maths():
+    assert not any("fast-math" in f or "unsafe" in f or "finite" in f for f in toolchain.FLAGS)
+
+
+def test_without_compiler_numpy_runs(folder, monkeypatch):
+    pytest.importorskip("torch")
+    from checks import run_both
+
+    from pullback.compile import backend
+
+    monkeypatch.setenv("PULLBACK_CC", "/nowhere/cc")
+    monkeypatch.setattr(backend, "_warned", False)
+    x = np.ones((3, 4), np.float32)
+    with pytest.warns(RuntimeWarning, match="no working C compiler"):
+        compiled, got, want = run_both(lambda a: ((a * 2).sum(), a.exp()), x)
+    np.testing.assert_allclose(got[1], want[1], rtol=1e-6)
+    assert compiled.report["externs"] and compiled.source_path is None
+
+
+def test_broken_entries_are_made_again(folder):
+    pytest.importorskip("torch")
+    from standin import trace
+
+    from pullback.compile.backend import compile_graph
+
+    x = np.ones((3, 4), np.float32)
+    gm = trace(lambda a: a.exp() * 3, x)
+    first = compile_graph(gm, "broken_entries")
+    base = first.source_path[:-2]
+    for suffix, data in ((".so", b"not an object"), (".plan", b"\xff\xff")):
+        os.unlink(base + suffix)
+        with open(base + suffix, "wb") as file:
+            file.write(data)
+        again = compile_graph(gm, "broken_entries")
+        np.testing.assert_array_equal(again(x)[0], first(x)[0])
+
+
+def test_warm_start_is_quick(folder, tmp_path):
+    pytest.importorskip("torch")
+    script = tmp_path / "warm.py"
+    script.write_text(
+        "import sys, time\n"
+        f"sys.path[:0] = {[os.path.dirname(__file__), *sys.path]!r}\n"
+        "import numpy as np\nfrom standin import trace\n"
+        "from pullback.compile.backend import compile_graph\n"
+        "x = np.ones((3, 4), np.float32)\n"
+        "gm = trace(lambda a: (a.exp() * 3).sum(), x)\n"
+        "begin = time.perf_counter()\nc = compile_graph(gm, 'warm')\nprint(time.perf_counter() - begin)\n"
+        "import pullback.compile as p\nprint('pullback.compile.emit' in sys.modules)\n")
+    times = []
+    for _ in range(2):
+        out = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+        times.append(float(out.stdout.split()[0]))
+    assert times[1] < max(0.3, times[0]), times
+    time.sleep(0)
