@@ -196,11 +196,8 @@ def write(params: dict, start: str, count: int) -> str:
 
 
 def source_files(compiled) -> list[str]:
-    """Where the generated C of a compiled function is; empty if it runs without."""
-    programs = getattr(compiled, "programs", {}).values()
-    parts = [part for program in programs for part in program._made.values()]
-    paths = (getattr(part, "source_path", None) for part in parts)
-    return [str(path) for path in paths if path]
+    """Where the generated C of a compiled function is; empty if it runs without (or on PyTorch)."""
+    return compiled.source_paths() if hasattr(compiled, "source_paths") else []
 
 
 def show(runs: dict) -> None:

@@ -621,6 +621,7 @@ class Tensor:
     def isinf(self) -> Tensor: """Whether each element is infinite."""
     def isnan(self) -> Tensor: """Whether each element is NaN."""
     def kron(self, other: Tensor) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
     @_overload
     def le(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
     @_overload
@@ -1154,6 +1155,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A matrix plus the outer product of two vectors, each scaled."""
 def adjoint(input: Tensor, *, out: Any = None) -> Tensor: """Conjugate transpose of the last two dims."""
 def alias(input: Tensor, *, out: Any = None) -> Tensor: """The same tensor under another name."""
+def alias_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `alias` shows."""
 @_overload
 def all(input: Tensor, *, out: Any = None) -> Tensor: """Whether all elements are nonzero."""
 @_overload
@@ -1186,6 +1188,7 @@ def argsort(input: Tensor, dim: _int = -1, descending: _bool = False, *, out: An
 def argsort(input: Tensor, *, stable: _bool, dim: _int = -1, descending: _bool = False, out: Any = None) -> Tensor: ...
 def argwhere(input: Tensor, *, out: Any = None) -> Tensor: """Another name of `nonzero`."""
 def as_strided(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor: """The tensor's memory read with the given sizes, strides and offset."""
+def as_strided_copy(input: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor: """A copy of what `as_strided` shows."""
 def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `as_strided` reads."""
 def asin(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose sine is the element."""
 def arcsin(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose sine is the element."""
@@ -1311,6 +1314,7 @@ def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """A 
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Any = None) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
 def diagflat(input: Tensor, offset: _int = 0, *, out: Any = None) -> Tensor: """A matrix with all elements on its diagonal."""
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A diagonal of the matrices in two dims, as the last dim."""
+def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A copy of what `diagonal` shows."""
 def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written on a diagonal."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
 def special_digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
@@ -1370,6 +1374,10 @@ def special_erfinv(input: Tensor, *, out: Any = None) -> Tensor: """Number whose
 def exp(input: Tensor, *, out: Any = None) -> Tensor: """e to the power of each element."""
 def exp2(input: Tensor, *, out: Any = None) -> Tensor: """Two to the power of each element."""
 def special_exp2(input: Tensor, *, out: Any = None) -> Tensor: """Two to the power of each element."""
+@_overload
+def expand_copy(input: Tensor, size: Sequence[_int], *, implicit: _bool = False, out: Any = None) -> Tensor: """A copy of what `expand` shows."""
+@_overload
+def expand_copy(input: Tensor, *size: _int, implicit: _bool = False, out: Any = None) -> Tensor: ...
 def expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
 def special_expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of each element, exact near zero."""
 @_overload
@@ -1451,6 +1459,7 @@ def isinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element 
 def isnan(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is NaN."""
 def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False, out: Any = None) -> Tensor: """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
+def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
 def layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enable: _bool = True, *, out: Any = None) -> Tensor: """Rows with zero mean and unit variance, scaled by `weight` and shifted by `bias`."""
 @_overload
 def le(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not larger."""
@@ -1490,7 +1499,14 @@ def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """W
 def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether exactly one of the elements is nonzero."""
 def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
 def special_logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
+@_overload
 def logspace(start: _Number, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Powers of a base with exponents in even steps."""
+@_overload
+def logspace(start: Tensor, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def logspace(start: Tensor, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def logspace(start: _Number, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
 def special_logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
 @_overload
@@ -1610,6 +1626,10 @@ def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """All pro
 def permute(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """The dims in another order."""
 @_overload
 def permute(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
+@_overload
+def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """A copy of what `permute` shows."""
+@_overload
+def permute_copy(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
 def polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
 def special_polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
 def positive(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself; refuses bool."""
@@ -1718,6 +1738,7 @@ def searchsorted(sorted_sequence: Tensor, self: Tensor, *, out_int32: _bool = Fa
 @_overload
 def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: ...
 def select(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """One index of one dim; the dim disappears."""
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of what `select` shows."""
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `select` reads."""
 def sgn(input: Tensor, *, out: Any = None) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
@@ -1725,6 +1746,7 @@ def special_expit(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(
 def sign(input: Tensor, *, out: Any = None) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor: """Sine of each element."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic sine of each element."""
+def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of what `slice` shows."""
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
 @_overload
@@ -1735,7 +1757,9 @@ def sort(input: Tensor, *, stable: _bool | None, dim: _int = -1, descending: _bo
 def split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Consecutive pieces of equal size; the last may be smaller."""
 @_overload
 def split(input: Tensor, split_size: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: ...
+def split_copy(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """A copy of what `split` shows."""
 def split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Consecutive pieces of the given sizes."""
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """A copy of what `split_with_sizes` shows."""
 def sqrt(input: Tensor, *, out: Any = None) -> Tensor: """Square root of each element."""
 def square(input: Tensor, *, out: Any = None) -> Tensor: """Each element times itself."""
 @_overload
@@ -1746,6 +1770,14 @@ def squeeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: ...
 def squeeze(input: Tensor, dim: Sequence[_int], *, out: Any = None) -> Tensor: ...
 @_overload
 def squeeze(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
+@_overload
+def squeeze_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `squeeze` shows."""
+@_overload
+def squeeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: ...
+@_overload
+def squeeze_copy(input: Tensor, dim: Sequence[_int], *, out: Any = None) -> Tensor: ...
+@_overload
+def squeeze_copy(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
 def stack(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors of one shape joined along a new dim."""
 @_overload
 def std(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Standard deviations over some dims."""
@@ -1782,6 +1814,7 @@ def sum_to_size(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
 def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
 def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
 def t(input: Tensor, *, out: Any = None) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
+def t_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `t` shows."""
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor: """Elements of the flattened tensor."""
 def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """`gather` with broadcasting; without dim, elements of the flattened tensor."""
 def tan(input: Tensor, *, out: Any = None) -> Tensor: """Tangent of each element."""
@@ -1800,6 +1833,7 @@ def tile(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
 def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: """The k largest or smallest elements along a dim, and where they were."""
 def trace(input: Tensor, *, out: Any = None) -> Tensor: """Sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Two dims exchanged."""
+def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """A copy of what `transpose` shows."""
 def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
 def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of a lower triangle."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
@@ -1807,13 +1841,20 @@ def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None
 def trunc(input: Tensor, *, out: Any = None) -> Tensor: """The integer part of each element."""
 def fix(input: Tensor, *, out: Any = None) -> Tensor: """The integer part of each element."""
 def unbind(input: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """One tensor per index of a dim."""
+def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """A copy of what `unbind` shows."""
 def unflatten(input: Tensor, dim: _int, sizes: Sequence[_int], *, out: Any = None) -> Tensor: """Split one dim into several."""
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = None) -> Tensor: """A copy of what `unfold` shows."""
 def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """The different values, and what else was asked for."""
 def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """Values without immediate repetitions, and what else was asked for."""
+@_overload
+def unravel_index(indices: Tensor, shape: Sequence[_int], *, out: Any = None) -> list[Tensor]: """Coordinates of flattened positions, one tensor per dim."""
+@_overload
+def unravel_index(indices: Tensor, *shape: _int, out: Any = None) -> list[Tensor]: ...
 def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`chunk` into fresh tensors."""
 def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split` into fresh tensors."""
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
 def unsqueeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A new dim of size 1."""
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A copy of what `unsqueeze` shows."""
 @_overload
 def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
 @_overload
@@ -1838,7 +1879,15 @@ def view(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
 @_overload
 def view(input: Tensor, dtype: _dtype, *, out: Any = None) -> Tensor: ...
 def view_as_complex(input: Tensor, *, out: Any = None) -> Tensor: """Pairs of real numbers in the last dim as complex numbers."""
+def view_as_complex_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `view_as_complex` shows."""
 def view_as_real(input: Tensor, *, out: Any = None) -> Tensor: """A complex tensor as pairs of real numbers in a last dim."""
+def view_as_real_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `view_as_real` shows."""
+@_overload
+def view_copy(input: Tensor, size: Sequence[_int], *, out: Any = None) -> Tensor: """A copy of what `view` shows."""
+@_overload
+def view_copy(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
+@_overload
+def view_copy(input: Tensor, dtype: _dtype, *, out: Any = None) -> Tensor: ...
 @_overload
 def vsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the first dim."""
 @_overload

@@ -129,6 +129,20 @@ class Compiled:
             self._last = guards, program, state.record[0]
         return program.run(tensors)
 
+    def parts(self) -> dict:
+        """What has been compiled so far: (program number, part) -> compiled graph."""
+        return {(i, name): part for i, program in enumerate(self.programs.values())
+                for name, part in program._made.items() if name != "eager"}
+
+    def source_paths(self) -> list[str]:
+        """The generated C files."""
+        paths = (getattr(part, "source_path", None) for part in self.parts().values())
+        return [str(path) for path in paths if path]
+
+    def graphs(self, program: int = -1) -> tuple[GraphModule, GraphModule | None]:
+        """Forward and backward graph of a program (the last one made)."""
+        return list(self.programs.values())[program].graphs()
+
     @staticmethod
     def _adopted_fit(program: Program) -> bool:
         return all(key_of(t) == k for t, k in zip(program.joint.adopted, program.adopted_keys))
@@ -174,6 +188,7 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     program = Program(joint, makers, facts, backend.fuse)
+    program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.adopted_keys = [key_of(t) for t in joint.adopted]
     program.metas = tuple((tensors[i]._data.shape, tensors[i]._data.dtype) for i in joint.grad_of)
     program.part("fused" if program.fuse else "forward")

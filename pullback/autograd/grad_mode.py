@@ -57,14 +57,21 @@ class _Switch:
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             running = function(*args, **kwargs)
-            sent = None
+            step, given = running.send, None
             while True:
                 try:
                     with self.clone():
-                        value = running.send(sent)
+                        value = step(given)
                 except StopIteration as end:
                     return end.value
-                sent = yield value
+                try:
+                    step, given = running.send, (yield value)
+                except GeneratorExit:
+                    with self.clone():
+                        running.close()
+                    raise
+                except BaseException as error:  # thrown in: the function decides what it means
+                    step, given = running.throw, error
         return wrapped
 
 
@@ -103,24 +110,30 @@ class set_grad_enabled(_Switch):
         super().__init__(mode)
         levels = _levels()
         self._outer = levels, [state.record[i] for i in levels]
-        count("GRADOFF", 1)  # stays: the fast path merely looks twice from here on
-        for i in levels:
-            state.record[i] = self.mode
+        self._set(levels, [self.mode] * len(levels))
+        count("GRADOFF", 1)  # stays if there is no block: the fast path merely looks twice then
+        self._counted = True
+
+    def _set(self, levels: range, values: list) -> None:
+        for i, value in zip(levels, values):
+            state.record[i] = value
 
     def __enter__(self):
         self._before.append(self._outer)
         levels = _levels()
-        for i in levels:
-            state.record[i] = self.mode
-        count("GRADOFF", 1)
+        self._set(levels, [self.mode] * len(levels))
+        if not self._counted:
+            count("GRADOFF", 1)
+        self._counted = False
 
     def clone(self):
         return set_grad_enabled(self.mode)
 
     def __call__(self, function):
-        levels, before = self._outer
-        for i, value in zip(levels, before):  # used as decorator: undo the immediate effect
-            state.record[i] = value
+        self._set(*self._outer)  # used as decorator: undo the immediate effect
+        if self._counted:
+            count("GRADOFF", -1)
+            self._counted = False
         return super().__call__(function)
 
 

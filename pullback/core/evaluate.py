@@ -79,12 +79,12 @@ def space_of(ov, raw: tuple):
             name, space = found
     if fake:
         return None
+    if space is None and state.fake:
+        return None
     if space is None:
         for a, v in zip(ov.schema.args, raw):
             if a.base == "Device" and v is not None:
                 return None if v.type == "meta" else dev.namespace(v)
-        if state.fake:
-            return None
         space = np
     return space
 

@@ -15,7 +15,7 @@ from .. import errors
 from .state import recording
 
 FACTS = {"shape", "dtype", "ndim", "device", "is_complex_dtype"}
-CALLED_FACTS = {"numel", "stride", "dim", "is_complex", "is_floating_point"}
+CALLED_FACTS = {"numel", "stride", "storage_offset", "dim", "is_complex", "is_floating_point"}
 PLAIN_SIZES = {"size", "sizes", "strides", "sym_size", "sym_sizes", "sym_strides", "sym_numel"}
 BUILTINS = {"len", "range", "tuple", "list", "max", "min", "sum", "abs", "int", "float", "bool",
             "None", "True", "False", "math", "isinstance", "zip", "enumerate", "any", "all",

@@ -84,6 +84,23 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     return space[f"fast_{key}"]
 
 
+def renew(ov: OpOverload) -> None:
+    """Generate the specialised functions anew, after the derivative formulas have changed."""
+    from .table import ops
+    for packet in vars(ops).values():
+        if packet._base == ov.op.base_name:
+            packet._fast = None
+    for purpose in ("function", "operator", "method"):
+        key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
+        old = space.pop(f"fast_{key}", None)
+        node = space.pop(f"Node_{key}", None)
+        if node is not None:
+            node.apply = Node.apply  # existing nodes go on with the rule that they were made with
+        for name in [n for n, value in vars(Tensor).items() if old is not None and value is old]:
+            slow = space[f"slow_{key}"]
+            setattr(Tensor, name, compile_fast(ov, slow, purpose) or slow)
+
+
 _HANDLE = """
     t = new(Tensor)
     t._data = r

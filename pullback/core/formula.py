@@ -68,6 +68,7 @@ class Rule:
         checks.check_rule(self)
         self.space = {"math": math, "_conj": conj_value, "__name__": "pullback.generated"}
         self.saves, self.guards = self._saves()
+        self.saves_tensors = any(kind in ("arg", "out") for _, kind, _, _ in self.saves)
         self.name = node_name(self.op)
         chosen = self.op.diff_outputs
         self._test = rule_function(chosen, self.schema) if isinstance(chosen, str) else None

@@ -21,13 +21,14 @@ from . import dtype as dt
 from .device import Device
 from .handle import Tensor
 
-_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)$")
+_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
+                   r"(\s+(?P<name>[A-Za-z_]\w*))?$")
 _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
 _NAMED = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "long": dt.int64,
           "contiguous_format": "contiguous_format", "strided": "strided"}
-_KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "float", "bool", "str", "ScalarType", "Layout",
-                "Device", "DeviceIndex", "MemoryFormat", "Generator", "Dimname", "Storage", "Stream",
-                "QScheme", "ConstQuantizerPtr"}
+_KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "SymBool", "float", "bool", "str",
+                "ScalarType", "Layout", "Device", "DeviceIndex", "MemoryFormat",
+                "Generator", "Dimname", "Storage", "Stream", "QScheme", "ConstQuantizerPtr"}
 
 
 @dataclass(slots=True)
@@ -45,6 +46,7 @@ class Argument:
     default: object = None
     has_default: bool = False
     symbolic: bool = False  # was spelled SymInt
+    default_text: str = ""  # the default as written: `Mean`, `'none'`, `2.`, `1` for int[2]
 
     @property
     def is_tensor(self) -> bool:
@@ -55,7 +57,7 @@ class Argument:
         return "!" in self.alias
 
     def type_text(self) -> str:
-        base = "SymInt" if self.symbolic else self.base
+        base = f"Sym{self.base.capitalize()}" if self.symbolic else self.base
         text = base + (f"({self.alias})" if self.alias else "") + ("?" if self.optional_items else "")
         if self.is_list:
             text += f"[{'' if self.size is None else self.size}]"
@@ -63,13 +65,15 @@ class Argument:
 
     def __str__(self) -> str:
         text = self.type_text() + (f" {self.name}" if self.name else "")
-        return text + (f"={_print_default(self.default)}" if self.has_default else "")
+        return text + (f"={self.default_text}" if self.has_default else "")
+
+    def same_as(self, other: Argument) -> bool:
+        """Equal but for the spelling of the default and of symbolic integers."""
+        return all(getattr(self, f) == getattr(other, f) for f in _MEANING)
 
 
-def _print_default(value) -> str:
-    if isinstance(value, str):
-        return value if value in _NAMED else f'"{value}"'
-    return "long" if value is dt.int64 else str(value).replace(" ", "")
+_MEANING = ("name", "base", "optional", "is_list", "size", "optional_items", "alias", "kwarg_only",
+            "default", "has_default")
 
 
 def _split(text: str) -> list[str]:
@@ -92,12 +96,11 @@ def _split(text: str) -> list[str]:
 
 
 def _default(text: str, is_list: bool):
-    text = text.strip()
     if text in _NAMED:
         return _NAMED[text]
-    if text[0] in "\"'":
+    if text[:1] in ("'", '"') and text[-1:] == text[0] and len(text) > 1:
         return text[1:-1]
-    if text.startswith("["):
+    if text[:1] == "[" and text[-1:] == "]":
         return [_default(p, False) for p in _split(text[1:-1])]
     try:
         value = int(text)
@@ -108,27 +111,38 @@ def _default(text: str, is_list: bool):
 
 def _argument(text: str, kwarg_only: bool, whole: str) -> Argument:
     declaration, eq, default = text.partition("=")
-    words = declaration.strip().rsplit(" ", 1)
-    kind, name = (words[0], words[1]) if len(words) == 2 else (words[0], "")
-    match = _TYPE.match(kind.replace(" ", ""))
+    match = _TYPE.match(declaration.strip())
     if not match or match["base"] not in _KNOWN_TYPES:
-        raise errors.SchemaError(f"schema '{whole}': cannot read the type of '{text}'")
-    base, tail = match["base"], match["tail"]
-    arg = Argument(name, base, alias=match["alias"] or "", kwarg_only=kwarg_only)
-    if base == "SymInt":
-        arg.base, arg.symbolic = "int", True
-    for token in re.findall(r"\?|\[\d*\]", tail):
+        raise errors.SchemaError(errors.text(
+            f"cannot read the type of '{text}'", f"schema: {whole}",
+            f"a type is one of {', '.join(sorted(_KNOWN_TYPES))}, with [], ? or (a!) behind it"))
+    base, alias = match["base"], re.sub(r"\s*->\s*", " -> ", (match["alias"] or "").strip())
+    arg = Argument(match["name"] or "", base, alias=alias, kwarg_only=kwarg_only)
+    if base.startswith("Sym"):
+        arg.base, arg.symbolic = base[len("Sym"):].lower(), True
+    for token in re.findall(r"\?|\[\d*\]", match["tail"]):
         if token == "?":
             arg.optional = True
         else:
             arg.is_list, arg.optional_items, arg.optional = True, arg.optional, False
             arg.size = int(token[1:-1]) if len(token) > 2 else None
     if eq:
-        arg.has_default = True
-        arg.default = _default(default, arg.is_list and not default.strip().startswith(("[", "None")))
-        if arg.is_list and arg.size and isinstance(arg.default, list) and len(arg.default) == 1:
-            arg.default = arg.default * arg.size
+        arg.has_default, arg.default_text = True, default.strip()
+        arg.default = _read_default(arg, whole)
     return arg
+
+
+def _read_default(arg: Argument, whole: str):
+    text = arg.default_text
+    try:
+        value = _default(text, arg.is_list and not text.startswith(("[", "None")))
+    except ValueError:
+        raise errors.SchemaError(errors.text(
+            f"cannot read the default '{text}' of '{arg.name}'", f"schema: {whole}",
+            f"a default is a number, a quoted text, a list or one of {', '.join(_NAMED)}")) from None
+    if arg.is_list and arg.size and isinstance(value, list) and len(value) == 1:
+        return value * arg.size
+    return value
 
 
 class Schema:
@@ -140,7 +154,9 @@ class Schema:
     def __init__(self, text: str):
         match = _HEAD.match(text)
         if not match:
-            raise errors.SchemaError(f"cannot read the operator schema '{text}'")
+            raise errors.SchemaError(errors.text(
+                f"cannot read the operator schema '{text}'",
+                cure="write name.overload(Type argument, ...) -> Type"))
         self.text = text
         self.name, self.overload = match["name"].split("::")[-1], match["overload"] or ""
         self.args: list[Argument] = []
@@ -155,8 +171,13 @@ class Schema:
             returns = returns[1:-1]
         self.returns = [_argument(part, False, text) for part in _split(returns)]
         self.names = [a.name for a in self.args]
+        if "" in self.names:
+            raise errors.SchemaError(errors.text(
+                f"argument {self.names.index('') + 1} has no name", f"schema: {text}",
+                "write Type name"))
         if len(set(self.names)) != len(self.names):
-            raise errors.SchemaError(f"schema '{text}' names an argument twice")
+            raise errors.SchemaError(errors.text(
+                "the schema names an argument twice", f"schema: {text}", "rename one of them"))
         self.kw_only_from = sum(not a.kwarg_only for a in self.args)
         self.tensor_positions = [i for i, a in enumerate(self.args) if a.is_tensor]
         positional = self.args[:self.kw_only_from]

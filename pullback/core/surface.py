@@ -53,6 +53,8 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     cell = cell_of(source)
     link = source._link
     base, chain = (source, ()) if link is None else (link.base, link.chain)
+    if chain and "storage_offset" in ov.schema.names:
+        chain = ()  # as_strided names places of the memory, whatever view it is called on
     many = isinstance(out, (list, tuple))
     hidden = not state.record[level] or (link is not None and link.no_grad)
     for i, t in enumerate(outs):
@@ -218,6 +220,9 @@ def inplace(ov, flat: tuple) -> Tensor:
         raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
     if x._link is not None:
         refresh(x)
+    owner = state.stack[state.mode] if state.mode else None
+    if owner is not None and owner.adopts and type(x._data) is _ndarray:
+        owner.adopt(x)
     tracked = any(t._edge is not None for t in stack.tensors_in(flat))
     may_write(x, tracked)
     plain = type(x._data) is _ndarray and not state.mode and all(

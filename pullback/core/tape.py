@@ -85,8 +85,9 @@ class Node(Edge):
                 cell = value._cell
                 if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                     raise modified(self, local, value)
-                number = self.rule.outputs.index(local) if len(self.rule.outputs) > 1 else 0
-                again = make(value._data, port(self, number))
+                flags = self.rule.diff_outputs
+                index = self.rule.outputs.index(local)
+                again = make(value._data, port(self, sum(flags[:index])) if flags[index] else None)
                 again._cell = value._cell
                 value = again
             values.append(value)
@@ -130,8 +131,8 @@ class Node(Edge):
         return flat
 
     def release(self) -> None:
-        """Drop the saved values."""
-        if self.saved:
+        """Drop the saved tensors; numbers and shapes alone cost nothing and stay."""
+        if self.saved and self.rule.saves_tensors:
             self.saved = None
 
 

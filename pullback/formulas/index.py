@@ -54,6 +54,13 @@ def selected_backward(grad, dim, indices, shape, keepdim=True):
     return ops.scatter(grad.new_zeros(shape), dim, indices, grad)
 
 
+def selected_tangent(tangent, dim, indices, keepdim):
+    """Tangent of values that were chosen by their indices along a dim."""
+    if keepdim or tangent.ndim == 0:
+        return tangent.gather(dim, indices)
+    return tangent.gather(dim, indices.unsqueeze(dim)).squeeze(dim)
+
+
 def masked_select_backward(grad, shape, mask):
     """The selected gradients back at their places."""
     return grad.new_zeros(broadcast_shapes(shape, mask.shape)).masked_scatter(mask, grad)
@@ -116,24 +123,41 @@ def scatter_reduce_backward(grad, self, dim, index, src, reduce, include_self, r
 
 
 def _prod_backward(grad, self, dim, index, src, include_self, result):
-    """Products: divide by the factor itself, except where it is the only zero factor."""
-    safe_self = self.masked_fill(self == 0, 1)
-    start = safe_self if include_self else ops.ones_like(self)
-    safe_src = src.masked_fill(src == 0, 1)
-    nonzero = ops.scatter_reduce(start, dim, index, safe_src, "prod", include_self=include_self)
-    zeros = (self == 0).to(grad.dtype) if include_self else ops.zeros_like(grad)
-    zeros = zeros.scatter_add(dim, index, (src == 0).to(grad.dtype))
+    """The product of the other factors, without dividing by zero.
 
-    def without(factor, product, count):
-        lone = (factor == 0).logical_and(count == 1)
-        others = product / factor.masked_fill(factor == 0, 1)
-        return ops.where(lone, product, ops.where(count == 0, others, 0))
-
+    Per cell: `rest` is the product of the nonzero factors, `count` the number of zeros and `zeros`
+    their sum. The sum is zero, but second derivatives flow through it to the zero factors.
+    """
+    start = _ones_for_zeros(self) if include_self else ops.ones_like(self)
+    rest = ops.scatter_reduce(
+        start, dim, index, _ones_for_zeros(src), "prod", include_self=include_self
+    )
+    none = ops.zeros_like(self)
+    zeros = (_only_zeros(self) if include_self else none).scatter_add(dim, index, _only_zeros(src))
+    count = ((self == 0).to(grad.dtype) if include_self else ops.zeros_like(grad)).scatter_add(
+        dim, index, (src == 0).to(grad.dtype)
+    )
     # without its own value in the product, self matters only where nothing was scattered to
-    grad_self = grad * without(self, nonzero, zeros).conj() if include_self else grad
-    product, count = nonzero.gather(dim, index), zeros.gather(dim, index)
-    grad_src = grad.gather(dim, index) * without(src, product, count).conj()
-    return grad_self, grad_src
+    grad_self = grad * _others(self, rest, zeros, count).conj() if include_self else grad
+    there = [t.gather(dim, index) for t in (rest, zeros, count)]
+    return grad_self, grad.gather(dim, index) * _others(src, *there).conj()
+
+
+def _ones_for_zeros(factor):
+    return factor.masked_fill(factor == 0, 1)
+
+
+def _only_zeros(factor):
+    return factor.masked_fill(factor != 0, 0)
+
+
+def _others(factor, rest, zeros, count):
+    """Product of the factors of a cell other than this one."""
+    is_zero = factor == 0
+    if_zero = ops.where(count == 1, rest, ops.where(count == 2, (zeros - factor) * rest, 0))
+    quotient = rest / _ones_for_zeros(factor)
+    if_not = ops.where(count == 0, quotient, ops.where(count == 1, zeros * quotient, 0))
+    return ops.where(is_zero, if_zero, if_not)
 
 
 def scatter_src_backward(grad, dim, index, shape):

@@ -167,7 +167,7 @@ def vjp(func, *primals, has_aux: bool = False):
                 raise errors.TransformError(errors.text(
                     f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
                     f"({errors.user_line(2)})"))
-        with level.resume():
+        with level:  # entered again: the pullback may be called long after the function returned
             found = _gradients(level, outputs, edges, lifting, [level.wrap(c) for c in flat])
         results = iter(found)
         grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, p) for p in primals)

@@ -43,7 +43,3 @@ class Lift(Interpreter):
             handle._data = old
         elif inner is not None:
             handle._data, handle._edge = inner._data, inner._edge
-
-    def resume(self):
-        """Enter again, for a pullback that is called after the function returned."""
-        return self.__enter__()

@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.dims import wrap_dim
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.table import ops
+from ..errors import DataDependentError
 
 # --- arrays from Python data ----------------------------------------------------------------------
 
@@ -507,7 +507,12 @@ class empty_permuted(Creation):
     shape = "tuple(size)"
 
     def run(xp, size, physical_layout, dtype, layout, device, pin_memory):
-        order = [wrap_dim(d, len(size)) for d in physical_layout]
+        order = [d + len(size) if d < 0 else d for d in physical_layout]
+        if sorted(order) != list(range(len(size))):
+            raise RuntimeError(
+                f"Number of dimensions in size, {len(size)}, must fit physical_layout, a "
+                f"permutation of its dims, but got {list(physical_layout)}"
+            )
         memory = xp.empty(tuple(size[d] for d in order), (dtype or dt.default()).np)
         return memory.transpose([order.index(d) for d in range(len(size))])
 
@@ -718,15 +723,33 @@ class logspace(Creation):
         yield s(-1, 1, 3, 2.0)
 
 
-def _endpoint(value):
-    """A 0-d tensor as a number."""
-    if hasattr(value, "_edge"):
-        if value.ndim:
-            raise RuntimeError(
-                "linspace and logspace only support 0-dimensional start and end tensors"
-            )
-        return value.item()
-    return value
+def _from_tensors(name: str, start, end, steps, base, dtype, device):
+    """linspace or logspace whose ends are 0-d tensors, of known or unknown value."""
+    for value in (start, end):
+        if hasattr(value, "_edge") and value.ndim:
+            raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors")
+    try:
+        ends = [v.item() if hasattr(v, "_edge") else v for v in (start, end)]
+    except DataDependentError:
+        return _unknown_ends(start, end, steps, base, dtype)
+    return getattr(ops, name)(*ends, steps, *base, dtype=dtype, device=device)
+
+
+def _unknown_ends(start, end, steps, base, dtype):
+    """The same as arithmetic, where the ends have no single value."""
+    kind = dtype or dt.default()
+    work = kind if kind.category > 1 else dt.float32
+    if base and not kind.is_complex:
+        work = dt.float64  # powers magnify the rounding of their exponents
+    like = start if hasattr(start, "_edge") else end
+    start, end = (v.to(work) if hasattr(v, "_edge") else v for v in (start, end))
+    place = ops.arange(0, _steps(steps), 1, device=like.device)
+    step = (end - start) / max(steps - 1, 1)
+    up, down = place.to(work) * step + start, end - (steps - 1 - place).to(work) * step
+    line = ops.where(place < max(steps // 2, int(steps == 1)), up, down)
+    if base:
+        line = ops.pow(base[0], line)
+    return line.to(kind)
 
 
 class linspace_Tensor_Tensor(Composite):
@@ -736,7 +759,7 @@ class linspace_Tensor_Tensor(Composite):
     method = False
 
     def compose(start, end, steps, dtype, layout, device, pin_memory):
-        return ops.linspace(_endpoint(start), _endpoint(end), steps, dtype=dtype, device=device)
+        return _from_tensors("linspace", start, end, steps, (), dtype, device)
 
     def samples(s):
         yield s(s.int(), s.int(), 5)
@@ -749,7 +772,7 @@ class linspace_Tensor_Scalar(Composite):
     method = False
 
     def compose(start, end, steps, dtype, layout, device, pin_memory):
-        return ops.linspace(_endpoint(start), end, steps, dtype=dtype, device=device)
+        return _from_tensors("linspace", start, end, steps, (), dtype, device)
 
     def samples(s):
         yield s(s.int(), 3.5, 5)
@@ -762,7 +785,46 @@ class linspace_Scalar_Tensor(Composite):
     method = False
 
     def compose(start, end, steps, dtype, layout, device, pin_memory):
-        return ops.linspace(start, _endpoint(end), steps, dtype=dtype, device=device)
+        return _from_tensors("linspace", start, end, steps, (), dtype, device)
+
+    def samples(s):
+        yield s(0, s.int(), 5)
+
+
+class logspace_Tensor_Tensor(Composite):
+    """`logspace` between 0-d tensors."""
+
+    schema = f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
+
+    def samples(s):
+        yield s(s.int(), s.int(), 5)
+
+
+class logspace_Tensor_Scalar(Composite):
+    """`logspace` from a 0-d tensor."""
+
+    schema = f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
+
+    def samples(s):
+        yield s(s.int(), 3.5, 5)
+
+
+class logspace_Scalar_Tensor(Composite):
+    """`logspace` to a 0-d tensor."""
+
+    schema = f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    method = False
+
+    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
 
     def samples(s):
         yield s(0, s.int(), 5)

@@ -430,6 +430,66 @@ class unsafe_index_put(Composite):
         yield s(s.real(4, 5), [whole(s, [2, 0])], s.real(2, 5))
 
 
+def _clamped(indices, shape):
+    """Integer indices forced into range, for places that a mask discards anyway."""
+    return [
+        i if i is None else i.clamp(-size, size - 1)
+        for i, size in zip(indices, shape, strict=False)
+    ]
+
+
+class unsafe_masked_index(Composite):
+    """`index` where a mask is true, a number elsewhere; there the indices may be out of range."""
+
+    schema = (
+        "_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor"
+    )
+    method = False
+
+    def compose(self, mask, indices, fill):
+        picked = ops.index(self, _clamped(indices, self.shape))
+        return picked.masked_fill(mask.logical_not(), fill)
+
+    def samples(s):
+        yield s(s.real(4, 5), s.bool(3, 1), [s.int(3, high=9)], 1.5)
+
+
+class unsafe_masked_index_put_accumulate(Composite):
+    """`index_put` with accumulation of the values where a mask is true."""
+
+    schema = (
+        "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, "
+        "Tensor values) -> Tensor"
+    )
+    method = False
+
+    def compose(self, mask, indices, values):
+        kept = values.masked_fill(mask.logical_not(), 0)
+        return ops.index_put(self, _clamped(indices, self.shape), kept, True)
+
+    def samples(s):
+        yield s(s.real(4, 5), s.bool(3, 5), [s.int(3, high=9)], s.real(3, 5))
+
+
+class unravel_index(Composite):
+    """Coordinates of flattened positions, one tensor per dim."""
+
+    schema = "unravel_index(Tensor indices, int[] shape) -> Tensor[]"
+    method = False
+
+    def compose(indices, shape):
+        if indices.dtype.category > 1 or indices.dtype is dt.bool_:
+            raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+        out, step = [], 1
+        for size in reversed(shape):
+            out.append(indices.floor_divide(step).remainder(size))
+            step *= size
+        return tuple(reversed(out))
+
+    def samples(s):
+        yield s(s.int(5, high=12), (3, 4))
+
+
 # --- one index vector along one dim ---------------------------------------------------------------
 
 
@@ -782,10 +842,10 @@ class index_fill_int_Scalar(Op):
 def check_along(name: str, self, index, dim: int, src=None) -> int:
     """Wrapped dim of gather or scatter after checking ranks, sizes and the index dtype."""
     dim = wrap_dim(dim, self.ndim)
-    if index.dtype.name not in ("int32", "int64"):
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if numel(index.shape) == 0:
         return dim
+    if index.dtype.name not in ("int32", "int64"):
+        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(self.ndim, 1) != max(index.ndim, 1):
         kind = "input" if name == "gather" else "self"
         raise RuntimeError(f"Index tensor must have the same number of dimensions as {kind} tensor")
@@ -1139,6 +1199,8 @@ class masked_fill_Tensor(Pointwise):
                 "masked_fill_ only supports a 0-dimensional value tensor, "
                 f"but got tensor with {value.ndim} dimension(s)."
             )
+        if value.dtype.kind == "c" and self.dtype.kind != "c":
+            raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
         return xp.where(mask, value.astype(self.dtype), self)
 
     def shape(self, mask, value):
@@ -1909,6 +1971,52 @@ class topk(Op):
         yield s(s.real(3, 4).T, 3, -1)
 
 
+class kthvalue(Op):
+    """The k-th smallest element along a dim, and where it was."""
+
+    schema = (
+        "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)"
+        " -> (Tensor values, Tensor indices)"
+    )
+    promote = "keep"
+    cost = "reduce"
+    diff_outputs = (True, False)
+    grad = {"self": "selected_backward(grad, dim, indices, self.shape, keepdim)"}
+    push = {"values": "selected_tangent(self_t, dim, indices, keepdim)"}
+
+    def run(xp, self, k, dim, keepdim):
+        dim = wrap_dim(dim, self.ndim)
+        size = self.shape[dim] if self.ndim else 1
+        if not 1 <= k <= size:
+            raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {dim}")
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), xp.int64)
+        places = sorted_places(xp, self, dim, False)[along(dim, slice(k - 1, k))]
+        values = xp.take_along_axis(self, places, axis=dim)
+        if not keepdim:
+            values, places = values.squeeze(dim), places.squeeze(dim)
+        return values.copy(), places.astype(xp.int64)
+
+    def shape(self, k, dim, keepdim):
+        dim = wrap_dim(dim, self.ndim)
+        kept = (1,) if keepdim else ()
+        out = (*self.shape[:dim], *kept, *self.shape[dim + 1 :]) if self.ndim else ()
+        return _two_shapes(out)
+
+    def dtype(self, k, dim, keepdim):
+        return [self.dtype, dt.int64]
+
+    def batch(n, batched, self, k, dim, keepdim):
+        if self.ndim == 1:
+            return self.clone(), self.new_zeros((n,), dtype=dt.int64)
+        return tuple(self.kthvalue(k, inner(dim, self), keepdim))
+
+    def samples(s):
+        yield s(s.real(3, 4), 2)
+        yield s(s.real(3, 4), 3, 0, True)
+        yield s(s.real(), 1)
+
+
 # --- different values -----------------------------------------------------------------------------
 
 
@@ -2106,7 +2214,7 @@ def _search(xp, table, values, side: str, int32: bool, sorter=None):
             "dimensions of boundaries tensor and input value tensor must match, but we got "
             f"boundaries tensor {list(table.shape)} and input value tensor {list(values.shape)}"
         )
-    rows = table.reshape((-1, table.shape[-1]))
+    rows = table.reshape((numel(table.shape[:-1]), table.shape[-1]))
     points = values.reshape((rows.shape[0], values.shape[-1]))
     out = xp.empty(points.shape, kind)
     for i in range(rows.shape[0]):

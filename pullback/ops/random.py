@@ -758,7 +758,12 @@ class multinomial(Random):
     shape = "(*self.shape[:-1], num_samples)"
 
     def run(xp, self, num_samples, replacement, generator):
-        _float_only(dt.of(self.dtype), "multinomial")
+        if dt.of(self.dtype).category != 2:
+            raise RuntimeError(
+                f"multinomial only supports floating-point dtypes for input, got: {self.dtype}"
+            )
+        if self.ndim and self.shape[-1] > 2**24:
+            raise RuntimeError("number of categories cannot exceed 2^24")
         drawn = rng.multinomial(source(generator), on_host(self), num_samples, replacement)
         return placed(xp, drawn)
 

@@ -972,6 +972,8 @@ class narrow_Tensor(Composite):
     schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)"
 
     def compose(self, dim, start, length):
+        if start.ndim or start.dtype.category != 1:
+            raise RuntimeError("start must be an 0-dim integral Tensor.")
         return self.narrow(dim, int(start.item()), length)
 
     def samples(s):
@@ -984,6 +986,8 @@ class narrow_copy(Composite):
     schema = "narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor"
 
     def compose(self, dim, start, length):
+        if dim >= self.ndim > 0:
+            raise RuntimeError(f"Expected dim < {self.ndim} to be true, but got dim = {dim}.")
         return self.narrow(dim, start, length).clone(memory_format="contiguous_format")
 
     def samples(s):
@@ -2999,3 +3003,36 @@ class combinations(Composite):
     def samples(s):
         yield s(s.real(4))
         yield s(s.real(3), 3, True)
+
+
+# --- copies of views ------------------------------------------------------------------------------
+
+
+def _derive_copies() -> None:
+    """For each view operator `name`, the composite `name_copy`: the view, then a clone."""
+    for entry in [e for e in globals().values() if isinstance(e, type) and issubclass(e, View)]:
+        if "schema" not in vars(entry) or entry is detach:
+            continue
+        text = entry.schema.replace("Tensor(a -> *)", "Tensor").replace("Tensor(a)", "Tensor")
+        name, rest = text[: len(entry.base_name)], text[len(entry.base_name) :]
+        body = {
+            "__doc__": f"A copy of what `{name}` shows.",
+            "__module__": __name__,
+            "schema": f"{name}_copy{rest}",
+            "compose": _copying(entry),
+            "samples": vars(entry).get("samples"),
+            "complex": entry.complex,
+            "method": False,
+        }
+        type(f"{entry.__name__}_copy", (Composite,), body)
+
+
+def _copying(entry):
+    def compose(*args):
+        shown = overload_of(entry).call(*args)
+        return _clones(shown) if isinstance(shown, (list, tuple)) else _clones([shown])[0]
+
+    return compose
+
+
+_derive_copies()

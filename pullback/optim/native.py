@@ -1,8 +1,8 @@
 """The updates of `optim/update.py` as native code, where there is a C compiler.
 
 `install` is called by the first step over many elements; it builds `update.c` once per machine and
-keeps the result in the disk cache.  Arrays that the C code does not take (other dtypes, gaps in memory, GPU
-arrays) are left to NumPy.
+keeps the result in the disk cache.  Arrays that the C code does not take (other dtypes, gaps in
+memory, GPU arrays) are left to NumPy.
 """
 
 from __future__ import annotations

@@ -319,7 +319,7 @@ INLINE VF FN(sin_f)(VF x) {
   VF y = FN(sel_f)((q & 1) != 0, FN(cos_core_f)(r), FN(sin_core_f)(r));
   y = (VF)((VI)y ^ ((q & 2) << 30));
   PB_FAR_F(__builtin_sinf)
-  return y;
+  return FN(sel_f)(x == 0.f, x, y);  // keeps -0
 }
 INLINE VF FN(cos_f)(VF x) {
   VI q;
@@ -336,7 +336,7 @@ INLINE VF FN(tan_f)(VF x) {
   VI odd = (q & 1) != 0;
   VF y = FN(sel_f)(odd, -c, s) / FN(sel_f)(odd, s, c);
   PB_FAR_F(__builtin_tanf)
-  return y;
+  return FN(sel_f)(x == 0.f, x, y);  // keeps -0
 }
 INLINE VD FN(sin_d)(VD x) {
   VL q;
@@ -344,7 +344,7 @@ INLINE VD FN(sin_d)(VD x) {
   VD y = FN(sel_dl)((q & 1) != 0, FN(cos_core_d)(r), FN(sin_core_d)(r));
   y = (VD)((VL)y ^ ((q & 2) << 62));
   PB_FAR_D(__builtin_sin)
-  return y;
+  return FN(sel_dl)(x == 0., x, y);  // keeps -0
 }
 INLINE VD FN(cos_d)(VD x) {
   VL q;
@@ -361,7 +361,7 @@ INLINE VD FN(tan_d)(VD x) {
   VL odd = (q & 1) != 0;
   VD y = FN(sel_dl)(odd, -c, s) / FN(sel_dl)(odd, s, c);
   PB_FAR_D(__builtin_tan)
-  return y;
+  return FN(sel_dl)(x == 0., x, y);  // keeps -0
 }
 
 // ---- pow ----------------------------------------------------------------------------------------

@@ -1,0 +1,177 @@
+"""`gradcheck` and `gradgradcheck`: they must pass right formulas and catch wrong ones.
+
+Wrong derivatives are made with hooks and `detach`, so that no operator has to be broken for it.
+"""
+
+import warnings
+
+import pytest
+
+import pullback as torch
+from pullback.autograd import gradcheck, gradgradcheck
+
+
+def leaf(*shape, dtype=torch.float64):
+    count = 1
+    for n in shape:
+        count *= n
+    x = (torch.arange(count, dtype=torch.float64) * 0.37 + 0.2).reshape(shape)
+    if dtype.is_complex:
+        x = torch.view_as_complex(torch.stack([x, 0.5 - x], -1))
+    return x.detach().clone().requires_grad_()
+
+
+def scaled_gradient(factor):
+    """x * x with the gradient of one factor multiplied."""
+    def f(x):
+        y = x * 1
+        y.register_hook(lambda g: g * factor) if y.requires_grad else None
+        return y * y
+    return f
+
+
+def hidden(x):
+    """x^2 whose derivative forgets one factor."""
+    return x * x.detach()
+
+
+RIGHT = {
+    "square": lambda x: x * x,
+    "sum of products": lambda x: (x.sin() * x.exp()).sum(),
+    "two outputs": lambda x: (x.tanh(), x.sum(0)),
+    "matrix": lambda x: x @ x.T,
+    "softmax": lambda x: x.softmax(-1),
+    "in-place": lambda x: x.clone().mul_(x).add_(1),
+    "writes": lambda x: torch.zeros(3, 2, dtype=x.dtype).index_put(
+        (torch.tensor([0, 2, 0]),), x, accumulate=True),
+    "view": lambda x: x.T[1:] * 2,
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+def test_right(name, fast):
+    x = leaf(3, 2)
+    assert gradcheck(RIGHT[name], (x,), fast_mode=fast, check_forward_ad=True,
+                     check_grad_dtypes=True)
+    assert gradgradcheck(RIGHT[name], (x,), fast_mode=fast)
+
+
+def test_batched_gradients():
+    assert gradcheck(lambda x: x.sin() * x, leaf(3), check_batched_grad=True)
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+@pytest.mark.parametrize("wrong", [scaled_gradient(2.0), scaled_gradient(1.01), hidden,
+                                   lambda x: (x * 1, hidden(x))],
+                         ids=["doubled", "one percent", "forgotten", "second output"])
+def test_wrong(wrong, fast):
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        gradcheck(wrong, leaf(3), fast_mode=fast)
+    assert gradcheck(wrong, leaf(3), fast_mode=fast, raise_exception=False) is False
+
+
+def test_wrong_forward_mode():
+    """`hidden` forgets half of the derivative in forward mode too."""
+    with pytest.raises(RuntimeError, match="forward"):
+        gradcheck(hidden, leaf(3), check_backward_ad=False, check_forward_ad=True)
+    with pytest.raises(RuntimeError, match="forward"):
+        gradcheck(hidden, leaf(3), check_backward_ad=False, check_forward_ad=True, fast_mode=True)
+
+
+def test_wrong_second_derivative():
+    def f(x):
+        return (x * x.detach() + x**3) / 2  # any first derivative, wrong second
+
+    def first_order_only(x):
+        y = x * x
+        y.register_hook(lambda g: g.detach() * 1) if y.requires_grad else None
+        return y
+
+    assert gradcheck(first_order_only, leaf(3))
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        gradgradcheck(first_order_only, leaf(3))
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        gradgradcheck(f, leaf(3))
+
+
+COMPLEX = {
+    "square": lambda z: z * z,
+    "conjugate": lambda z: z.conj() * z * 2j,
+    "to real": lambda z: z.abs(),
+    "from real": lambda z: z.real * z.imag,
+    "exp": lambda z: z.exp(),
+    "matrix": lambda z: z.reshape(2, 2) @ z.reshape(2, 2).mH,
+}
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex(name, fast):
+    z = leaf(4, dtype=torch.complex128)
+    assert gradcheck(COMPLEX[name], z, fast_mode=fast, check_forward_ad=True)
+    assert gradgradcheck(COMPLEX[name], z, fast_mode=fast)
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+def test_wrong_conjugation(fast):
+    def f(z):
+        y = z * 1
+        y.register_hook(lambda g: g.conj()) if y.requires_grad else None
+        return y * y
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        gradcheck(f, leaf(3, dtype=torch.complex128), fast_mode=fast)
+
+
+def test_several_inputs_and_constants():
+    x, y = leaf(2, 3), leaf(3)
+    constant = torch.ones(2, 3, dtype=torch.float64)
+    assert gradcheck(lambda a, b, c, n: a * b + c * n, (x, y, constant, 3))
+    with pytest.raises(RuntimeError, match="input 1"):
+        gradcheck(lambda a, b: a * b.detach() * b, (x, y))
+
+
+def test_empty_and_scalar():
+    assert gradcheck(lambda x: x * 2, leaf(0))
+    assert gradcheck(lambda x: x * x, torch.tensor(2.0, dtype=torch.float64, requires_grad=True))
+
+
+def test_not_reentrant():
+    state = [0.0]
+
+    def f(x):
+        y = x * 1
+
+        def grow(g):
+            state[0] += 1e-4
+            return g * (1 + state[0])
+
+        y.register_hook(grow) if y.requires_grad else None
+        return y
+
+    with pytest.raises(RuntimeError):
+        gradcheck(f, leaf(2), atol=1.0, rtol=1.0)
+
+
+def test_no_gradient_where_there_is_one():
+    with pytest.raises(RuntimeError, match="expected to be zero"):
+        gradcheck(lambda x: x.detach() * 2, leaf(2))
+    assert gradcheck(lambda x: torch.ones(2, dtype=torch.float64), leaf(2))
+
+
+def test_needs_a_differentiable_input_in_double_precision():
+    with pytest.raises(ValueError, match="require gradient"):
+        gradcheck(lambda x: x, torch.ones(2))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gradcheck(lambda x: x * 2, leaf(2, dtype=torch.float64).float().detach().requires_grad_(),
+                  atol=1e-1, eps=1e-2)
+    assert any("double precision" in str(w.message) for w in caught)
+
+
+def test_inputs_are_left_alone():
+    x = leaf(3)
+    before = x.tolist()
+    gradcheck(lambda t: t * t, x)
+    assert x.tolist() == before and x.grad is None and x._version == 0
