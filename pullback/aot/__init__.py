@@ -1,6 +1,6 @@
 """Ahead of time: function -> joint graph -> forward and backward graphs -> callable with eager's side effects."""
 
-__all__ = ["aot_function", "compile", "make_boxed_compiler", "make_boxed_func", "nop"]
+__all__ = ["aot_function", "make_boxed_compiler", "make_boxed_func", "nop"]
 
 
 def __getattr__(name: str):

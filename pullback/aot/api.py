@@ -1,4 +1,4 @@
-"""`compile` and `aot_function`: capture per signature, cut the joint graph, compile both halves, run.
+"""`Compiled` and `aot_function`: capture per signature, cut the joint graph, compile both halves, run.
 
 A signature is what the captured graph depends on: the structure of the arguments, shapes, dtypes, which
 tensors require grad, which are the same object, and every Python value.
@@ -20,7 +20,6 @@ from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.state import fast, state
 from ..core.surface import refresh
-from ..decomp import decompositions as all_decompositions
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
@@ -193,50 +192,6 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     program.metas = tuple((tensors[i]._data.shape, tensors[i]._data.dtype) for i in joint.grad_of)
     program.part("fused" if program.fuse else "forward")
     return program
-
-
-def native(module: GraphModule, name: str):
-    """The default backend: C, or NumPy where there is no compiler."""
-    from ..compile.backend import compile_graph
-    return compile_graph(module, name)
-
-
-def _min_cut(module: GraphModule, count: int):
-    from .partition import min_cut_rematerialization_partition
-    return min_cut_rematerialization_partition(module, count)
-
-
-def compile(model=None, *, fullgraph: bool = False, dynamic=None, backend="native", mode=None, options=None,
-            disable: bool = False):
-    """Compile a function: one native call per pass, differentiable to any order.
-
-    `backend` is "native" (C), "numpy" (the captured graph on NumPy) or a function from a GraphModule and
-    example inputs to a callable.  `options={"fuse_backward": False}` always keeps forward and backward apart.
-    """
-    if model is None:
-        return functools.partial(compile, backend=backend, mode=mode, options=options, disable=disable)
-    if disable:
-        return model
-    if not callable(model):
-        raise errors.ArgumentError(f"compile() wants a function, got {type(model).__name__}")
-    options = dict(options or {})
-    fuse = options.pop("fuse_backward", True)
-    if options:
-        raise errors.ArgumentError(f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'")
-    forward, backward = _backend(backend)
-    return Compiled(model, Backend(forward, backward, _min_cut, all_decompositions(), fuse))
-
-
-def _backend(backend):
-    if backend in ("native", "inductor", None):
-        return native, native
-    if backend in ("numpy", "eager", "aot_eager"):
-        return interpreted, interpreted
-    if callable(backend):
-        def run(module, name):
-            return boxed(backend(module, examples(module)))
-        return run, run
-    raise errors.CompileError(f"compile(): unknown backend {backend!r}; known are 'native', 'numpy', or a function")
 
 
 def examples(module: GraphModule) -> list:

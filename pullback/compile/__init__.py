@@ -30,7 +30,7 @@ class _Callable(types.ModuleType):
     """`pullback.compile(f)` and the package `pullback.compile` share a name: the module is callable."""
 
     def __call__(self, *args, **kwargs):
-        from ..aot.api import compile
+        from .api import compile
         return compile(*args, **kwargs)
 
 

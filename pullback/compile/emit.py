@@ -55,6 +55,7 @@ class Emitter:
         self.stream = stream
         self.used: set[str] = set()
         self.pointers: dict[int, str] = {}
+        self.local: dict[int, int] = {0: 0}  # place in the graph's table -> place in the kernel's
         self.pointer_lines: list[str] = []
         self.once: list[str] = []  # before everything
         self.row: list[str] = []  # once per row, in front of the walk being written
@@ -75,6 +76,18 @@ class Emitter:
         self.name = f"k{number}_" + "_".join(r.value.name for r in kernel.roots[:3])[:48]
         self.text = self._write()
 
+    def anonymous(self) -> str:
+        """The text without names of the graph: kernels that agree in it are one function."""
+        seen: dict[str, str] = {}
+
+        def rename(m: re.Match) -> str:
+            name = m.group()
+            if name not in self.used and name not in (self.name, f"{self.name}_finish"):
+                return name
+            return seen.setdefault(name, f"n{len(seen)}")
+
+        return re.sub(r"\b[A-Za-z_]\w*\b", rename, self.text[self.text.index("*/"):])
+
     # ---- names --------------------------------------------------------------------------------
 
     def fresh(self, base: str) -> str:
@@ -88,11 +101,15 @@ class Emitter:
         self.used.add(name)
         return name
 
+    def place(self, slot: int) -> int:
+        """Number of a buffer among those that this kernel is given."""
+        return self.local.setdefault(slot, len(self.local))
+
     def pointer(self, slot: int, code: str, name: str, const: bool) -> str:
         if slot not in self.pointers:
             name = self.pointers[slot] = self.fresh(name)
             kind = ("const " if const else "") + CTYPES[code]
-            self.pointer_lines.append(f"{kind} *restrict {name} = p[{slot}];")
+            self.pointer_lines.append(f"{kind} *restrict {name} = p[{self.place(slot)}];")
         return self.pointers[slot]
 
     def value_pointer(self, v: Value, const: bool) -> str:

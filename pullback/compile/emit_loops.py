@@ -275,9 +275,9 @@ def _partial(e: Emitter, root: Root) -> str:
     out, op, n = e.slot[root.value], root.value.op, e.nest.chunks
     wide = "double" if t == "f" and op in ("sum", "prod") else SCALAR[t]
     e.finish += [
-        "{", f"  const {CTYPES[t]} *part = p[{slot}];", f"  {wide} all = part[0];",
+        "{", f"  const {CTYPES[t]} *part = p[{e.place(slot)}];", f"  {wide} all = part[0];",
         f"  for (int64_t c = 1; c < {n}; c++) all = {combine(op, t, 'all', 'part[c]', 0)};",
-        f"  *({CTYPES[t]} *)p[{out}] = ({CTYPES[t]})all;", "}"]
+        f"  *({CTYPES[t]} *)p[{e.place(out)}] = ({CTYPES[t]})all;", "}"]
     return part
 
 
@@ -292,7 +292,7 @@ def _column_partial(e: Emitter, root: Root) -> str:
     slot = e.temporary(n * width * size)
     name = e.row_pointers[key] = e.fresh(f"{root.value.name}_part")
     e.chunk_start += [
-        f"{kind} *restrict {name} = ({kind} *)p[{slot}] + c * {width};",
+        f"{kind} *restrict {name} = ({kind} *)p[{e.place(slot)}] + c * {width};",
         f"for (int64_t i = 0; i < {width}; i += {e.L}) store_{_memory(t)}{e.L}({name} + i, "
         f"{e.writer.splat(Operand(neutral(root.value.op, t), t, False))});"]
     inner = e.nest.inner
@@ -300,7 +300,8 @@ def _column_partial(e: Emitter, root: Root) -> str:
     m, L, op = _memory(t), e.L, root.value.op
     vec = e.writer.type_of(t, True)
     e.finish += [
-        "{", f"  const {kind} *part = p[{slot}];", f"  {CTYPES[t]} *out = p[{e.slot[root.value]}];",
+        "{", f"  const {kind} *part = p[{e.place(slot)}];",
+        f"  {CTYPES[t]} *out = p[{e.place(e.slot[root.value])}];",
         f"  for (int64_t j = 0; j < {prod(inner[:-1])}; j++)",
         f"    for (int64_t i = 0; i < {inner[-1]}; i += {L}) {{",
         f"      {vec} all = load_{m}{L}(part + j * {line} + i);",

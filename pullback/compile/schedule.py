@@ -158,6 +158,7 @@ def _needed(lowered: Lowered) -> set[Value]:
 def schedule(lowered: Lowered) -> Schedule:
     """The final schedule of a graph."""
     stored = _needed(lowered)
+    stored |= _long_chains(lowered, stored)
     plan = _attempt(lowered, stored)
     more = _worth_storing(plan)
     if more:
@@ -179,6 +180,35 @@ def _attempt(lowered: Lowered, stored: set[Value]) -> Schedule:
 # ---- store or compute again ---------------------------------------------------------------------
 
 _STORE, _LOAD, _LIGHT_OP, _HEAVY_OP = 12.0, 4.0, 0.6, 8.0  # in units of bytes of memory traffic
+_MANY_LEAVES = 8
+
+
+def _consumers(order: list[Value]) -> dict[Value, list[Value]]:
+    out: dict[Value, list[Value]] = {}
+    for v in order:
+        for a in v.args:
+            if isinstance(a, Ref):
+                out.setdefault(a.value, []).append(v)
+    return out
+
+
+def _long_chains(lowered: Lowered, stored: set[Value]) -> set[Value]:
+    """Values read more than once that are made of many arrays: states of unrolled loops, residuals.
+
+    Computing these inline again and again would make kernels (and compile time) grow without end.
+    """
+    order = reachable(lowered)
+    consumers, leaves, out = _consumers(order), {}, set()
+    for v in order:
+        if v.kind != "pointwise" or v in stored:
+            leaves[v] = frozenset((v,)) if v.numel > 1 else frozenset()
+            continue
+        mine = frozenset().union(*(leaves[a.value] for a in v.args if isinstance(a, Ref)))
+        if len(mine) >= _MANY_LEAVES and len(consumers.get(v, ())) > 1:
+            out.add(v)
+            mine = frozenset((v,))
+        leaves[v] = mine
+    return out
 
 
 def _worth_storing(plan: Schedule) -> set[Value]:
@@ -189,45 +219,39 @@ def _worth_storing(plan: Schedule) -> set[Value]:
             for v in kernel.inlined:
                 if v not in plan.stored and v.op not in ("const", "iota", "gather"):
                     users.setdefault(v, []).append(kernel)
-    out: set[Value] = set()
-    consumers: dict[Value, list[Value]] = {}
-    for v in plan.order:
-        for a in v.args:
-            if isinstance(a, Ref):
-                consumers.setdefault(a.value, []).append(v)
-    for v in sorted((v for v, ks in users.items() if len(ks) > 1), key=lambda v: -v.uid):
+    consumers, out = _consumers(plan.order), set()
+    for v in sorted((v for v, ks in users.items() if len(ks) > 1), key=lambda v: v.uid):
         first, *later = sorted(users[v], key=lambda k: k.position)
-        if v.numel < first.total // 4 or not any(
-                u not in first.inlined for k in later for u in consumers.get(v, ()) if u in k.inlined
-                or any(r.value is u for r in k.roots)):
+        if v.numel < first.total // 4:
             continue
-        gain = sum(_extra(v, k, plan) - _LOAD for k in later)
-        if gain > _STORE:
-            out.add(v)
+        made = {r.value for k in later for r in k.roots}
+        if all(u in first.inlined for u in consumers.get(v, ())
+               if u in made or any(u in k.inlined for k in later)):
+            continue  # a later value on the same way will be the one to look at
+        gain = 0.0
+        for kernel in later:
+            gain += _extra(v, kernel, consumers, out) - _LOAD
+            if gain > _STORE:
+                out.add(v)
+                break
     return out
 
 
-def _extra(v: Value, kernel: Kernel, plan: Schedule) -> float:
+def _extra(v: Value, kernel: Kernel, consumers: dict, stored: set[Value]) -> float:
     """Cost of computing v inside a kernel: operations, and loads that nothing else there needs."""
-    def cone(start: list[Value], blocked: Value | None) -> set[Value]:
-        seen, todo = set(), list(start)
-        while todo:
-            x = todo.pop()
-            if x in seen or x is blocked:
-                continue
-            seen.add(x)
-            if x in kernel.inlined:
-                todo += [a.value for a in x.args if isinstance(a, Ref)]
-        return seen
-
-    mine = cone([v], None)
-    others = cone([r.source.value for r in kernel.roots], v)
+    mine, todo = {v}, [v]
+    while todo and len(mine) < 48:
+        for a in todo.pop().args:
+            if isinstance(a, Ref) and a.value not in mine:
+                mine.add(a.value)
+                if a.value in kernel.inlined and a.value not in stored:
+                    todo.append(a.value)
     cost = 0.0
-    for x in mine - others:
-        if x in kernel.inlined:
+    for x in mine:
+        if x is not v and any(u in kernel.inlined and u not in mine for u in consumers.get(x, ())):
+            continue  # needed there anyway
+        if x in kernel.inlined and x not in stored:
             cost += _HEAVY_OP if x.op in HEAVY else _LIGHT_OP
         else:
             cost += SIZES.get(x.dtype, 8) * min(1.0, x.numel / max(v.numel, 1))
     return cost
-
-

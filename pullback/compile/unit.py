@@ -71,6 +71,7 @@ class UnitWriter:
         self.lanes: set[int] = set()
         self.kernels: list[dict] = []
         self.calls: list[dict] = []
+        self.known: dict[str, str] = {}  # text without names -> function
 
     def write(self) -> Unit:
         for n, item in enumerate(self.schedule.items):
@@ -93,17 +94,23 @@ class UnitWriter:
         e = Emitter(kernel, number, self.memory.slot, self.vector_bytes, self.memory.temporary,
                     self.checks, set())
         self.lanes.add(e.L)
-        self.functions.append(e.text)
+        known = e.anonymous()
+        name = self.known.setdefault(known, e.name)
+        if name == e.name:
+            self.functions.append(e.text)
         cost, chunks = e.nest.cost(), e.nest.chunks
         self.stage_cost += cost
+        table = ", ".join(f"p[{slot}]" for slot in e.local)
         if cost > _THREADS_NS and chunks > 1:
-            self.stage.append(f"pb->parallel({e.name}, p, {chunks}, {max(1, chunks // 64)});")
+            call = f"pb->parallel({name}, q, {chunks}, {max(1, chunks // 64)});"
         else:
-            self.stage.append(f"{e.name}(p, 0, {chunks});")
+            call = f"{name}(q, 0, {chunks});"
         if e.finish:
-            self.stage.append(f"{e.name}_finish(p);")
+            call += f" {name}_finish(q);"
+        made = ", ".join(r.value.name for r in kernel.roots)
+        self.stage.append(f"{{ /* {made} */ void *q[] = {{{table}}}; {call} }}")
         self.kernels.append({
-            "name": e.name, "nodes": e.nodes, "rows": e.nest.outer, "columns": e.nest.middle + e.nest.inner,
+            "name": e.name, "function": name, "nodes": e.nodes, "rows": e.nest.outer, "columns": e.nest.middle + e.nest.inner,
             "lanes": e.L, "passes": 1 + max(e.nest.root_pass(r) for r in kernel.roots),
             "loads": [v.name for v in dict.fromkeys(v for v, _ in kernel.loads)],
             "results": [f"{r.how} {r.value.name}" for r in kernel.roots],

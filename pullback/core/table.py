@@ -11,6 +11,7 @@ import importlib
 from . import surface
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .stack import bind
+from .state import fast
 
 __all__ = ["Packet", "load_table", "ops", "registry"]
 
@@ -80,7 +81,7 @@ class Packet:
         if not kwargs:
             if self._fast:
                 return self._fast(*args)
-            if self._fast is None:
+            if self._fast is None and not fast["ACTIVE"]:
                 self._fast = False
                 if not self._inplace and families[self._base][0].kind == "pointwise":
                     from .fast import family

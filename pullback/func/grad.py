@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from .. import errors
+from ..autograd import transpose  # noqa: F401  (gives forward mode its last resort)
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten

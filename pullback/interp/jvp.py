@@ -123,8 +123,6 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
         return list(explicit.run(args, full, outs))
     if ov.kind == "pointwise":
         return [_diagonal(ov, args, tangents, outs)]
-    if transposer is None:
-        from ..autograd import transpose  # noqa: F401  (registers itself)
     return transposer(ov, args, tangents, outs)
 
 

@@ -665,62 +665,7 @@ def _number_dtype(dtype, *numbers) -> dt.DType:
     )
 
 
-class linspace(Creation):
-    """Numbers in even steps from start to end, both included."""
-
-    schema = f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
-
-    def dtype(start, end, steps, dtype, layout, device, pin_memory):
-        return _number_dtype(dtype, start, end)
-
-    def shape(start, end, steps, dtype, layout, device, pin_memory):
-        return (_steps(steps),)
-
-    def run(xp, start, end, steps, dtype, layout, device, pin_memory):
-        return _linspace(xp, start, end, steps, _number_dtype(dtype, start, end))
-
-    def decomp(start, end, steps, dtype, layout, device, pin_memory):
-        kind = _number_dtype(dtype, start, end)
-        if steps < 2:
-            return ops.full((_steps(steps),), start, dtype=kind, device=device)
-        work = dt.float32 if kind.category == 1 else kind
-        if kind.category == 1:
-            start, end = int(start), int(end)
-        step = (end - start) / (steps - 1)
-        place = ops.arange(0, steps, 1, device=device)
-        up = place.to(work) * step + start
-        down = end - (steps - 1 - place).to(work) * step
-        return ops.where(place < steps // 2, up, down).to(kind)
-
-    def samples(s):
-        yield s(0, 1, 5)
-        yield s(-1.5, 2, 4)
-        yield s(1, 2, 1)
-        yield s(0, 1, 0)
-
-
-class logspace(Creation):
-    """Powers of a base with exponents in even steps."""
-
-    schema = (
-        f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-    )
-
-    def dtype(start, end, steps, base, dtype, layout, device, pin_memory):
-        return _number_dtype(dtype, start, end)
-
-    def shape(start, end, steps, base, dtype, layout, device, pin_memory):
-        return (_steps(steps),)
-
-    def run(xp, start, end, steps, base, dtype, layout, device, pin_memory):
-        kind = _number_dtype(dtype, start, end)
-        wide = dt.complex128 if kind.is_complex else dt.float64
-        with np.errstate(all="ignore"):
-            return xp.power(base, _linspace(xp, start, end, steps, wide)).astype(kind.np)
-
-    def samples(s):
-        yield s(0, 2, 5)
-        yield s(-1, 1, 3, 2.0)
+# The overloads for tensors come first: a 0-d tensor would pass for a number.
 
 
 def _from_tensors(name: str, start, end, steps, base, dtype, device):
@@ -828,6 +773,64 @@ class logspace_Scalar_Tensor(Composite):
 
     def samples(s):
         yield s(0, s.int(), 5)
+
+
+class linspace(Creation):
+    """Numbers in even steps from start to end, both included."""
+
+    schema = f"linspace(Scalar start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
+
+    def dtype(start, end, steps, dtype, layout, device, pin_memory):
+        return _number_dtype(dtype, start, end)
+
+    def shape(start, end, steps, dtype, layout, device, pin_memory):
+        return (_steps(steps),)
+
+    def run(xp, start, end, steps, dtype, layout, device, pin_memory):
+        return _linspace(xp, start, end, steps, _number_dtype(dtype, start, end))
+
+    def decomp(start, end, steps, dtype, layout, device, pin_memory):
+        kind = _number_dtype(dtype, start, end)
+        if steps < 2:
+            return ops.full((_steps(steps),), start, dtype=kind, device=device)
+        work = dt.float32 if kind.category == 1 else kind
+        if kind.category == 1:
+            start, end = int(start), int(end)
+        step = (end - start) / (steps - 1)
+        place = ops.arange(0, steps, 1, device=device)
+        up = place.to(work) * step + start
+        down = end - (steps - 1 - place).to(work) * step
+        return ops.where(place < steps // 2, up, down).to(kind)
+
+    def samples(s):
+        yield s(0, 1, 5)
+        yield s(-1.5, 2, 4)
+        yield s(1, 2, 1)
+        yield s(0, 1, 0)
+
+
+class logspace(Creation):
+    """Powers of a base with exponents in even steps."""
+
+    schema = (
+        f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
+    )
+
+    def dtype(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _number_dtype(dtype, start, end)
+
+    def shape(start, end, steps, base, dtype, layout, device, pin_memory):
+        return (_steps(steps),)
+
+    def run(xp, start, end, steps, base, dtype, layout, device, pin_memory):
+        kind = _number_dtype(dtype, start, end)
+        wide = dt.complex128 if kind.is_complex else dt.float64
+        with np.errstate(all="ignore"):
+            return xp.power(base, _linspace(xp, start, end, steps, wide)).astype(kind.np)
+
+    def samples(s):
+        yield s(0, 2, 5)
+        yield s(-1, 1, 3, 2.0)
 
 
 class eye(Creation):
