@@ -48,7 +48,7 @@ pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 _LAZY = {
     "autograd": "autograd", "func": "func", "nn": "nn", "optim": "optim", "fx": "fx", "compile": "compile",
     "linalg": "linalg", "special": "special", "testing": "testing", "utils": "utils", "ops": "ops", "errors": "errors",
-    "derivatives": "derivatives", "aot": "aot", "cache": "cache", "random": "random_api", "_functorch": "_functorch",
+    "derivatives": "derivatives", "aot": "aot", "cache": "compile.cache", "random": "random_api",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "set_grad_enabled": "autograd.grad_mode",

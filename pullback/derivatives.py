@@ -208,17 +208,20 @@ def _read_entry(entry, replace: bool) -> tuple[type[Op], dict]:
         raise errors.FormulaError(errors.text(
             "an entry without a name", f"entry: {entry}", "begin it with `- name: <schema>`"))
     op = _find(entry["name"])
-    shadow = _attributes(OpOverload(op), entry)
+    if len(entry) == 1:
+        raise errors.FormulaError(errors.text(
+            "an entry that says nothing", f"entry: {entry['name']}", "give it formulas, or remove it"))
+    new = _attributes(OpOverload(op), entry)
     # a subclass without schema of its own is not registered: checking it does not touch the table
-    _check(OpOverload(type(op.__name__, (op,), shadow)))
-    current = {a: getattr(op, a) for a in ATTRIBUTES}
-    if shadow == current:
+    shadow = OpOverload(type(op.__name__, (op,), new))
+    _check(shadow)
+    if _says_something(op) and _entry(shadow) == _entry(OpOverload(op)):
         return op, {}
     if _says_something(op) and not replace:
         raise errors.FormulaError(errors.text(
             f"'{op.full_name}' has a derivative already", f"entry: {entry['name']}",
             "pass replace=True to load(), or remove the entry"))
-    return op, shadow
+    return op, new
 
 
 def _attributes(overload: OpOverload, entry: dict) -> dict:
@@ -233,8 +236,6 @@ def _attributes(overload: OpOverload, entry: dict) -> dict:
         raise errors.FormulaError(errors.text(
             "dispatch does not map keys to formulas", f"entry: {overload.schema}",
             f"write `dispatch:`, below it `{DEFAULT}:`, and the formulas below that"))
-    if overload.is_composite:
-        checks.refuse_composite(overload)
     dispatch = {key: _translated(overload, mapping) for key, mapping in dispatch.items()}
     own = dispatch.pop(DEFAULT, None) if dispatch else _translated(overload, formulas)
     parts = sort(overload, own or {})

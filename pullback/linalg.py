@@ -1,20 +1,18 @@
-"""`pullback.linalg`: the operators `linalg_*` of the table under their short names."""
+"""`pullback.linalg`: the operators of the table whose names begin with `linalg_`."""
 
 from __future__ import annotations
 
-from .core.op import families
+from .core.op import aliases, families
 from .core.table import ops
-from .ops.linalg import LinAlgError
-
-__all__ = ["LinAlgError"]
 
 
 def __getattr__(name: str):
-    if f"linalg_{name}" not in families:
-        raise AttributeError(f"module 'pullback.linalg' has no attribute '{name}'")
-    value = globals()[name] = getattr(ops, f"linalg_{name}")
-    return value
+    if f"linalg_{name}" in ops:
+        found = getattr(ops, f"linalg_{name}")
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module 'pullback.linalg' has no attribute '{name}'")
 
 
-def __dir__():
-    return sorted([*__all__, *(n[7:] for n in families if n.startswith("linalg_"))])
+def __dir__() -> list[str]:
+    return sorted(n[len("linalg_"):] for n in (*families, *aliases) if n.startswith("linalg_"))

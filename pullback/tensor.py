@@ -557,6 +557,7 @@ def attach(cls=Tensor) -> None:
     for dunder, name in INPLACE.items():
         setattr(cls, dunder, _binary(name))
     cls.__rtruediv__ = lambda self, other: ops.reciprocal(self) * other
+    cls.__rdiv__ = cls.__rtruediv__
     cls.__rpow__ = _swapped("pow")
     cls.__rmatmul__ = _swapped("matmul")
     cls.__rfloordiv__ = lambda self, other: ops.floor_divide(_as_operand(other, self), self)

@@ -232,14 +232,19 @@ class OpOverload:
         given = self.rule is not None and any(p.push for p in self.rule.parts.values())
         return Push(self) if given else None
 
+    @functools.cached_property
+    def never_differentiable(self) -> bool:
+        """Does the entry say that no output is?"""
+        flags = self.op.diff_outputs
+        return flags is not None and not any(flags)
+
     def forget(self) -> None:
         """Drop what was compiled from the derivative formulas, because they have changed.
 
         Tensors that have a history keep it; graphs that were captured before keep their derivatives.
         """
-        known = self.__dict__
-        known.pop("rule", None)
-        known.pop("pushforward", None)
+        for name in ("rule", "pushforward", "never_differentiable"):
+            self.__dict__.pop(name, None)
         from .fast import renew
         renew(self)
 

@@ -303,7 +303,7 @@ def _save(spec, guard, flags, ov, flat, outs, names):
     out = outs if len(names) == 1 and len(outs) > 1 else outs[names.index(name)]
     if isinstance(out, list):
         return out
-    snapshot = make(out._data)
+    snapshot = make(out._data, out._edge)  # no history yet when recording; forward mode has it
     if type(out._data) is _ndarray:
         snapshot._cell = cell_of(out)
     return snapshot
@@ -332,7 +332,7 @@ def _refuse_unlisted(ov, rule, flat, level) -> None:
 
 def _refuse_later(ov, flat, outs, level) -> None:
     """History for an operator without derivative: zero where that is meant, else a refusal."""
-    if ov.kind in ("creation", "random") or ov.op.nondiff:
+    if ov.kind in ("creation", "random") or ov.op.nondiff or ov.never_differentiable:
         return
     floating = [o for o in outs if isinstance(o, Tensor) and o.dtype.category >= 2]
     if not floating or all(o.name == "" and not o.is_tensor for o in ov.schema.returns):

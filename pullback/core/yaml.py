@@ -15,8 +15,8 @@ _BLOCK = re.compile(r"(?P<style>[|>])(?P<marks>[1-9+-]{0,2})\s*(#.*)?$")
 _ITEM = re.compile(r"""\s*(?P<item>'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",\[\]{}][^,\[\]{}]*|)"""
                    r"\s*(?P<end>[,\]])")
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", " ": " "}
-_RESERVED = re.compile(r"""[\[\]{}|>&*!%@`"'#,?:-]""")
-_TYPED = re.compile(r"(true|false|yes|no|on|off|null|~|[-+.\d].*|)$", re.I)
+_RESERVED = re.compile(r"""[\[\]{}|>&*!%@`"'#,]|[-?:](\s|$)""")
+_TYPED = re.compile(r"(true|false|yes|no|on|off|null|~|[-+]?[\d.][\w.+-]*|)$", re.I)
 
 
 class Mapping(dict):

@@ -13,15 +13,23 @@ from ..core.table import ops
 
 def index_put_values_backward(grad, indices, values_shape):
     """Gradient of the values that `index_put` wrote."""
-    masks = [i for i in indices if i is not None]
-    if len(masks) == 1 and masks[0].dtype.category == 0 and not any(n != 1 for n in values_shape):
-        # one number for all selected places: sum under the mask, whose count is not needed
-        mask = masks[0]
-        before = next(d for d, i in enumerate(indices) if i is not None)
-        for _ in range(grad.ndim - before - mask.ndim):
-            mask = mask.unsqueeze(-1)
-        return ops.where(mask, grad, 0).sum().reshape(values_shape)
+    if indices and indices[0] is not None and indices[0].dtype.category == 0:
+        if all(i is None for i in indices[1:]):
+            return _masked_values_backward(grad, indices[0], values_shape)
     return ops.index(grad, indices)
+
+
+def _masked_values_backward(grad, mask, values_shape):
+    """The same for a mask over the first dims: how many places it selects need not be known."""
+    first = mask.ndim
+    while mask.ndim < grad.ndim:
+        mask = mask.unsqueeze(-1)
+    if len(values_shape) == grad.ndim - first + 1 and values_shape[0] != 1:
+        sizes = (values_shape[0], *grad.shape[first:])
+        return ops.masked_scatter_backward(grad, mask, sizes)
+    # one value for all places: sum over them
+    total = ops.where(mask, grad, 0).sum(list(range(first)), True)
+    return total.reshape((1, *grad.shape[first:]))
 
 
 def index_source_backward(grad, dim, index, source_ndim, source_shape):

@@ -108,7 +108,7 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
         return _listed(bind(ov, tuple(linear)))
     if rule is None:
         if ov.kind in ("creation", "random") or not any(isinstance(o, Tensor) and o.dtype.category >= 2
-                                                       for o in outs) or op.nondiff or ov.is_view:
+                                                       for o in outs) or op.nondiff or ov.never_differentiable or ov.is_view:
             return None
         raise errors.DerivativeNotWritten(errors.text(
             f"Trying to use forward AD with {ov.op.base_name} that does not support it "
