@@ -62,6 +62,9 @@ _FROM = {
     "get_default_dtype": "creation", "promote_types": "creation", "result_type": "creation", "can_cast": "creation",
     "set_num_threads": "creation", "get_num_threads": "creation", "broadcast_shapes": "creation",
     "broadcast_tensors": "creation", "typename": "creation", "is_nonzero": "creation", "make_fx": "fx.make_fx",
+    "einsum": "functional", "tensordot": "functional", "chain_matmul": "functional",
+    "meshgrid": "functional", "block_diag": "functional", "cartesian_prod": "functional", "atleast_1d": "functional",
+    "atleast_2d": "functional", "atleast_3d": "functional",
 }
 
 

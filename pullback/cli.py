@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="pullback", description="Automatic differentiation of Python array programs.")
     commands = parser.add_subparsers(dest="command", title="commands")
     table = commands.add_parser("table", help="print the operator table, or one entry of it")
-    table.add_argument("op", nargs="?", help="an operator (tanh), or one of its overloads (mul.Tensor)")
+    table.add_argument("op", nargs="?", help="an operator (tanh) or an overload (mul.Tensor)")
     table.add_argument("--yaml", action="store_true", help="in the classic derivatives.yaml layout")
     commands.add_parser("version", help="print the version")
     demo = commands.add_parser("demo", help="train a small transformer", add_help=False)
@@ -58,8 +58,9 @@ def run_demo(arguments: list[str]) -> int:
     """Run the example of the checkout that this package is part of."""
     path = Path(__file__).resolve().parent.parent / "examples" / "chargpt.py"
     if not path.exists():
-        print(f"There is no {path.parent.name}/{path.name} beside the package: the demonstration comes "
-              "with a checkout of the repository, not with the installed package.", file=sys.stderr)
+        print(f"There is no {path.parent.name}/{path.name} beside the package: the demonstration "
+              "comes with a checkout of the repository, not with the installed package.",
+              file=sys.stderr)
         return 1
     import runpy
     before = sys.argv
@@ -97,7 +98,7 @@ def show_table(name: str | None, as_yaml: bool) -> int:
 
 
 def find(name: str) -> tuple[list[OpOverload], str]:
-    """The overloads that a name stands for, and a remark about it; none and a message if unknown."""
+    """The overloads that a name stands for and a remark; none and a message if it is unknown."""
     name = name.removeprefix("aten.").removeprefix("aten::").removesuffix(".default")
     if name in registry:
         return [overload_of(registry[name])], ""
@@ -131,7 +132,7 @@ def describe(overload: OpOverload) -> list[Section]:
         ("out=", [f"{op.base_name}(..., out=)"] if not overload.is_view else ["none (a view)"]),
         ("vmap", _batching(overload)),
         ("shape rule", _shape(overload)),
-        ("decomposition", ["its definition"] if overload.is_composite else _rule_text(op, "decomp")),
+        ("decomposition", _rule_text(op, "compose" if overload.is_composite else "decomp")),
         ("C", _native(op)),
         ("cost", [op.cost]),
         ("also as", list(op.aliases)),
@@ -203,7 +204,7 @@ def _batching(overload: OpOverload) -> list[str]:
 def _shape(overload: OpOverload) -> list[str]:
     if overload.op.shape is not None:
         return _rule_text(overload.op, "shape")
-    known = {"composite": "by its parts", "pointwise": "broadcast", "view": "the kernel, on strides"}
+    known = {"composite": "by its parts", "pointwise": "broadcast", "view": "the kernel itself"}
     return [known.get(overload.kind, "by its decomposition" if overload.decompose else "none")]
 
 

@@ -10,6 +10,7 @@ from .core import dtype as dt
 from .core import state as _state
 from .core.handle import Tensor, make
 from .core.size import Size
+from .core.stack import note_birth
 from .core.table import ops
 
 
@@ -29,9 +30,17 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
 def _place(array: np.ndarray, device) -> Tensor:
     if device is not None and dev.Device(device).type != "cpu":
         array = dev.namespace(dev.Device(device)).asarray(array)
-    t = make(array)
+    t = _fresh(array)
     if _state.state.mode:
         t = ops.lift_fresh(t) if "lift_fresh" in ops else t
+    return t
+
+
+def _fresh(array) -> Tensor:
+    """A handle around an array from outside, announced to the transforms that run."""
+    t = make(array)
+    if _state.state.births:
+        note_birth(t)
     return t
 
 
@@ -43,7 +52,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
         raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
                          "between byte orders is currently not supported.")
     dt.of(array.dtype)
-    return make(array)
+    return _fresh(array)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -70,7 +79,7 @@ def from_dlpack(source) -> Tensor:
     """A tensor that shares memory with another library's array."""
     if isinstance(source, Tensor):
         return source.detach()
-    return make(np.from_dlpack(source))
+    return _fresh(np.from_dlpack(source))
 
 
 def is_tensor(value) -> bool:

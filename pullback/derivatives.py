@@ -1,14 +1,15 @@
 """The derivative table as text, in the classic `derivatives.yaml` layout.
 
-`dump()` prints it, `load(path)` extends it, `validate()` checks all of it.  An entry looks like this:
+`dump()` prints it, `load(path)` extends it, `validate()` checks all of it.  An entry:
 
     - name: mul.Tensor(Tensor self, Tensor other) -> Tensor
       self: grad * other.conj()
       other: grad * self.conj()
       result: self_t * other_p + self_p * other_t
 
-The keys are inputs (gradient formulas) and outputs (forward formulas).  Formulas are Python expressions, as in
-the table itself; see CONTRIBUTING.md.  Read next: `core/parts.py`, `core/checks.py`.
+The keys are inputs (gradient formulas) and outputs (forward formulas).  Formulas are Python
+expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/parts.py`,
+`core/checks.py`.
 """
 
 from __future__ import annotations
@@ -27,14 +28,15 @@ from .core.schema import Schema
 
 __all__ = ["dump", "forward_mode", "load", "validate"]
 
-ATTRIBUTES = ("grad", "push", "constant", "nondiff", "linear", "multilinear", "diff_outputs", "dispatch")
+ATTRIBUTES = ("grad", "push", "constant", "nondiff", "linear", "multilinear", "diff_outputs",
+              "dispatch")
 
 
 # writing
 
 
 def dump(stream=None, ops: Iterable | None = None) -> str:
-    """The table (or the entries of some operators) in the classic layout; also written to `stream`."""
+    """The table, or some entries of it, in the classic layout; also written to `stream`."""
     chosen = [o for o in map(overload_of, registry.values()) if _says_something(o.op)]
     if ops is not None:
         chosen = [_overload(o) for o in ops]
@@ -92,13 +94,13 @@ def _formulas(mapping: dict[str, str], indent: int) -> list[str]:
 
 
 def forward_mode(overload: OpOverload) -> tuple[str, dict[str, str]]:
-    """Where forward mode comes from, in words ("" for nowhere), and as formulas where that can be said."""
+    """Where forward mode comes from in words, "" for nowhere; as formulas where they say it."""
     op, names = overload.op, overload.output_names
-    rule = None if overload.is_composite else overload.rule
-    one = len(overload.schema.returns) == 1
     if overload.is_composite:
         return "by its parts", {}
-    if rule is None and overload.decompose is not None and op.kind not in ("creation", "random", "view"):
+    rule, one = overload.rule, len(overload.schema.returns) == 1
+    special = op.kind in ("creation", "random", "view")
+    if rule is None and overload.decompose is not None and not special:
         return "by its decomposition", {}
     if (overload.is_view and rule is not None) or op.linear:
         why = "a view" if overload.is_view else f"linear in {', '.join(op.linear)}"
@@ -110,9 +112,11 @@ def forward_mode(overload: OpOverload) -> tuple[str, dict[str, str]]:
     written = parts_of(overload).get(DEFAULT)
     if overload.pushforward is not None:
         return "written in the entry", dict(written.push) if written else {}
+    single = {names[0]: "auto_element_wise"} if one and len(rule.inputs) == 1 else {}
+    if not rule.all_formulas():
+        return "zero", single
     if op.kind == "pointwise":
-        single = one and len(rule.inputs) == 1
-        return "the gradient formulas (element-wise)", {names[0]: "auto_element_wise"} if single else {}
+        return "the gradient formulas (element-wise)", single
     return "the transposed pullback", {}
 
 
@@ -128,7 +132,8 @@ def _product_rule(overload: OpOverload) -> dict[str, str]:
     for varied in op.multilinear:
         words = []
         for a in schema.args:
-            value = a.name if a.name not in inputs else f"{a.name}_{'t' if a.name == varied else 'p'}"
+            role = "_t" if a.name == varied else "_p" if a.name in inputs else ""
+            value = a.name + role
             words.append(f"{a.name}={value}" if a.kwarg_only else value)
         terms.append(f"{op.base_name}({', '.join(words)})")
     return {overload.output_names[0]: " + ".join(terms)}
@@ -147,7 +152,8 @@ def validate(ops: Iterable | None = None) -> int:
         except (errors.FormulaError, errors.SchemaError) as error:
             wrong.append(str(error))
     if wrong:
-        raise errors.FormulaError("\n".join([f"{len(wrong)} entries of the table are wrong", *wrong]))
+        count = f"{len(wrong)} of {len(chosen)} entries of the table are wrong"
+        raise errors.FormulaError("\n".join([count, *wrong]))
     return len(chosen)
 
 
@@ -166,10 +172,10 @@ def _check(overload: OpOverload) -> None:
 
 
 def load(path_or_text: str | os.PathLike, replace: bool = False) -> list[str]:
-    """Extend the table from a file (or a text) in the classic layout; returns the changed operators.
+    """Extend the table from a file or a text in the classic layout; returns what has changed.
 
-    Operators of the table that have no derivative get one; those that have one keep it unless `replace` is given.
-    Any error leaves the table as it was.
+    Operators of the table that have no derivative get one; another derivative for one that has is
+    an error unless `replace` is given.  Any error leaves the table as it was.
     """
     text, place = _source(path_or_text)
     changes: dict[type[Op], dict] = {}
@@ -195,22 +201,24 @@ def load(path_or_text: str | os.PathLike, replace: bool = False) -> list[str]:
 
 def _source(path_or_text: str | os.PathLike) -> tuple[str, str]:
     """(text, name for messages)."""
-    if isinstance(path_or_text, str) and ("\n" in path_or_text or path_or_text.lstrip().startswith("- ")):
-        return path_or_text, "<text>"
+    if isinstance(path_or_text, str):
+        if "\n" in path_or_text or path_or_text.lstrip().startswith("- "):
+            return path_or_text, "<text>"
     path = os.fspath(path_or_text)
     with open(path, encoding="utf-8") as file:
         return file.read(), os.path.basename(path)
 
 
 def _read_entry(entry, replace: bool) -> tuple[type[Op], dict]:
-    """The operator of an entry and the attributes it is to get, all checks passed; {} for no change."""
+    """The operator of an entry and the attributes it is to get, checked; {} for no change."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
         raise errors.FormulaError(errors.text(
             "an entry without a name", f"entry: {entry}", "begin it with `- name: <schema>`"))
     op = _find(entry["name"])
     if len(entry) == 1:
         raise errors.FormulaError(errors.text(
-            "an entry that says nothing", f"entry: {entry['name']}", "give it formulas, or remove it"))
+            "an entry that says nothing", f"entry: {entry['name']}",
+            "give it formulas, or remove it"))
     new = _attributes(OpOverload(op), entry)
     # a subclass without schema of its own is not registered: checking it does not touch the table
     shadow = OpOverload(type(op.__name__, (op,), new))
@@ -226,7 +234,8 @@ def _read_entry(entry, replace: bool) -> tuple[type[Op], dict]:
 
 def _attributes(overload: OpOverload, entry: dict) -> dict:
     """The attributes of the table entry that a mapping in the classic layout stands for."""
-    formulas = {k: v for k, v in entry.items() if k not in ("name", "output_differentiability", "dispatch")}
+    other = ("name", "output_differentiability", "dispatch")
+    formulas = {key: text for key, text in entry.items() if key not in other}
     dispatch = entry.get("dispatch") or {}
     if dispatch and formulas:
         raise errors.FormulaError(errors.text(
@@ -261,7 +270,7 @@ def _flags(overload: OpOverload, items) -> tuple | str | None:
 
 
 def _find(text: str) -> type[Op]:
-    """The table entry of a schema, which must be the same but for the spelling of integers and defaults."""
+    """The table entry of a schema; only the spelling of integers and defaults may differ."""
     schema = Schema(text)
     op = registry.get(schema.full_name)
     if op is None:
@@ -341,7 +350,8 @@ class _Classic(ast.NodeTransformer):
             node.func.attr = self.METHODS[name]
         if name == "sym_size" and len(node.args) == 1:
             self.changed = True
-            return ast.Subscript(ast.Attribute(value, "shape", ast.Load()), node.args[0], ast.Load())
+            shape = ast.Attribute(value, "shape", ast.Load())
+            return ast.Subscript(shape, node.args[0], ast.Load())
         return node
 
     def visit_Name(self, node: ast.Name):

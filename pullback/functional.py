@@ -86,3 +86,39 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     if out is None:
         return ops.chain_matmul(list(matrices))
     return ops.chain_matmul(list(matrices), out=out)
+
+
+def _listed(tensors: tuple) -> list[Tensor]:
+    """`f(a, b)` and `f([a, b])` are the same."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        return list(tensors[0])
+    return list(tensors)
+
+
+def meshgrid(*tensors: Tensor, indexing: str | None = None):
+    """Coordinates of a grid whose axes are the given vectors."""
+    return ops.meshgrid(_listed(tensors), indexing=indexing or "ij")
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of one matrix."""
+    return ops.block_diag(_listed(tensors))
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of the elements of vectors."""
+    return ops.cartesian_prod(_listed(tensors))
+
+
+def _at_least(name: str):
+    def function(*tensors: Tensor):
+        packet = getattr(ops, name)
+        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+            return packet(tensors[0])
+        return tuple(packet(t) for t in _listed(tensors))
+    function.__name__ = name
+    function.__doc__ = "Tensors with dimensions of size 1 added where they have too few."
+    return function
+
+
+atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))

@@ -429,6 +429,11 @@ def _setitem(self, key, value):
     setitem(self, key, value)
 
 
+def where(self: Tensor, condition: Tensor, other) -> Tensor:
+    """This tensor where the condition holds, `other` elsewhere."""
+    return ops.where(condition, self, other)
+
+
 def zero_(self: Tensor) -> Tensor:
     """Fill with zeros in place."""
     return self.fill_(0)
@@ -540,7 +545,7 @@ def attach(cls=Tensor) -> None:
         "__deepcopy__": __deepcopy__, "__reduce_ex__": __reduce_ex__, "__new__": __new__, "backward": backward,
         "detach_": detach_, "register_hook": register_hook, "retain_grad": retain_grad,
         "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook, "cpu": cpu, "cuda": cuda,
-        "type": type_, "__getitem__": _getitem, "__setitem__": _setitem, "zero_": zero_,
+        "type": type_, "__getitem__": _getitem, "__setitem__": _setitem, "zero_": zero_, "where": where,
         "element_size": lambda self: self._data.dtype.itemsize,
         "is_floating_point": lambda self: self.dtype.is_floating_point,
         "is_complex": lambda self: self.dtype.is_complex, "is_signed": lambda self: self.dtype.is_signed,

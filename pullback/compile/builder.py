@@ -289,8 +289,16 @@ class Builder:
         """Put the loops in an order the emitter knows: see `how` in schedule.py."""
         outer = [d for d in kept if ref.shape[d] > 1]
         inner = [d for d in dims if ref.shape[d] > 1]
+        count = prod(ref.shape[d] for d in inner)
         if not outer:
             how, order = "full", inner
+        elif max(inner) > max(outer) and count <= 8 and ref.shape[outer[-1]] >= 16:
+            # rows too short for vectors: the vector runs along the last kept dimension instead
+            how, order = "mid", outer[:-1] + inner + outer[-1:]
+        elif max(inner) > max(outer) and _runs_along(ref, 12) == outer[-1]:
+            # memory runs along a kept dimension: walk it there, and add up
+            rest = outer[:-1]
+            how, order = ("mid" if rest else "col"), rest + inner + outer[-1:]
         elif max(inner) > max(outer):
             how, order = "row", outer + inner
         elif max(inner) < min(outer):
@@ -300,12 +308,12 @@ class Builder:
             how, order = "mid", [d for d in outer if d not in last] + inner + last
         look = permute(ref, order)
         row = {"full": [], "row": inner, "col": outer}.get(how)
-        row = [d for d in outer if d > max(inner)] if row is None else row
+        row = order[order.index(inner[-1]) + 1:] if row is None else row
         columns = prod(ref.shape[d] for d in row)
         key = ("reduce", op, dtype, shape, look)
         value = self.known.get(key)
         if value is None:
-            attrs = {"how": how, "columns": columns, "count": prod(ref.shape[d] for d in inner)}
+            attrs = {"how": how, "columns": columns, "count": count}
             value = self.known[key] = self.add(Value(
                 "reduce", self.fresh_name(), shape, dtype, op, (look,), ref.dtype, attrs))
         return value
@@ -327,6 +335,29 @@ class Builder:
             step.outs.append(value)
             refs.append(value.ref())
         return refs
+
+
+def _runs_along(ref: Ref, depth: int) -> int | None:
+    """The dimension along which the arrays behind an expression lie in memory, by majority."""
+    votes: dict[int, int] = {}
+    seen: set[Ref] = set()
+
+    def look(r: Ref, left: int) -> None:
+        v = r.value
+        if r in seen:
+            return
+        seen.add(r)
+        if v.kind == "pointwise" and v.shape == r.shape and r.plain and left:
+            for a in v.args:
+                if isinstance(a, Ref) and v.op != "gather":
+                    look(a, left - 1)
+        elif v.kind != "pointwise" and 2 * v.numel > prod(r.shape):
+            for d, (n, s) in enumerate(zip(r.shape, r.strides)):
+                if n > 1 and s == 1:
+                    votes[d] = votes.get(d, 0) + 1
+
+    look(ref, depth)
+    return max(votes, key=votes.get) if votes else None
 
 
 def _round(number: float, dtype: str) -> float:

@@ -191,6 +191,10 @@ def _addmm(b: Builder, ex: object, bias: Ref, a: Ref, c: Ref, beta: float = 1, a
 
 
 def _mv(b: Builder, ex: object, a: Ref, x: Ref) -> Ref:
+    if a.strides[0] == 1 and a.strides[1] != 1:  # stored the other way round: add up rows
+        turned = Ref(a.value, a.shape[::-1], a.offset, a.strides[::-1])
+        column = Ref(x.value, (x.shape[0], 1), x.offset, (x.strides[0], 0))
+        return b.reduce("sum", b.pointwise("mul", turned, column, dtype=a.dtype), [0], False)
     return b.reduce("sum", b.pointwise("mul", a, x, dtype=a.dtype), [1], False)
 
 

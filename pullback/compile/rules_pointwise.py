@@ -143,9 +143,8 @@ def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
         raise Unsupported("integer power")
     if n in (0.5, -0.5):
         return b.pointwise("sqrt" if n > 0 else "rsqrt", x, dtype=t)
-    if n in (1.5, -1.5):
-        root = b.pointwise("sqrt", x, dtype=t)
-        out = times(x, root)
+    if abs(n) < 8 and 2 * n == int(2 * n):  # x^k sqrt(x)
+        out = times(power(b, x, int(abs(n)), t), b.pointwise("sqrt", x, dtype=t))
         return out if n > 0 else b.pointwise("recip", out, dtype=t)
     return b.pointwise("pow", x, n, dtype=t)
 

@@ -159,6 +159,7 @@ def schedule(lowered: Lowered) -> Schedule:
     """The final schedule of a graph."""
     stored = _needed(lowered)
     stored |= _long_chains(lowered, stored)
+    stored |= _small_in_large(lowered, stored)
     plan = _attempt(lowered, stored)
     more = _worth_storing(plan)
     if more:
@@ -208,6 +209,29 @@ def _long_chains(lowered: Lowered, stored: set[Value]) -> set[Value]:
             out.add(v)
             mine = frozenset((v,))
         leaves[v] = mine
+    return out
+
+
+def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:
+    """Small values that a larger loop repeats: computed once and read, not once per repetition.
+
+    Values that come out of row reductions are left alone: a kernel computes them once per row.
+    """
+    order = reachable(lowered)
+    consumers, rows, out = _consumers(order), set(), set()
+    for v in order:
+        inputs = [a.value for a in v.args if isinstance(a, Ref)]
+        if (v.kind == "reduce" and v.attrs["how"] == "row") or (
+                v.kind == "pointwise" and any(a in rows for a in inputs)):
+            rows.add(v)
+        if v.kind != "pointwise" or v in stored or v in rows or v.numel <= 1 or v.op in (
+                "const", "iota", "gather", "copy", "cast") or not inputs:
+            continue
+        for user in consumers.get(v, ()):
+            size = user.numel if user.kind != "reduce" else prod(user.args[0].shape)
+            if size >= 2 * v.numel:
+                out.add(v)
+                break
     return out
 
 

@@ -1,7 +1,7 @@
 """Everything that can be wrong with the derivative of an entry, found before it is first used.
 
-Each check is one function that says what is wrong, quotes the entry and names the cure.  `formula.py` calls them
-while it compiles; `pullback.derivatives.validate()` does so for the whole table.
+Each check is one function that says what is wrong, quotes the entry and names the cure.
+`formula.py` calls them while it compiles, `pullback.derivatives.validate()` for the whole table.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 
+from .. import errors
 from .expression import BUILT_IN, BUILTINS, helpers, lookup, names_in, parse, root_call
 from .op import families
 from .parts import AUTOMATIC, Parts, split
@@ -32,7 +33,7 @@ def check_parts(rule) -> None:
     check_composite(rule)
     both = [n for n in rule.outputs if n in rule.arguments]
     if both:
-        rule.fail(f"'{both[0]}' is both an input and an output, so a formula could not tell them apart",
+        rule.fail(f"'{both[0]}' is both an input and an output: formulas could not tell them apart",
                   "rename the return in the schema")
     for parts in rule.parts.values():
         check_inputs(rule, parts)
@@ -96,14 +97,14 @@ def check_condition(rule) -> None:
         parse(chosen, rule.schema)
         return
     if any(isinstance(c, str) for c in chosen):
-        rule.fail(f"a list of {len(chosen)} conditions for output_differentiability: {list(chosen)!r}",
+        rule.fail(f"output_differentiability lists {len(chosen)} conditions: {list(chosen)!r}",
                   "give one condition (diff_outputs = \"...\"), or True or False for each output")
     if len(chosen) != len(returns):
         rule.fail(f"output_differentiability has {len(chosen)} items for {len(returns)} outputs",
                   "give one item for each output")
     if is_inplace(rule.schema) and not all(chosen):
-        rule.fail("an in-place operator with an output that is not differentiable: its writes would "
-                  "go unnoticed", "remove the False, or mark the inputs non_differentiable")
+        rule.fail("an in-place operator with an output that is not differentiable: its writes "
+                  "would go unnoticed", "remove the False, or mark the inputs non_differentiable")
 
 
 # gradient formulas
@@ -148,9 +149,9 @@ def check_spelling(rule, formulas: list) -> None:
     if indices == {0}:
         rule.fail("uses only grads[0]", "write grad: it is the gradient of the first "
                   "differentiable output")
-    for name in sorted(used):
-        output = name[len("grad_"):] if name.startswith("grad_") else ""
-        if output in rule.outputs and name not in rule.gradient_names and name not in rule.arguments:
+    for output in rule.outputs:
+        name = f"grad_{output}"
+        if name in used and name not in rule.gradient_names and name not in rule.arguments:
             rule.fail(f"uses {name}, but '{output}' is not differentiable",
                       "correct output_differentiability, or leave the name out")
 
@@ -174,7 +175,8 @@ def check_sizes(rule, formula) -> None:
     """Sizes are read in the spelling that saves only them; strides only of the own input."""
     if formula.scan.plain:
         rule.fail(f"plain sizes or strides: {formula.scan.plain[0]}",
-                  "read sizes as x.shape, x.shape[i], x.numel(), strides as x.stride()", formula.text)
+                  "read sizes as x.shape, x.shape[i], x.numel(), strides as x.stride()",
+                  formula.text)
     for tensor, attribute in sorted(formula.scan.facts):
         if attribute != "stride()":
             continue
@@ -192,22 +194,22 @@ def check_optional(rule, formula) -> None:
         strange = names_in(condition) - {"grad_input_mask"}
         if strange:
             rule.fail(f"wrap_opt_if({name}, {ast.unparse(condition)}) tests '{min(strange)}'",
-                      "test grad_input_mask only: the condition decides what is saved", formula.text)
+                      "test grad_input_mask only: the condition decides what is saved",
+                      formula.text)
         numbers = [n.value for n in ast.walk(condition) if isinstance(n, ast.Constant)]
         if not all(0 <= n < len(formula.names) for n in numbers):
-            rule.fail(f"grad_input_mask[{max(numbers)}] is out of range in wrap_opt_if({name}, ...)",
+            rule.fail(f"grad_input_mask[{max(numbers)}] is out of range: wrap_opt_if({name}, ...)",
                       f"the mask has one flag for each of {', '.join(formula.names)}", formula.text)
 
 
 def unknown_name(rule, name: str, text: str) -> None:
     """Refuse a name that means nothing, with the nearest that does."""
-    known = {*rule.arguments, *rule.outputs, *rule.gradient_names, *families, *helpers(), *BUILT_IN,
-             *BUILTINS, "grad"}
-    near = difflib.get_close_matches(name, known, 3)
-    rule.fail(f"formula uses '{name}', which is neither an argument nor an output nor an operator nor a "
-              "function of pullback.formulas",
+    own = [*rule.arguments, *rule.outputs, *rule.gradient_names, "grad"]
+    near = difflib.get_close_matches(name, {*own, *families, *helpers(), *BUILT_IN, *BUILTINS}, 3)
+    rule.fail(f"formula uses '{name}', which is neither an argument nor an output nor an operator "
+              "nor a function of pullback.formulas",
               f"did you mean {' or '.join(near)}?" if near else
-              f"names in scope: {', '.join([*rule.arguments, *rule.outputs])}, grad, operators", text)
+              f"names in scope: {', '.join(own)}, and operators", text)
 
 
 # forward formulas
@@ -239,8 +241,8 @@ def check_automatic(push, parts: Parts, texts: list[str]) -> None:
                   f"{len(rule.inputs)} ({', '.join(rule.input_names)})",
                   "write the forward formula with the tangent of each input")
     if is_inplace(rule.schema):
-        rule.fail("auto_element_wise is not for in-place operators: the gradient formula may need the "
-                  "value that was overwritten", "write the forward formula")
+        rule.fail("auto_element_wise is not for in-place operators: the gradient formula may need "
+                  "the value that was overwritten", "write the forward formula")
 
 
 def check_forward_names(push, tree: ast.Expression, text: str) -> None:
@@ -272,13 +274,13 @@ def check_forward_names(push, tree: ast.Expression, text: str) -> None:
 def check_ignored(overload) -> None:
     """An entry without gradient formulas must not say things that would have no effect."""
     op = overload.op
-    said = [a for a in ("push", "linear", "multilinear") if getattr(op, a)]
+    names = ["push", "linear", "multilinear"]
     if op.kind == "composite":
-        said += [a for a in ("grad", "constant", "nondiff", "diff_outputs", "dispatch") if getattr(op, a)]
+        names += ["grad", "constant", "nondiff", "diff_outputs", "dispatch"]
+    said = [a for a in names if getattr(op, a)]
     if said:
-        from .. import errors
         cure = ("leave it out: a composite operator differentiates by its parts"
                 if op.kind == "composite" else "give gradient formulas, or remove it")
         raise errors.FormulaError(errors.text(
-            f"derivative ignored: `{said[0]}` is given, but the operator has no differentiable input",
+            f"derivative ignored: `{said[0]}` is given, but there is no differentiable input",
             f"entry: {overload.schema}", cure))

@@ -257,7 +257,7 @@ def run_fake(ov, raw: tuple):
         return Fake(shape, dtype.np)
     shapes = shape if isinstance(shape, (list, tuple)) and not _is_shape(shape) else [shape] * len(returns)
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
-    return tuple(Fake(s, d.np) for s, d in zip(shapes, dtypes))
+    return tuple(None if s is None else Fake(s, d.np) for s, d in zip(shapes, dtypes))
 
 
 def _is_shape(value) -> bool:

@@ -1,7 +1,7 @@
-"""Formula text as syntax trees: which values it names, which facts of tensors it reads, what it calls.
+"""Formula text as syntax trees: which values it names, which facts of tensors, what it calls.
 
-A bare name stands for the value itself; `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`, `x.device` stand for that
-fact alone.  Nothing here knows of operators or of saving.  Read next: `formula.py`.
+A bare name stands for the value itself; `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`, `x.device`
+stand for that fact alone.  Nothing here knows of saving.  Read next: `formula.py`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,9 @@ class Scan(ast.NodeTransformer):
             self.plain.append(ast.unparse(node))
         elif func.attr == "stride" and self._is_tensor(owner):
             whole = self._fact(owner, "stride()")
-            return ast.Subscript(whole, self.visit(node.args[0]), ast.Load()) if node.args else whole
+            if not node.args:
+                return whole
+            return ast.Subscript(whole, self.visit(node.args[0]), ast.Load())
         elif func.attr in CALLED_FACTS and owner in self.tensors and not node.args:
             return self._fact(owner, func.attr + "()")
         if func.attr == "conj" and not node.args:
@@ -86,8 +88,9 @@ class Scan(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute):
-        if isinstance(node.value, ast.Name) and node.value.id in self.tensors and node.attr in FACTS:
-            return self._fact(node.value.id, node.attr)
+        owner = node.value.id if isinstance(node.value, ast.Name) else None
+        if owner in self.tensors and node.attr in FACTS:
+            return self._fact(owner, node.attr)
         if node.attr == "mH" and not self.conjugate:
             return ast.Attribute(self.visit(node.value), "mT", ast.Load())
         return self.generic_visit(node)
@@ -104,7 +107,7 @@ class Scan(ast.NodeTransformer):
         return ast.Name(fact_name(tensor, attribute), ast.Load())
 
     def _optional(self, value: ast.AST, condition: ast.AST) -> ast.IfExp:
-        """`wrap_opt_if(x, condition)`: x is needed, and kept, only under a condition on the mask."""
+        """`wrap_opt_if(x, condition)`: x is needed, and kept, only if the mask says so."""
         if isinstance(value, ast.Name) and value.id in self.tensors:
             self.optional[value.id] = condition
         else:

@@ -1,9 +1,10 @@
 """Formula text -> functions: what to save, the pullback, the pushforward.
 
-A formula is a Python expression over the names that `docs/internals.md` lists.  Its syntax tree tells what
-must be saved: a bare name saves the tensor, `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`, `x.device` save only
-that fact.  Each pullback has two versions, with and without conjugations.  `checks.py` holds everything that can
-be wrong with an entry.  Read next: `tape.py`, which records nodes with these rules.
+A formula is a Python expression over the names that `docs/internals.md` lists.  Its syntax tree
+tells what must be saved: a bare name saves the tensor, `x.shape`, `x.dtype`, `x.ndim`, `x.numel()`,
+`x.device` save only that fact.  Each pullback has two versions, with and without conjugations.
+`checks.py` holds everything that can be wrong with an entry.  Read next: `tape.py`, which records
+nodes with these rules.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from dataclasses import dataclass
 from .. import errors
 from . import checks
 from .expression import (  # lookup, fact_value: re-exported
-    BUILTINS, Scan, conj_value, fact_name, fact_value, local_names, lookup, names_in, parse,
+    BUILTINS,
+    Scan,
+    conj_value,
+    fact_name,
+    fact_value,
+    local_names,
+    lookup,
+    names_in,
+    parse,
 )
 from .op import Op, families, rule_function
 from .parts import DEFAULT, DEVICES, Parts, parts_of, split
@@ -107,7 +116,7 @@ class Rule:
     # what is saved
 
     def _saves(self) -> tuple[list[tuple], list[tuple]]:
-        """(local name, "arg"|"out"|"fact"|"value", name, attribute) of each saved value, and its guard.
+        """(local name, "arg"|"out"|"fact"|"value", name, attribute) of each saved value; guards.
 
         A guard is a tuple of input positions of which one must require grad, () for always.
         """
@@ -133,8 +142,8 @@ class Rule:
         return list(saves.values()), guards
 
     def _fact(self, tensor: str, attribute: str) -> dict[str, tuple]:
-        local = fact_name(tensor, attribute)
-        return {local: (local, "fact", ("arg" if tensor in self.arguments else "out", tensor), attribute)}
+        local, source = fact_name(tensor, attribute), "arg" if tensor in self.arguments else "out"
+        return {local: (local, "fact", (source, tensor), attribute)}
 
     def _whole(self, name: str) -> tuple:
         kind = "out" if name not in self.arguments else (
@@ -158,7 +167,7 @@ class Rule:
         return tuple(self.input_names.index(n) for n in names)
 
     def _mask_positions(self, formula: Formula, condition: ast.AST) -> tuple[int, ...]:
-        """Inputs that a condition like `grad_input_mask[0] or grad_input_mask[2]` asks for, () if unclear."""
+        """Inputs that `grad_input_mask[0] or grad_input_mask[2]` asks for, () if unclear."""
         choice = isinstance(condition, ast.BoolOp) and isinstance(condition.op, ast.Or)
         terms = condition.values if choice else [condition]
         slices = [t.slice for t in terms if isinstance(t, ast.Subscript)]
@@ -203,7 +212,7 @@ class Rule:
         if self.saves:
             lines.append(f"    ({', '.join(s[0] for s in self.saves)},) = saved")
         lines.append("    grad = grads[0]")
-        lines += [f"    {name} = grads[{i}]" for name, i in self.gradient_names.items() if name in used]
+        lines += [f"    {n} = grads[{i}]" for n, i in self.gradient_names.items() if n in used]
         if "needs_input_grad" in used:
             self.space["_index"] = {n: i for i, n in enumerate(self.input_names)}
             lines.append("    needs_input_grad = lambda name: needs[_index[name]]")
@@ -239,13 +248,14 @@ class Rule:
         return [*lines, f"        g{i} = {formula.code(conjugate)}"]
 
     def _several(self, formula: Formula, conjugate: bool) -> list[str]:
-        """A formula of several inputs runs if one is wanted; it sees to undefined gradients itself."""
+        """A formula of several inputs runs if one is wanted; undefined gradients are its task."""
         positions = self._positions(formula.names)
         targets = ", ".join(f"g{i}" for i in positions)
         mask = ", ".join(f"needs[{i}]" for i in positions)
         return [f"    {targets} = {', '.join(['None'] * len(positions))}",
                 f"    if {' or '.join(f'needs[{i}]' for i in positions)}:",
-                f"        grad_input_mask = ({mask},)", f"        {targets} = {formula.code(conjugate)}"]
+                f"        grad_input_mask = ({mask},)",
+                f"        {targets} = {formula.code(conjugate)}"]
 
     def _zeros(self, name: str) -> list[str]:
         """The gradient of an input whose derivative is zero."""
@@ -277,13 +287,16 @@ def node_name(op: type[Op]) -> str:
     camel = "".join(part[:1].upper() + part[1:] for part in base.split("_") if part)
     if base.endswith("_forward"):
         camel = camel[:-len("Forward")]
-    family = [e for e in families[base] if Rule.exists(e)]
+    family = [e for e in families.get(base, ()) if Rule.exists(e)]
     number = family.index(op) if op in family else 0
     return f"{camel}Backward{number}"
 
 
 class Push:
-    """The compiled explicit pushforward of one operator: `run(args, tangents, outs)` -> tangents of the outputs."""
+    """The compiled forward formulas of one operator.
+
+    `run(args, tangents, outs)` gives the tangents of the outputs.
+    """
 
     def __init__(self, overload):
         self.overload, self.rule = overload, overload.rule

@@ -37,7 +37,7 @@ class Op:
     constant: tuple = ()  # inputs whose derivative is zero
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
     diff_outputs: tuple | str | None = None  # which outputs are differentiable; text: a run-time condition
-    dispatch: dict = {}  # backend key -> {input or output name: formula}, where a backend has its own
+    dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
     dtype = None  # result dtype rule, where `promote` does not say
     batch = None  # vmap rule
@@ -53,6 +53,7 @@ class Op:
     aliases: tuple = ()  # further public names
     complex = False  # takes complex inputs
     samples = None  # generator of sample calls for the tests
+    structure: dict = {}  # input name -> projection of perturbations (e.g. Hermitian) that tests apply
     kind = "op"
     pure = True  # equal inputs give equal outputs
 
@@ -167,7 +168,7 @@ class OpOverload:
         for arg in schema.args:
             if arg.name in ("result", "grad_input_mask"):
                 raise errors.SchemaError(errors.text(
-                    f"an argument must not be called '{arg.name}', which means something in formulas",
+                    f"an argument must not be called '{arg.name}': that has a meaning in formulas",
                     f"entry: {schema}", "rename the argument"))
         return schema
 
@@ -241,7 +242,7 @@ class OpOverload:
     def forget(self) -> None:
         """Drop what was compiled from the derivative formulas, because they have changed.
 
-        Tensors that have a history keep it; graphs that were captured before keep their derivatives.
+        Tensors that have a history keep it; graphs that were captured keep their derivatives.
         """
         for name in ("rule", "pushforward", "never_differentiable"):
             self.__dict__.pop(name, None)

@@ -1,7 +1,8 @@
-"""What an entry says about derivatives, sorted: gradients, pushforward, zeros, inputs that do not count.
+"""What an entry says about derivatives, sorted: gradients, pushforward, zeros, ignored inputs.
 
-Entries say it in attributes (`grad`, `push`, `constant`, `nondiff`); the classic layout, and `dispatch`, in one
-mapping whose keys are input or output names.  Both become `Parts`.  Read next: `formula.py`.
+Entries say it in attributes (`grad`, `push`, `constant`, `nondiff`); the classic layout, and
+`dispatch`, in one mapping whose keys are input or output names.  Both become `Parts`.
+Read next: `formula.py`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def parts_of(overload) -> dict[str, Parts]:
     """Dispatch key -> what the entry says for it."""
     op = overload.op
     push = op.push if isinstance(op.push, dict) else {overload.output_names[0]: op.push}
-    own = Parts(dict(op.grad), {} if op.push is None else push, tuple(op.constant), tuple(op.nondiff))
+    push = {} if op.push is None else push
+    own = Parts(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
     found = {DEFAULT: own} if own != Parts() or not op.dispatch else {}
     for key, mapping in op.dispatch.items():
         if key not in DISPATCH_KEYS:
@@ -89,8 +91,8 @@ def _is_zero(name: str, text: str) -> bool:
 
 def mapping_of(parts: Parts, order: list[str]) -> dict[str, str]:
     """The classic mapping of parts: gradients in the order of the arguments, then outputs."""
-    inputs = {key: text for key, text in parts.grad.items()}
+    inputs = dict(parts.grad)
     inputs |= {name: ZERO.format(name) for name in parts.constant}
-    inputs |= {name: NON_DIFFERENTIABLE for name in parts.nondiff}
-    places = {name: i for i, name in enumerate(order)}
-    return {**{k: inputs[k] for k in sorted(inputs, key=lambda k: places[split(k)[0]])}, **parts.push}
+    inputs |= dict.fromkeys(parts.nondiff, NON_DIFFERENTIABLE)
+    keys = sorted(inputs, key=lambda key: order.index(split(key)[0]))
+    return {**{key: inputs[key] for key in keys}, **parts.push}

@@ -139,7 +139,7 @@ def _read_default(arg: Argument, whole: str):
     except ValueError:
         raise errors.SchemaError(errors.text(
             f"cannot read the default '{text}' of '{arg.name}'", f"schema: {whole}",
-            f"a default is a number, a quoted text, a list or one of {', '.join(_NAMED)}")) from None
+            f"a default is a number, a text in quotes, a list or {', '.join(_NAMED)}")) from None
     if arg.is_list and arg.size and isinstance(value, list) and len(value) == 1:
         return value * arg.size
     return value

@@ -27,12 +27,14 @@ class Interpreter:
     modal = False  # wants operators without boxed arguments too
     random = False  # wants random operators
     owns_tape = False  # `no_grad` inside does not reach the levels below
+    counts_births = False  # wants to know which handles of lower levels are made while it runs
     title = "a transform"
 
     def __enter__(self):
         self.level = len(state.stack)
         self.alive = True
         self.rebound: list = []  # handles of lower levels that were bound to boxes of this one
+        self.born: set[int] = set()  # identities of handles of lower levels that were made inside
         state.stack.append(self)
         state.record.append(True if self.owns_tape else state.record[-1])
         self.previous = state.mode, state.random
@@ -40,6 +42,7 @@ class Interpreter:
             state.mode = self.level
         if self.random:
             state.random = self.level
+        state.births += self.counts_births
         count("ACTIVE", 1)
         return self
 
@@ -47,6 +50,7 @@ class Interpreter:
         state.stack.pop()
         state.record.pop()
         state.mode, state.random = self.previous
+        state.births -= self.counts_births
         self.alive = False
         count("ACTIVE", -1)
         for ref, old in reversed(self.rebound):
@@ -79,6 +83,17 @@ def level_of(ov, data) -> int:
     if not interp.alive:
         raise escaped(ov, data)
     return interp.level
+
+
+def note_birth(out, level: int = 0) -> None:
+    """Tell the levels above that handles of a lower level were made while they run.
+
+    An identity is enough: a handle from outside lives all the while, so that none can be mistaken for it.
+    """
+    for t in tensors_in((out,)) if not isinstance(out, Tensor) else (out,):
+        for interp in state.stack[level + 1:]:
+            if interp.counts_births:
+                interp.born.add(id(t))
 
 
 def tensors_in(flat):
@@ -127,6 +142,8 @@ def bind(ov, flat: tuple):
         tape.record(ov, flat, out, level)
     if ov.is_view:
         surface.link_views(ov, flat, out, level)
+    if state.births:
+        note_birth(out, level)
     return out
 
 

@@ -23,6 +23,7 @@ class State(threading.local):
         self.record: list[bool] = [True]  # per level: does the tape record?
         self.mode = 0  # level of the innermost interpreter that wants to see every operator
         self.random = 0  # level of the innermost interpreter that wants random operators
+        self.births = 0  # how many interpreters want to know which handles are made
         self.inference = False
         self.fake = False  # creation operators make fake arrays
 

@@ -95,6 +95,13 @@ def refresh(t: Tensor) -> None:
         t._data = again._data
 
 
+def current(t: Tensor) -> Tensor:
+    """A handle with the present value and history of another, safe from later rebinding."""
+    if t._link is not None:
+        refresh(t)
+    return make(t._data, t._edge)
+
+
 class _recording:
     """Switch the tape of one level on for a moment."""
 
@@ -167,7 +174,7 @@ def _scatter_piece(ov, rest, number, base, new):
 # writes
 
 
-def may_write(x: Tensor, tracked: bool) -> None:
+def may_write(x: Tensor, tracked: bool, level: int) -> None:
     """Refuse writes that would lose history or hit one element twice."""
     data = x._data
     if type(data) is _ndarray and data.size > 1 and 0 in data.strides and _overlaps(data):
@@ -175,11 +182,10 @@ def may_write(x: Tensor, tracked: bool) -> None:
             f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location ({errors.user_line(2)})", f"shape {list(data.shape)}, strides {list(x.stride())}",
             "clone() the tensor before performing the operation"))
-    level = tape.level_own(data)
     if not state.record[level]:
         return
     link = x._link
-    if x._edge is not None and isinstance(x._edge, tape.Accumulate) and link is None:
+    if link is None and isinstance(x._edge, tape.Accumulate) and x._edge.guarded:
         raise errors.LeafWriteError(errors.text(
             f"a leaf Variable that requires grad is being used in an in-place operation "
             f"({errors.user_line(2)})", _state(x),
@@ -189,7 +195,7 @@ def may_write(x: Tensor, tracked: bool) -> None:
     base_tracked = link.base._edge is not None
     if not (tracked or base_tracked):
         return
-    if isinstance(link.base._edge, tape.Accumulate):
+    if isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded:
         raise errors.LeafWriteError(errors.text(
             f"a view of a leaf Variable that requires grad is being used in an in-place operation "
             f"({errors.user_line(2)})", _state(x), "run the update under no_grad()"))
@@ -216,6 +222,8 @@ def _state(x: Tensor) -> str:
 def inplace(ov, flat: tuple) -> Tensor:
     """`x.op_(...)`: the pure operator, then the result takes x's place."""
     x = flat[0]
+    if ov.is_view:
+        return inplace_view(ov, flat)
     if not isinstance(x, Tensor):
         raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
     if x._link is not None:
@@ -224,7 +232,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     if owner is not None and owner.adopts and type(x._data) is _ndarray:
         owner.adopt(x)
     tracked = any(t._edge is not None for t in stack.tensors_in(flat))
-    may_write(x, tracked)
+    may_write(x, tracked, stack.level_of(ov, x._data))
     plain = type(x._data) is _ndarray and not state.mode and all(
         type(t._data) is _ndarray for t in stack.tensors_in(flat))
     if plain and not (tracked and state.record[0]) and not ov.is_composite:
@@ -243,6 +251,24 @@ def inplace(ov, flat: tuple) -> Tensor:
     if new.dtype is not x.dtype:
         new = new.to(x.dtype)
     return assign(x, new)
+
+
+def inplace_view(ov, flat: tuple) -> Tensor:
+    """`x.t_()` and the like: the handle itself becomes the view; no memory is written."""
+    x = flat[0]
+    if x._link is not None:
+        refresh(x)
+    if state.record[tape.level_own(x._data)] and isinstance(x._edge, tape.Accumulate):
+        raise errors.LeafWriteError(errors.text(
+            f"a leaf Variable that requires grad is being used in an in-place operation "
+            f"({errors.user_line(2)})", _state(x), f"use {ov.op.base_name}() instead"))
+    link = x._link
+    new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
+    x._data, x._edge = new._data, new._edge
+    cell_of(x)
+    if link is not None:
+        x._link = Link(link.base, (*link.chain, (ov, flat[1:], None)), link.multi, link.no_grad, link.seen)
+    return x
 
 
 def raw_value(value):

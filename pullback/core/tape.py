@@ -171,10 +171,22 @@ class Accumulate(Node):
         self.metas, self.where, self.stamp, self.level = (), None, 0, 0
         self.seq = sequence()
 
+    guarded = True  # an in-place write to the leaf would lose its history: refused
+
     @property
     def variable(self):
         """The leaf itself."""
         return self.leaf()
+
+
+class Origin(Accumulate):
+    """Where the gradient of a transform's argument arrives.
+
+    The transform asks for it at this edge, so the argument itself may be overwritten.
+    """
+
+    __slots__ = ()
+    guarded = False
 
 
 class Refusal(Node):

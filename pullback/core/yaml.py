@@ -1,7 +1,8 @@
 """The part of YAML that the classic derivative table is written in, read and written.
 
-A list of mappings; plain, quoted and block (`|`, `>`) scalars; lists in brackets or dashes; nested mappings; comments.
-No anchors, tags, mappings in braces or several documents: these are refused with the line.  Scalars stay text.
+A list of mappings; plain, quoted and block (`|`, `>`) scalars; lists in brackets or dashes; nested
+mappings; comments.  No anchors, tags, mappings in braces or several documents: these are refused
+with the line.  Scalars stay text.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 
 from .. import errors
 
-_KEY = re.compile(r"""(?P<key>"[^"]*"|'[^']*'|[^\s#'"\[\]{}|>&*!%@`,?-][^:#]*?)\s*:(?:\s+(?P<rest>.*)|$)""")
+_KEY = re.compile(r"""(?P<key>"[^"]*"|'[^']*'|[^\s#'"\[\]{}|>&*!%@`,?-][^:#]*?)"""
+                  r"\s*:(?:\s+(?P<rest>.*)|$)")
 _BLOCK = re.compile(r"(?P<style>[|>])(?P<marks>[1-9+-]{0,2})\s*(#.*)?$")
 _ITEM = re.compile(r"""\s*(?P<item>'(?:[^']|'')*'|"(?:[^"\\]|\\.)*"|[^\s'",\[\]{}][^,\[\]{}]*|)"""
                    r"\s*(?P<end>[,\]])")
@@ -89,10 +91,15 @@ class _Reader:
             self.position += 1
         return None
 
+    def line_at(self, indent: int) -> str | None:
+        """The next such line if it has this indentation."""
+        line = self.next_line()
+        return line if line is not None and _indent(line) == indent else None
+
     def items(self, indent: int) -> list:
         """A list in dashes."""
         found = []
-        while (line := self.next_line()) is not None and _indent(line) == indent and _is_item(line):
+        while (line := self.line_at(indent)) is not None and _is_item(line):
             rest = line[indent + 1:]
             inner = indent + 1 + _indent(rest)
             if not rest.strip():
@@ -108,7 +115,7 @@ class _Reader:
     def mapping(self, indent: int) -> Mapping:
         """`key: value` lines of one indentation."""
         found = Mapping(self.position + 1)
-        while (line := self.next_line()) is not None and _indent(line) == indent and not _is_item(line):
+        while (line := self.line_at(indent)) is not None and not _is_item(line):
             match = _KEY.match(line.strip())
             if match is None:
                 self.fail(f"cannot read {line.strip()!r}", "write `name: value`")
@@ -118,8 +125,10 @@ class _Reader:
             found.lines[key] = self.position + 1
             self.position += 1
             found[key] = self.value((match["rest"] or "").strip(), indent)
+        line = self.next_line()
         if line is not None and _indent(line) > indent:
-            self.fail("this line is indented more than its neighbours", "indent the keys of an entry alike")
+            self.fail("this line is indented more than the one above it",
+                      "indent the keys of an entry alike")
         return found
 
     def value(self, rest: str, indent: int):
@@ -142,7 +151,8 @@ class _Reader:
     def nested(self, indent: int):
         """A list or mapping on the lines below its key."""
         line = self.next_line()
-        if line is None or _indent(line) < indent or (_indent(line) == indent and not _is_item(line)):
+        least = indent if line is not None and _is_item(line) else indent + 1
+        if line is None or _indent(line) < least:
             return ""
         if _is_item(line):
             return self.items(_indent(line))

@@ -13,9 +13,9 @@ from ..autograd import transpose  # noqa: F401  (gives forward mode its last res
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.surface import assign
+from ..core.surface import assign, current
 from ..core.table import ops
-from ..core.tape import Accumulate
+from ..core.tape import Origin
 from ..interp.jvp import Jvp
 from ..interp.lift import Lift
 
@@ -26,9 +26,11 @@ def _positions(argnums, count: int) -> tuple:
         if not isinstance(n, int):
             raise TypeError(f"argnums must be int or tuple of ints, got {argnums}")
         if not -count <= n < count:
-            raise errors.TransformError(f"argnum {n} is out of bounds for {count} positional inputs")
+            raise errors.TransformError(
+                f"argnum {n} is out of bounds for {count} positional inputs ({errors.user_line()})")
     if len({n % count for n in numbers}) != len(numbers):
-        raise errors.TransformError(f"argnums elements must be unique, got {argnums}")
+        raise errors.TransformError(
+            f"argnums elements must be unique, got {argnums} ({errors.user_line()})")
     return tuple(n % count for n in numbers)
 
 
@@ -46,7 +48,7 @@ class Lifting:
                 f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
                 f"({errors.user_line(3)})", cure="convert with .float(), or leave it out of argnums"))
         t = self.level.wrap(value)
-        t._edge = Accumulate(t)
+        t._edge = Origin(t)
         self.pairs.append((value, t, t._data))
         return t
 
@@ -67,9 +69,6 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
         with Lift("func.grad") as level:
             lifting = Lifting(level)
             lifted = list(args)
-            starts = [a._edge if isinstance(a, Tensor) else None for a in args]
-            del starts
-            originals = {}
             for n in chosen:
                 lifted[n] = tree_map(lifting.track, args[n])
             edges = [t._edge for t in lifting.leaves()]
@@ -77,14 +76,14 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
             aux = None
             if has_aux:
                 if not (isinstance(out, tuple) and len(out) == 2):
-                    raise errors.TransformError("func.grad with has_aux=True: the function must return a tuple "
-                                                "(output, aux)")
+                    raise errors.TransformError(
+                        f"func.grad with has_aux=True: the function must return a tuple (output, aux) "
+                        f"({errors.user_line()})")
                 out, aux = out
             loss = _scalar(out)
             found = _gradients(level, [loss], edges, lifting, [None])
             value = level.unwrap(loss)
-            aux = tree_map(lambda v: level.unwrap(v) if isinstance(v, Tensor) else v, aux)
-            del originals
+            aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
         lifting.write_back()
         results = iter(found)
         grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, args[n]) for n in chosen)
@@ -101,7 +100,7 @@ def _scalar(out) -> Tensor:
         raise errors.TransformError(errors.text(
             f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
             f"({errors.user_line(3)})", cure="reduce the output, for instance with .sum()"))
-    return out
+    return current(out)
 
 
 def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds: list) -> list:
@@ -153,16 +152,21 @@ def vjp(func, *primals, has_aux: bool = False):
         outputs, spec = tree_flatten(out)
         for o in outputs:
             if not isinstance(o, Tensor):
-                raise errors.TransformError(f"vjp: the function must return only tensors, got {type(o).__name__}")
+                raise errors.TransformError(
+                    f"vjp: the function must return only tensors, got {type(o).__name__} "
+                    f"({errors.user_line(2)})")
+        outputs = [current(o) for o in outputs]
         values = [level.unwrap(o) for o in outputs]
-        aux = tree_map(lambda v: level.unwrap(v) if isinstance(v, Tensor) else v, aux)
+        aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
     lifting.write_back()
 
     def pull(*cotangents, retain_graph: bool = True):
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         flat, given_spec = tree_flatten(given)
         if given_spec != spec and not (len(flat) == len(outputs) == 1):
-            raise errors.TransformError(f"vjp: the cotangents have the structure {given_spec}, the outputs {spec}")
+            raise errors.TransformError(
+                f"vjp: the cotangents have another structure than the outputs ({errors.user_line()})\n"
+                f"  cotangents: {given_spec}\n  outputs: {spec}")
         for c, o in zip(flat, values):
             if tuple(c.shape) != tuple(o.shape):
                 raise errors.TransformError(errors.text(
@@ -185,7 +189,9 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
     flat, spec = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if spec != other:
-        raise errors.TransformError(f"jvp: primals and tangents differ in structure: {spec} and {other}")
+        raise errors.TransformError(
+            f"jvp: primals and tangents differ in structure ({errors.user_line()})\n"
+            f"  primals: {spec}\n  tangents: {other}")
     for p, t in zip(flat, directions):
         if isinstance(p, Tensor) and tuple(p.shape) != tuple(t.shape):
             raise errors.TransformError(errors.text(
@@ -201,16 +207,18 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
         values, derivatives = [], []
         for o in outputs:
             if not isinstance(o, Tensor):
-                raise errors.TransformError(f"jvp: the function must return only tensors, got {type(o).__name__}")
-            if o._link is not None:
-                from ..core.surface import refresh
-                refresh(o)
+                raise errors.TransformError(
+                    f"jvp: the function must return only tensors, got {type(o).__name__} "
+                    f"({errors.user_line(2)})")
+            o = current(o)
             values.append(level.primal(o))
             t = level.tangent(o)
             if t is None and strict:
-                raise errors.TransformError("jvp with strict=True: an output does not depend on the inputs")
+                raise errors.TransformError(
+                    f"jvp with strict=True: an output does not depend on the inputs "
+                    f"({errors.user_line()})")
             derivatives.append(ops.zeros_like(values[-1]) if t is None else t)
-        aux = tree_map(lambda v: level.primal(v) if isinstance(v, Tensor) else v, aux)
+        aux = tree_map(lambda v: level.primal(current(v)) if isinstance(v, Tensor) else v, aux)
     for p, d, box in zip(flat, duals, boxes):
         if d._data is not box:
             assign(p, d._data.inner)

@@ -7,7 +7,7 @@ import functools
 from .. import errors
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.surface import assign, refresh
+from ..core.surface import assign, current
 from ..core.table import ops
 from ..interp.vmap import Batched, Vmap
 
@@ -32,7 +32,9 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
     dimension of each output goes.
     """
     if randomness not in ("error", "same", "different"):
-        raise errors.TransformError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
+        raise errors.TransformError(
+            f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r} "
+            f"({errors.user_line()})")
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
@@ -77,14 +79,8 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
                 raise errors.TransformError(errors.text(
                     f"vmap: the function must return only tensors, got {type(o).__name__} "
                     f"({errors.user_line(3)})"))
-            if o._link is not None:
-                refresh(o)
         places = _spread(out_dims, out, "out_dims")
-        results = [_unwrap(level, o, place, size) for o, place in zip(outputs, places)]
-        kept = {id(o) for o in outputs}
-        level.rebound = [(ref, old) for ref, old in level.rebound if id(ref()) not in kept]
-        for o in outputs:
-            o._edge = o._edge if not level.mine(o) else None
+        results = [_unwrap(level, current(o), place, size) for o, place in zip(outputs, places)]
     for v, d, b, box in zip(flat, dims, boxes, before):
         if d is not None and b._data is not box:
             new = b._data.inner
@@ -95,14 +91,17 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
 def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if place is None:
         if level.mine(t):
-            raise errors.TransformError("vmap: out_dims=None for an output that differs per example")
+            raise errors.TransformError(
+                f"vmap: out_dims=None for an output that differs per example ({errors.user_line()})")
         return t
     if not level.mine(t):
         inner, dim = ops.expand(ops.unsqueeze(t, 0), (size, *t.shape)), 0
     else:
         inner, dim = t._data.inner, t._data.dim
     if not -inner.ndim <= place < inner.ndim:
-        raise errors.TransformError(f"vmap: out_dims {place} is out of range for an output of {inner.ndim} dims")
+        raise errors.TransformError(
+            f"vmap: out_dims {place} is out of range for an output of {inner.ndim} dims "
+            f"({errors.user_line()})")
     place %= inner.ndim
     return inner if dim == place else ops.movedim(inner, dim, place)
 

@@ -96,7 +96,7 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
     """Tangents of the outputs; None if the outputs do not vary."""
     op, names = ov.op, ov.schema.names
     rule = ov.rule
-    if ov.is_view and (rule is not None or op.linear):
+    if ov.is_view and op.push is None and (rule is not None or op.linear):
         return _listed(bind(ov, (tangents[0], *args[1:])))
     if op.linear:
         chosen = [names.index(n) for n in op.linear]
@@ -107,8 +107,9 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
             linear[i] = fill(args[i], tangents[i]) if args[i] is not None else None
         return _listed(bind(ov, tuple(linear)))
     if rule is None:
-        if ov.kind in ("creation", "random") or not any(isinstance(o, Tensor) and o.dtype.category >= 2
-                                                       for o in outs) or op.nondiff or ov.never_differentiable or ov.is_view:
+        floating = any(isinstance(o, Tensor) and o.dtype.category >= 2 for o in outs)
+        ignored = op.nondiff or ov.never_differentiable or ov.is_view
+        if ov.kind in ("creation", "random") or not floating or ignored:
             return None
         raise errors.DerivativeNotWritten(errors.text(
             f"Trying to use forward AD with {ov.op.base_name} that does not support it "

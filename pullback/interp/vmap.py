@@ -55,6 +55,7 @@ class Vmap(Interpreter):
 
     title = "vmap"
     random = True
+    counts_births = True
 
     def __init__(self, size: int, randomness: str = "error"):
         self.size, self.randomness = size, randomness
@@ -126,12 +127,12 @@ class Vmap(Interpreter):
         return type(outs[0])(*map(lambda p: ops.stack(list(p), 0), zip(*outs))) if hasattr(
             outs[0], "_fields") else tuple(ops.stack(list(p), 0) for p in zip(*outs))
 
-    def restore(self, handle, old) -> None:
-        handle._data, handle._edge = old, None
-        raise errors.BatchedWriteError(errors.text(
-            "vmap: a value that differs per example was written into a tensor from outside of vmap",
-            f"tensor: {handle.dtype.name}{list(handle.shape)}",
-            "create the tensor inside the mapped function, or pass it as a mapped argument"))
+    def note_rebinding(self, handle, old) -> None:
+        if id(handle) not in self.born:
+            raise errors.BatchedWriteError(errors.text(
+                f"vmap: a value that differs per example was written into a tensor from outside of vmap "
+                f"({errors.user_line(2)})", f"tensor: {handle.dtype.name}{list(handle._data.shape)}",
+                "create the tensor inside the mapped function, or pass it as a mapped argument"))
 
 
 class _Logical:

@@ -481,6 +481,7 @@ class transpose_int(View):
     """Two dims exchanged."""
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "grad.transpose(dim0, dim1)"}
     scatter = "new.transpose(dim0, dim1)"
@@ -510,6 +511,7 @@ class t(View):
     """Transpose of a matrix; vectors and scalars stay as they are."""
 
     schema = "t(Tensor(a) self) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "grad.t()"}
     scatter = "new.t()"
@@ -790,6 +792,7 @@ class squeeze(View):
     """All dims of size 1 removed."""
 
     schema = "squeeze(Tensor(a) self) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "unsqueeze_to(grad, None, self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -814,6 +817,7 @@ class squeeze_dim(View):
     """One dim removed if its size is 1."""
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "unsqueeze_to(grad, (dim,), self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -840,6 +844,7 @@ class squeeze_dims(View):
     """The given dims removed where their size is 1."""
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "unsqueeze_to(grad, dim, self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -863,6 +868,7 @@ class unsqueeze(View):
     """A new dim of size 1."""
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
+    inplace = True
     complex = True
     grad = {"self": "grad.squeeze(dim)"}
     scatter = "new.squeeze(dim)"
@@ -1082,6 +1088,7 @@ class as_strided(View):
         "as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor(a)"
     )
+    inplace = True
     grad = {
         "self": "as_strided_backward(grad, self.shape, self.stride(), self.storage_offset(), "
         "size, stride, storage_offset)"
@@ -1487,6 +1494,8 @@ class view_as_complex(View):
             raise RuntimeError("Input tensor must have one or more dimensions")
         if self.shape[-1] != 2:
             raise RuntimeError("Tensor must have a last dimension of size 2")
+        if 0 in self.shape:  # no elements, so any strides will do
+            return xp.empty(self.shape[:-1], "c8" if self.itemsize == 4 else "c16")
         if self.strides[-1] != self.itemsize:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         if any(s % (2 * self.itemsize) for s in self.strides[:-1]):

@@ -4,7 +4,7 @@
 // of rows (and of columns, when rows are few), each packs its rows of A and runs the register tile.
 // Small products skip the packing of A, and that of B when its rows are contiguous already.
 
-enum { N_(L) = (int)(sizeof(V) / sizeof(T)), N_(NR) = 2 * (int)(sizeof(V) / sizeof(T)) };
+#define KC_ (2048 / (int64_t)sizeof(T))  // longest block of k: a tile's rows of A stay in the first cache
 
 typedef struct {
   const pb_gemm *g;
@@ -12,7 +12,7 @@ typedef struct {
   T *c;
   T *panel;                    // packed B, or null: read b itself
   int64_t ldb;                 // row stride of a panel
-  int64_t p0, kc, mc, nc, cols;  // this block of k; task sizes; tasks per row of tasks
+  int64_t p0, kc, mc, nc, rows;  // this block of k; size of a task; tasks along m
   int first, last;
 } N_(task);
 
@@ -224,7 +224,7 @@ static void N_(run_tasks)(void **p, int64_t begin, int64_t end) {
   N_(task) *t = (N_(task) *)p;
   T *space = scratch((size_t)(MR * t->kc + 64) * sizeof(T));
   for (int64_t i = begin; i < end; i++) {
-    int64_t i0 = i / t->cols * t->mc, j0 = i % t->cols * t->nc;
+    int64_t i0 = i % t->rows * t->mc, j0 = i / t->rows * t->nc;
     int64_t m = t->g->m - i0 < t->mc ? t->g->m - i0 : t->mc, n = t->g->n - j0 < t->nc ? t->g->n - j0 : t->nc;
     if (m > 0 && n > 0) N_(block)(t, i0, m, j0, n, space);
   }
@@ -250,25 +250,27 @@ static void N_(small)(N_(task) *t, T *panel) {
 }
 
 static void N_(large)(N_(task) *t, T *panel) {
-  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L, KC = 1536 / (int)sizeof(T) };
+  enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L };
   const pb_gemm *g = t->g;
-  int64_t blocks = (g->k + KC - 1) / KC, kc = (g->k + blocks - 1) / blocks;
+  int64_t blocks = (g->k + KC_ - 1) / KC_, kc = (g->k + blocks - 1) / blocks;
   int64_t threads = pb_get_threads(), wanted = 4 * threads;
+  // a task's part of B stays in the second cache while its rows go by
+  int64_t panels = (g->n + NR - 1) / NR, fit = (1 << 20) / (kc * NR * (int64_t)sizeof(T));
+  if (fit < 4) fit = 4;
+  int64_t cols = (panels + fit - 1) / fit;
   t->mc = MR * 8;
-  while (t->mc > MR * 2 && (g->m + t->mc - 1) / t->mc < wanted) t->mc -= MR;
-  int64_t rows = (g->m + t->mc - 1) / t->mc, split = (wanted + rows - 1) / rows;
-  int64_t panels = (g->n + NR - 1) / NR;
-  if (split > panels / 4) split = panels / 4 > 0 ? panels / 4 : 1;
-  if (rows >= wanted / 2) split = 1;
-  t->nc = (panels + split - 1) / split * NR;
-  t->cols = (g->n + t->nc - 1) / t->nc;
+  while (t->mc > MR * 2 && (g->m + t->mc - 1) / t->mc * cols < wanted) t->mc -= MR;
+  t->rows = (g->m + t->mc - 1) / t->mc;
+  while (t->rows * cols < 2 * threads && cols * 4 <= panels) cols++;
+  t->nc = (panels + cols - 1) / cols * NR;
+  cols = (g->n + t->nc - 1) / t->nc;
   t->panel = panel;
   t->ldb = NR;
   for (t->p0 = 0; t->p0 < g->k; t->p0 += kc) {
     t->kc = g->k - t->p0 < kc ? g->k - t->p0 : kc;
     t->first = t->p0 == 0;
     pb_parallel(N_(run_pack), (void **)t, panels, panels / (4 * threads) + 1);
-    pb_parallel(N_(run_tasks), (void **)t, rows * t->cols, 1);
+    pb_parallel(N_(run_tasks), (void **)t, t->rows * cols, 1);
   }
 }
 
@@ -307,7 +309,7 @@ void N_(gemm)(const pb_gemm *g) {
     pb_parallel(N_(run_batch), (void **)&t, g->batch, grain);
     return;
   }
-  int64_t kc = g->k < 1536 / (int64_t)sizeof(T) ? g->k : 1536 / (int64_t)sizeof(T);
+  int64_t kc = g->k < KC_ ? g->k : KC_;
   T *space = pb_alloc((size_t)(kc * (g->n + NR)) * sizeof(T));
   if (!space) abort();
   for (int64_t i = 0; i < g->batch; i++) {
@@ -319,6 +321,7 @@ void N_(gemm)(const pb_gemm *g) {
   }
   pb_free(space);
 }
+#undef KC_
 #undef TILE_
 #undef TILES_
 #undef ROW_

@@ -43,15 +43,15 @@ typedef uint8_t FN(mb) __attribute__((vector_size(PB_L), aligned(1), may_alias))
   INLINE V FN(splat_##t)(T x) { return x - (V){}; }                                                \
   INLINE V FN(strided_##t)(const T *p, int64_t s, int n) {                                         \
     V v = {};                                                                                      \
-    for (int k = 0; k < n; k++) v[k] = p[k * s];                                                   \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) v[k] = p[k * s];                          \
     return v;                                                                                      \
   }                                                                                                \
   INLINE void FN(spread_##t)(T *p, int64_t s, V v, int n) {                                        \
-    for (int k = 0; k < n; k++) p[k * s] = v[k];                                                   \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) p[k * s] = v[k];                          \
   }                                                                                                \
   INLINE V FN(gather_##t)(const T *p, VL at, int n) {                                              \
     V v = {};                                                                                      \
-    for (int k = 0; k < n; k++) v[k] = p[at[k]];                                                   \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) v[k] = p[at[k]];                          \
     return v;                                                                                      \
   }
 PB_VEC(VF, float, f, mf)
@@ -132,15 +132,15 @@ INLINE void FN(storen_u)(uint8_t *p, VI x, int n) {
 #define PB_BYTES(t, LOAD)                                                                          \
   INLINE VI FN(strided_##t)(const uint8_t *p, int64_t s, int n) {                                  \
     VI v = {};                                                                                     \
-    for (int k = 0; k < n; k++) v[k] = LOAD(p[k * s]);                                             \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) v[k] = LOAD(p[k * s]);                    \
     return v;                                                                                      \
   }                                                                                                \
   INLINE void FN(spread_##t)(uint8_t *p, int64_t s, VI v, int n) {                                 \
-    for (int k = 0; k < n; k++) p[k * s] = -LOAD(v[k]);                                            \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) p[k * s] = -LOAD(v[k]);                   \
   }                                                                                                \
   INLINE VI FN(gather_##t)(const uint8_t *p, VL at, int n) {                                       \
     VI v = {};                                                                                     \
-    for (int k = 0; k < n; k++) v[k] = LOAD(p[at[k]]);                                             \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) v[k] = LOAD(p[at[k]]);                    \
     return v;                                                                                      \
   }
 #define PB_TRUTH(x) -(x != 0)

@@ -1,0 +1,250 @@
+"""Devices: kernels use only the array namespace of their arguments.
+
+Every sample of the table runs on a stand-in device whose arrays refuse NumPy (`second_device.py`), forward
+and backward, and must give what the CPU gives.
+"""
+
+import importlib.util
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback import errors
+from pullback.autograd.engine import grad
+from pullback.core import dtype as dt
+from pullback.core.device import Device
+from pullback.core.handle import make
+from pullback.core.op import overload_of, registry
+from pullback.core.stack import bind
+from pullback.testing import samples
+
+_spec = importlib.util.spec_from_file_location(
+    "second_device", pathlib.Path(__file__).with_name("second_device.py"))
+second = sys.modules.setdefault("second_device", importlib.util.module_from_spec(_spec))
+_spec.loader.exec_module(second)
+NAME = second.install()
+GPU = Device(NAME)
+
+# operators that need the host, and why
+HOST = {
+}
+REASON = {
+    "random": "draws follow the Mersenne twister's stream, which lives on the host",
+}
+
+
+def moved(value):
+    """The same arguments on the second device."""
+    if isinstance(value, torch.Tensor):
+        return make(second.DeviceArray(np.array(value._data)))
+    return [moved(v) for v in value] if isinstance(value, list) else value
+
+
+def placed(ov, flat: tuple, device) -> tuple:
+    """Arguments with the device argument of a creation operator filled in."""
+    return tuple(device if a.base == "Device" and ov.kind == "creation" else v
+                 for a, v in zip(ov.schema.args, flat, strict=True))
+
+
+def listed(out) -> list:
+    return list(out) if isinstance(out, (list, tuple)) else [out]
+
+
+def host(t) -> np.ndarray:
+    assert type(t._data) is second.DeviceArray, f"a result is on the host: {type(t._data).__name__}"
+    return t._data._host
+
+
+def same(ours, expected, what):
+    for a, b in zip(listed(ours), listed(expected), strict=True):
+        if isinstance(b, torch.Tensor):
+            assert str(a.device) == NAME, what
+            h = host(a)
+            assert h.dtype == b._data.dtype and h.shape == b._data.shape, what
+            np.testing.assert_allclose(h, b._data, rtol=1e-12, atol=1e-12, err_msg=what)
+        else:
+            assert a == b, what
+
+
+def skipped(op) -> bool:
+    return op.kind == "random" or op.full_name in HOST or op.samples is None
+
+
+ENTRIES = [op for op in registry.values() if not skipped(op)]
+
+
+@pytest.mark.parametrize("op", ENTRIES, ids=lambda op: op.full_name)
+def test_kernel(op):
+    ov = overload_of(op)
+    for case in samples.cases(op, dt.float64):
+        flat = samples.flat(op, case)
+        if op.base_name.startswith(("empty", "new_empty")):
+            out = bind(ov, placed(ov, moved(list(flat)), GPU))
+            assert host(out).shape == bind(ov, flat)._data.shape
+            continue
+        expected = bind(ov, flat)
+        same(bind(ov, placed(ov, moved(list(flat)), GPU)), expected, case.label)
+
+
+def tracked(flat: tuple, on_device: bool) -> tuple:
+    """(arguments, leaves): all floating tensors require grad."""
+    leaves = []
+
+    def one(v):
+        if isinstance(v, list):
+            return [one(x) for x in v]
+        if not isinstance(v, torch.Tensor):
+            return v
+        t = moved(v) if on_device else make(np.array(v._data))
+        if t.dtype.category >= 2:
+            t.requires_grad_()
+            leaves.append(t)
+        return t
+    return tuple(one(v) for v in flat), leaves
+
+
+def gradients(ov, flat: tuple, on_device: bool):
+    flat, leaves = tracked(flat, on_device)
+    outs = [o for o in listed(bind(ov, flat)) if isinstance(o, torch.Tensor) and o.requires_grad]
+    if not outs or not leaves:
+        return None
+    seeds = []
+    for i, o in enumerate(outs):
+        seed = make(np.asarray(np.random.default_rng(i).normal(size=tuple(o.shape))
+                               ).astype(o._data.dtype))
+        seeds.append(moved(seed) if on_device else seed)
+    return grad(outs, leaves, seeds, allow_unused=True)
+
+
+def differentiable(op) -> bool:
+    ov = overload_of(op)
+    return ov.is_composite or ov.rule is not None
+
+
+@pytest.mark.parametrize("op", [op for op in ENTRIES if differentiable(op)],
+                         ids=lambda op: op.full_name)
+def test_pullback(op):
+    ov = overload_of(op)
+    for case in samples.cases(op, dt.float64):
+        flat = samples.flat(op, case)
+        try:
+            expected = gradients(ov, flat, False)
+        except (errors.NotDifferentiable, errors.DerivativeNotWritten):
+            continue
+        if expected is None:
+            continue
+        got = gradients(ov, flat, True)
+        for g, e in zip(got, expected, strict=True):
+            assert (g is None) == (e is None), case.label
+            if g is not None:
+                np.testing.assert_allclose(host(g), e._data, rtol=1e-10, atol=1e-12,
+                                           err_msg=case.label)
+
+
+def test_the_stand_in_refuses_numpy():
+    a = second.xp.ones((2, 2))
+    for call in (lambda: np.sin(a), lambda: np.asarray(a), lambda: np.concatenate([a, a]),
+                 lambda: a + np.ones((2, 2)), lambda: np.ones((2, 2)) * a,
+                 lambda: second.xp.sin(np.ones(2)), lambda: a[np.array([0])]):
+        with pytest.raises(second.WrongNamespace):
+            call()
+    assert second.xp.asnumpy(a + 1).tolist() == [[2, 2], [2, 2]]
+    assert type(second.xp.add.reduce(a)) is second.DeviceArray
+
+
+def on_gpu(*values):
+    return torch.tensor(values, dtype=torch.float64, device=NAME)
+
+
+def test_moving():
+    x = torch.tensor([1.0, 2.0])
+    y = x.to(NAME)
+    assert str(y.device) == NAME and y.device == Device(NAME) and not y.is_cuda
+    assert y.to(NAME) is y and str(y.cpu().device) == "cpu" and y.cpu().tolist() == [1, 2]
+    assert y.tolist() == [1, 2] and y[0].item() == 1 and y.numpy(force=True).tolist() == [1, 2]
+    assert str(torch.zeros(2, device=NAME).device) == NAME
+    assert str(torch.zeros_like(y).device) == NAME and str(y.new_ones(2).device) == NAME
+    assert str(torch.tensor([1, 2], device=NAME).device) == NAME
+    assert "device='fake_gpu'" in repr(y)
+
+
+def test_gradient_crosses_devices():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (x.to(NAME) * 3).cpu().sum().backward()
+    assert x.grad.tolist() == [3, 3] and str(x.grad.device) == "cpu"
+
+
+def test_mixed_devices_are_refused():
+    x, y = torch.ones(2, dtype=torch.float64), on_gpu(1.0, 2.0)
+    for call in (lambda: x + y, lambda: y * x, lambda: torch.cat([x, y]), lambda: x @ y,
+                 lambda: torch.where(x > 0, x, y), lambda: x.add_(y)):
+        with pytest.raises(errors.DeviceError) as caught:
+            call()
+        first = str(caught.value).splitlines()[0]
+        assert "cpu" in first and NAME in first and "test_device.py" in first
+        assert "Fix:" in str(caught.value) and isinstance(caught.value, RuntimeError)
+    assert x.tolist() == [1, 1] and x._version == 0
+    assert (y * 2).tolist() == [2, 4]  # Python numbers go anywhere
+    assert (y * torch.tensor(2.0)).tolist() == [2, 4]  # and so do 0-d tensors of the host
+
+
+def test_unknown_devices():
+    with pytest.raises(RuntimeError, match="no device type 'abacus'"):
+        torch.zeros(2, device="abacus")
+
+
+def test_training_step():
+    """Autograd, views and writes on the second device."""
+    w = on_gpu(0.5, -0.5).requires_grad_()
+    for _ in range(3):
+        loss = ((w * on_gpu(1.0, 2.0)).tanh().sum() - 0.3) ** 2
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+            w.grad.zero_()
+    v = torch.tensor([0.5, -0.5], dtype=torch.float64, requires_grad=True)
+    for _ in range(3):
+        loss = ((v * torch.tensor([1.0, 2.0], dtype=torch.float64)).tanh().sum() - 0.3) ** 2
+        g, = torch.autograd.grad(loss, v)
+        v = (v - 0.1 * g).detach().requires_grad_()
+    np.testing.assert_allclose(host(w), v.detach().numpy(), rtol=1e-12)
+
+
+def test_writes_share_memory():
+    x = torch.zeros(2, 3, dtype=torch.float64, device=NAME)
+    row, alias = x[1], x.detach()
+    row.add_(1)
+    x[:, 0] = 5
+    alias.mul_(2)
+    assert x.tolist() == [[10, 0, 0], [10, 2, 2]] and row.tolist() == [10, 2, 2]
+    assert alias.tolist() == x.tolist() and x._version == row._version == alias._version == 3
+    y = on_gpu(1.0, 2.0).requires_grad_()
+    z = y * 2
+    z[0].mul_(10)
+    z[1:] += y[:1]
+    z.sum().backward()
+    assert y.grad.tolist() == [21, 2]
+
+
+def test_versions_on_the_second_device():
+    x = on_gpu(1.0, 2.0).requires_grad_()
+    y = x * 1
+    z = (y * y).sum()
+    y.add_(1)
+    with pytest.raises(errors.SavedValueModified):
+        z.backward()
+    with pytest.raises(errors.LeafWriteError):
+        x.add_(1)
+
+
+def test_transforms():
+    from pullback.func import grad as grad_of
+    from pullback.func import jacrev, vmap
+    x = on_gpu(1.0, 2.0)
+    assert grad_of(lambda t: (t**3).sum())(x).tolist() == [3, 12]
+    assert vmap(lambda t: t * 2)(x).tolist() == [2, 4]
+    assert jacrev(lambda t: t * t)(x).tolist() == [[2, 0], [0, 4]]
+    assert str(jacrev(lambda t: t * t)(x).device) == NAME
