@@ -32,16 +32,18 @@ def main(arguments: list[str] | None = None) -> int:
     table.add_argument("op", nargs="?", help="an operator (tanh) or an overload (mul.Tensor)")
     table.add_argument("--yaml", action="store_true", help="in the classic derivatives.yaml layout")
     commands.add_parser("version", help="print the version")
-    demo = commands.add_parser("demo", help="train a small transformer", add_help=False)
-    demo.add_argument("rest", nargs=argparse.REMAINDER, help="arguments of examples/chargpt.py")
-    chosen = parser.parse_args(arguments)
+    commands.add_parser("demo", help="train a small transformer; takes its options too",
+                        add_help=False)
+    chosen, rest = parser.parse_known_args(arguments)
+    if rest and chosen.command != "demo":
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         if chosen.command == "table":
             return show_table(chosen.op, chosen.yaml)
         if chosen.command == "version":
             print(f"pullback {__version__}")
         elif chosen.command == "demo":
-            return run_demo(chosen.rest)
+            return run_demo(rest)
         else:
             parser.print_help()
         sys.stdout.flush()

@@ -211,7 +211,8 @@ def _source(path_or_text: str | os.PathLike) -> tuple[str, str]:
 
 def _read_entry(entry, replace: bool) -> tuple[type[Op], dict]:
     """The operator of an entry and the attributes it is to get, checked; {} for no change."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+    name = entry.get("name") if isinstance(entry, dict) else None
+    if not isinstance(name, str) or not name:
         raise errors.FormulaError(errors.text(
             "an entry without a name", f"entry: {entry}", "begin it with `- name: <schema>`"))
     op = _find(entry["name"])

@@ -9,6 +9,7 @@ The docstrings below are the pages of `docs/errors.md`.
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -46,11 +47,51 @@ def text(what: str, state: str | list[str] = (), cure: str | list[str] = ()) -> 
     return "\n".join(lines)
 
 
+def named(kind: type, name: str, what: str, state: list[str] = (), cure: str = "") -> Exception:
+    """An error of an operator or method: its name and the user's line come first."""
+    first, *rest = what.strip().splitlines() or [""]
+    return kind(text(f"{name} ({user_line(2)}): {first}", [*rest, *state], cure or kind.cure))
+
+
+_LINE = re.compile(r"\S+:\d+\)?")
+
+
+def located(error: PullbackError, state: list[str] = ()) -> PullbackError:
+    """An error with the user's line in its first line and a cure, whoever raised it."""
+    first, *rest = str(error).splitlines() or [""]
+    if not _LINE.search(first):
+        first = f"{first} ({user_line(2)})"
+        if not any("Fix:" in line for line in rest):
+            rest += text("", state, error.cure).splitlines()[1:]
+        error.args = ("\n".join([first, *rest]),)
+    return error
+
+
+_DTYPE_WORDS = ("dtype", "scalar type", "not implemented for", "data type", "floating point", "integral")
+
+
+def translated(name: str, error: Exception, state: str | list[str] = ()) -> Exception:
+    """A plain exception as the class of this package that derives from its type."""
+    what = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, IndexError):
+        return named(DimError, name, what, state)
+    if isinstance(error, TypeError):
+        return named(ArgumentError, name, what, state)
+    if isinstance(error, ValueError):
+        return named(BadValue, name, what, state)
+    if type(error) is RuntimeError:
+        dtypes = any(word in what for word in _DTYPE_WORDS)
+        return named(DTypeError if dtypes else ShapeError, name, what, state)
+    return error
+
+
 class PullbackError(Exception):
     """Base of all errors of this package.
 
     Catch it to tell this package's refusals from any other exception.
     """
+
+    cure = ""  # what to do, where the place that raises knows nothing better
 
 
 class ShapeError(PullbackError, RuntimeError):
@@ -61,6 +102,8 @@ class ShapeError(PullbackError, RuntimeError):
     `reshape` the operand that is wrong.
     """
 
+    cure = "compare the shapes; unsqueeze, transpose or reshape the operand that is wrong"
+
 
 class DTypeError(PullbackError, RuntimeError):
     """The operator does not take this dtype, or a result cannot be stored in the given tensor.
@@ -69,12 +112,16 @@ class DTypeError(PullbackError, RuntimeError):
     Cure: convert with `.float()` / `.to(dtype)` first, or use the out-of-place operator.
     """
 
+    cure = "convert with .to(dtype) first"
+
 
 class DeviceError(PullbackError, RuntimeError):
     """Tensors live on different devices, or the device does not exist here.
 
     Cure: move with `.to(device)`; for `cuda` install the extra `pullback[cuda]`.
     """
+
+    cure = "move the tensors to one device with .to(device)"
 
 
 class DimError(PullbackError, IndexError):
@@ -83,11 +130,29 @@ class DimError(PullbackError, IndexError):
     Cure: dimensions run from `-ndim` to `ndim - 1`.
     """
 
+    cure = "dimensions and indices run from -n to n - 1"
+
 
 class ArgumentError(PullbackError, TypeError):
     """The arguments match no overload of the operator.
 
     Cure: the message lists the accepted signatures.
+    """
+
+
+class BadValue(PullbackError, ValueError):
+    """An argument has a value that the operator does not take.
+
+    Cause: for instance a slice with a negative step.  Cure: as the message says.
+    """
+
+
+class LinAlgError(PullbackError, RuntimeError):
+    """A matrix has no inverse, solution or factorization of the kind that was asked for.
+
+    Cause: the matrix is singular, not positive-definite, or has infinite or undefined elements.
+    Cure: check the matrix; adding a small multiple of the identity often helps; the operators whose names
+    end in `_ex` return `info` instead of raising.
     """
 
 

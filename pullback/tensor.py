@@ -16,6 +16,7 @@ from .core import dtype as dt
 from .core import fast, surface
 from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, make, meta_of
+from .core.indexing import getitem, setitem
 from .core.op import families, overload_of
 from .core.op import aliases as op_aliases
 from .core.size import Size
@@ -129,16 +130,9 @@ def stride(self: Tensor, dim: int | None = None):
 def storage_offset(self: Tensor) -> int:
     """Distance of the first element from the start of the memory, in elements."""
     data = _up_to_date(self)._data
-    if type(data) is not _ndarray:
+    if isinstance(data, Box):
         return getattr(data, "offset", 0) // data.dtype.itemsize
-    root = data
-    while root.base is not None:  # a view by as_strided has its base behind a helper object
-        base = root.base if type(root.base) is _ndarray else getattr(root.base, "base", None)
-        if type(base) is not _ndarray:
-            break
-        root = base
-    start = root.__array_interface__["data"][0]
-    return (data.__array_interface__["data"][0] - start) // data.dtype.itemsize
+    return (dev.address(data) - dev.address(dev.owner(data))) // data.dtype.itemsize
 
 
 def is_contiguous(self: Tensor, memory_format=None) -> bool:
@@ -156,7 +150,7 @@ def is_contiguous(self: Tensor, memory_format=None) -> bool:
 
 def data_ptr(self: Tensor) -> int:
     """Address of the first element."""
-    return concrete(self, "data_ptr()").__array_interface__["data"][0]
+    return dev.address(concrete(self, "data_ptr()"))
 
 
 def size(self: Tensor, dim: int | None = None):
@@ -420,13 +414,24 @@ def type_(self: Tensor, dtype=None):
 
 
 def _getitem(self, key):
-    from .core.indexing import getitem
-    return getitem(self, key)
+    try:
+        return getitem(self, key)
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise _refused("x[...]", self, error)
 
 
 def _setitem(self, key, value):
-    from .core.indexing import setitem
-    setitem(self, key, value)
+    try:
+        setitem(self, key, value)
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise _refused("x[...] = y", self, error)
+
+
+def _refused(what: str, t: Tensor, error: Exception) -> Exception:
+    """An error of indexing with the user's line; ours pass as they are."""
+    if isinstance(error, errors.PullbackError):
+        return error.with_traceback(error.__traceback__)
+    return errors.translated(what, error, [f"x: {t.dtype.name}{list(t.shape)}"])
 
 
 def where(self: Tensor, condition: Tensor, other) -> Tensor:

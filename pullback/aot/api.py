@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from .capture import Joint, capture
 from .runtime import Program
 
 _ndarray = np.ndarray
+_plain = {_ndarray}
 
 
 def simplify(module: GraphModule) -> GraphModule:
@@ -101,15 +101,14 @@ class Compiled:
     def __call__(self, *args, **kwargs):
         last = self._last
         if last is not None and not kwargs and not fast["ACTIVE"] and last[2] == state.record[0]:
-            for t, guard in zip_longest(args, last[0]):
-                if guard is None or not isinstance(t, Tensor) or t._link is not None:
-                    break
-                data = t._data
-                if data.__class__ is not _ndarray or data.shape != guard[0] or data.dtype is not guard[1] or (
-                        (t._edge is not None) is not guard[2]):
-                    break
-            else:
-                return last[1].run(args)
+            shapes, dtypes, tracked = last[0]
+            try:
+                arrays = [t._data for t in args]
+                if tracked == [t._edge is not None for t in args] and shapes == [a.shape for a in arrays] and (
+                        dtypes == [a.dtype for a in arrays]) and _plain.issuperset([a.__class__ for a in arrays]):
+                    return last[1].run(args, arrays)
+            except AttributeError:  # something else than a tensor among the arguments
+                pass
         return self._general(args, kwargs)
 
     def _general(self, args, kwargs):
@@ -123,10 +122,11 @@ class Compiled:
         if program is None or not self._adopted_fit(program):
             program = self.programs[key] = self.build(flat, spec)
         if not kwargs and len(tensors) == len(args) and key[-1] is None and not program.joint.adopted and all(
-                t._data.flags.c_contiguous for t in tensors):
-            guards = [(t._data.shape, t._data.dtype, t._edge is not None) for t in tensors]
+                t._data.flags.c_contiguous and t._link is None for t in tensors):
+            guards = ([t._data.shape for t in tensors], [t._data.dtype for t in tensors],
+                      [t._edge is not None for t in tensors])
             self._last = guards, program, state.record[0]
-        return program.run(tensors)
+        return program.run(tensors, [t._data for t in tensors])
 
     def parts(self) -> dict:
         """What has been compiled so far: (program number, part) -> compiled graph."""

@@ -78,18 +78,19 @@ class Program:
             found = self._made[name] = self._makers[name]()
         return found
 
-    def run(self, tensors: list[Tensor]):
+    def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
         joint = self.joint
         if joint.adopted:
             tensors = [*tensors, *joint.adopted]
+            arrays = [*arrays, *[t._data for t in joint.adopted]]
         fused = self.fuse
         if fused:
             if self.waiting >= WASTED:
                 fused = self.fuse = False
             else:
                 self.waiting += 1
-        results = self.part("fused" if fused else "forward")(*[t._data for t in tensors])
+        results = self.part("fused" if fused else "forward")(*arrays)
         count = self.count
         made = [make(r) for r in results[:count]]
         if joint.differentiable:

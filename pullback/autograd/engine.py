@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
-from ..core.handle import Tensor, make, meta_of
+from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.project import project
 from ..core.state import count, state
 from ..core.surface import bump, refresh
@@ -64,31 +64,27 @@ def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leave
 
     Returns the gradients captured at the targets.
     """
-    pending: dict = {}
+    pending: dict = {}  # node -> gradients of its outputs
     heap: list = []
+    leaves: dict = {}  # where gradients end; they come last, whatever their number
     for edge, seed in zip(roots, seeds):
-        _send(pending, heap, edge, seed)
+        _send(pending, heap, leaves, edge, seed)
     captured: dict = {}
     wanted = None
     if targets is not None:
-        wanted = reaching([node for _, node in heap], {node for node, _ in targets})
+        wanted = reaching([*leaves, *pending], {node for node, _ in targets})
     while heap:
         node = heappop(heap)[1]
         grads = pending.pop(node)
         if node.hooks is not None:
             run_hooks(node, grads)
-        if targets is not None and node in wanted:
-            for number, g in enumerate(grads):
-                if (node, number) in targets:
-                    captured[node, number] = g
         edges = node.edges
-        if not edges:
-            if into_leaves and isinstance(node, Accumulate) and (targets is None or (node, 0) in targets):
-                accumulate(node, grads, create)
-            continue
         if wanted is None:
             needs = [e is not None for e in edges]
         elif node in wanted:
+            for number, g in enumerate(grads):
+                if (node, number) in targets:
+                    captured[node, number] = g
             needs = [e is not None and (e.node if e.__class__ is Port else e) in wanted for e in edges]
         else:
             continue
@@ -103,20 +99,36 @@ def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leave
             data = g._data
             if data.shape != meta[0] or data.dtype is not meta[1]:
                 g = project(g, meta[0], meta[1], node, edges.index(edge))
+            if edge.__class__ is Accumulate:
+                have = leaves.get(edge)
+                leaves[edge] = g if have is None else have + g
+                continue
             slots = pending.get(edge)
             if slots is None or edge.__class__ is Port:
-                _send(pending, heap, edge, g)
+                _send(pending, heap, leaves, edge, g)
             else:
                 have = slots[0]
                 slots[0] = g if have is None else have + g
-        results = g = data = slots = None  # a leaf may take over a gradient that nobody else holds
+        results = g = data = have = None  # a leaf may take over a gradient that nobody else holds
         if not keep:
             node.release()
+    for node in list(leaves):
+        grads = [leaves.pop(node)]
+        if node.hooks is not None:
+            run_hooks(node, grads)
+        if targets is not None and (node, 0) in targets:
+            captured[node, 0] = grads[0]
+        if into_leaves and (targets is None or (node, 0) in targets):
+            accumulate(node, grads, create)
     return captured
 
 
-def _send(pending: dict, heap: list, edge, g: Tensor) -> None:
+def _send(pending: dict, heap: list, leaves: dict, edge, g: Tensor) -> None:
     """Add a gradient to what waits at the end of an edge."""
+    if edge.__class__ is Accumulate:
+        have = leaves.get(edge)
+        leaves[edge] = g if have is None else have + g
+        return
     node, number = (edge.node, edge.number) if edge.__class__ is Port else (edge, 0)
     slots = pending.get(node)
     if slots is None:
@@ -153,37 +165,32 @@ def run_post_hooks(node, results, grads):
 def accumulate(node: Accumulate, grads: list, create: bool) -> None:
     """Add a gradient to a leaf's `.grad`."""
     leaf = node.leaf()
-    g = grads[0]
+    g = grads.pop()
     if leaf is None or g is None:
         return
-    shape, dtype = leaf._data.shape, leaf._data.dtype
-    if g._data.shape != shape or g._data.dtype is not dtype:
-        g = project(g, shape, dtype, node, 0)
-    meta = meta_of(leaf)
+    array = leaf._data
+    data = g._data
+    if data.shape != array.shape or data.dtype is not array.dtype:
+        g = project(g, array.shape, array.dtype, node, 0)
+        data = g._data
+    meta = leaf._meta or meta_of(leaf)
     have = meta.grad
-    if have is None:
-        meta.grad = _own(g, grads) if not create else g
-    elif create:
-        meta.grad = have + g
-    elif type(have._data) is _ndarray and type(g._data) is _ndarray and have._edge is None:
-        np.add(have._data, g._data, out=have._data)
+    if create:
+        meta.grad = g if have is None else have + g
+    elif have is None:
+        # the array itself if nobody else holds it: two leaves must not share a gradient's memory
+        if is_buffer(data) and (sys.getrefcount(g) > 2 or sys.getrefcount(data) > 3 or g._link is not None
+                                or isinstance(data.base, type(data)) or not data.flags.c_contiguous):
+            g = make(data.copy())
+        meta.grad = g if g._edge is None else make(g._data)
+    elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
+        have._data += data
         bump(have)
     else:
         meta.grad = have + g
     if meta.post_hooks:
         for hook in list(meta.post_hooks.values()):
             hook(leaf)
-
-
-def _own(g: Tensor, grads: list) -> Tensor:
-    """A gradient that shares memory with nothing else: the array itself if nobody else holds it."""
-    data = g._data
-    if type(data) is not _ndarray:
-        return make(data)
-    grads[0] = None
-    private = (sys.getrefcount(g) <= 3 and sys.getrefcount(data) <= 3 and g._link is None
-               and type(data.base) is not _ndarray and data.flags.c_contiguous)
-    return make(data if private else data.copy())
 
 
 class _sweeping:

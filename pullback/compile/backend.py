@@ -1,8 +1,10 @@
-"""The entry of the C backend: `compile_graph(graph_module, name)` gives a function of raw arrays.
+"""The entry of the C backend: `compile_graph(graph_module, name)` gives a function of raw
+arrays.
 
-Steps: the graph's text is hashed; if the disk cache knows it, the plan and the object are loaded and nothing else
-happens. Otherwise the graph is lowered (`lower.py`), scheduled (`schedule.py`), written as C (`unit.py`) and
-compiled (`toolchain.py`). Without a compiler the graph runs on NumPy (`interpret.py`), with one warning.
+Steps: the graph's text is hashed; if the disk cache knows it, the plan and the object are loaded
+and nothing else happens. Otherwise the graph is lowered (`lower.py`), scheduled (`schedule.py`),
+written as C (`unit.py`) and compiled (`toolchain.py`). Without a compiler the graph runs on
+NumPy (`interpret.py`), with one warning.
 """
 
 from __future__ import annotations
@@ -16,9 +18,6 @@ import numpy as np
 from . import cache, native, toolchain
 from .errors import CompilerNotFound, GraphNotSupported
 from .interpret import Interpreter, kernel_of
-from .lower import lower, op_name
-from .schedule import schedule
-from .unit import make_unit
 
 _warned = False
 
@@ -26,13 +25,15 @@ _warned = False
 class CompiledGraph:
     """A compiled graph: call it with one array per placeholder, get a tuple of outputs.
 
-    `source_path` is the C file (None when nothing became C), `report` says what was fused into which
-    kernel, which steps go through NumPy, and how much memory is used.
+    `source_path` is the C file (None when nothing became C), `report` says what was fused into
+    which kernel, which steps go through NumPy, and how much memory is used.
     """
 
     __slots__ = ("name", "report", "source_path", "plan", "call", "__weakref__")
 
-    def __init__(self, name: str, call: Callable, report: dict, source_path: str | None, plan: dict):
+    def __init__(
+        self, name: str, call: Callable, report: dict, source_path: str | None, plan: dict
+    ):
         self.name, self.call, self.report = name, call, report
         self.source_path, self.plan = source_path, plan
 
@@ -41,8 +42,10 @@ class CompiledGraph:
 
     def __repr__(self) -> str:
         r = self.report
-        return (f"<compiled graph {self.name}: {len(r['kernels'])} kernels, {len(r['calls'])} calls, "
-                f"{len(r['externs'])} NumPy steps>")
+        return (
+            f"<compiled graph {self.name}: {len(r['kernels'])} kernels, {len(r['calls'])} calls, "
+            f"{len(r['externs'])} NumPy steps>"
+        )
 
     @property
     def source(self) -> str:
@@ -74,15 +77,27 @@ def _warn_once(error: CompilerNotFound) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(f"{error}\n  Until then graphs run on NumPy, slower.", RuntimeWarning, stacklevel=3)
+        warnings.warn(
+            f"{error}\n  Until then graphs run on NumPy, slower.", RuntimeWarning, stacklevel=3
+        )
 
 
 def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object) -> CompiledGraph:
-    key = cache.key(graph_text(gm), name, native.runtime_text(), package_text(), tools.identity,
-                    cache.python_abi())
+    key = cache.key(
+        graph_text(gm),
+        name,
+        native.runtime_text(),
+        package_text(),
+        tools.identity,
+        cache.python_abi(),
+    )
     for attempt in range(2):
         kept = _kept(key)
         if kept is None:
+            from .lower import lower  # a warm cache needs none of these
+            from .schedule import schedule
+            from .unit import make_unit
+
             lowered = lower(gm)
             unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes)
             plan, report = unit.plan, unit.report
@@ -102,7 +117,9 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
             if attempt:
                 raise
             continue
-        return CompiledGraph(name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan)
+        return CompiledGraph(
+            name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan
+        )
     raise AssertionError("unreachable")
 
 
@@ -130,10 +147,23 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
     for i, attribute in enumerate(plan["constants"], count):
         array = conform(i, _attribute(gm, attribute))
         buffers[1 + i] = (4, 0, buffers[1 + i][2], buffers[1 + i][3], array)
-    outputs = tuple((2, 0, 0, True, o[4], _attribute_array(gm, plan, o[1], count))
-                    if o[0] == 1 and o[1] >= count else o for o in plan["outputs"])
-    return runtime.make(name, path, plan["inputs"][:count], tuple(buffers), outputs, steps,
-                        plan["workspace"], plan["checks"], conform)
+    outputs = tuple(
+        (2, 0, 0, True, o[4], _attribute_array(gm, plan, o[1], count))
+        if o[0] == 1 and o[1] >= count
+        else o
+        for o in plan["outputs"]
+    )
+    return runtime.make(
+        name,
+        path,
+        plan["inputs"][:count],
+        tuple(buffers),
+        outputs,
+        steps,
+        plan["workspace"],
+        plan["checks"],
+        conform,
+    )
 
 
 def _attribute(gm: object, name: str) -> np.ndarray:
@@ -160,31 +190,51 @@ class Conform:
         number, shape, strides = self.specs[i]
         wanted = np.dtype(_NUMBERS[number]) if number in _NUMBERS else None
         if not isinstance(value, (np.ndarray, np.generic)):
-            raise TypeError(f"{self.name}: argument {self.names[i]} must be a NumPy array, "
-                            f"got {type(value).__name__}")
+            raise TypeError(
+                f"{self.name}: argument {self.names[i]} must be a NumPy array, "
+                f"got {type(value).__name__}"
+            )
         array = np.asarray(value)
         if wanted is not None and array.dtype != wanted:
-            raise TypeError(f"{self.name}: argument {self.names[i]} must be {wanted}, got {array.dtype}")
+            raise TypeError(
+                f"{self.name}: argument {self.names[i]} must be {wanted}, got {array.dtype}"
+            )
         if array.shape != shape:
-            raise ValueError(f"{self.name}: argument {self.names[i]} must have shape {shape}, "
-                             f"got {array.shape}")
+            raise ValueError(
+                f"{self.name}: argument {self.names[i]} must have shape {shape}, got {array.shape}"
+            )
         order = sorted(range(array.ndim), key=lambda d: -strides[d])
         stored = np.array(array.transpose(order), dtype=wanted, order="C", copy=True)
         back = np.argsort(order) if order else []
         return stored.transpose(back)
 
 
-_NUMBERS = {np.dtype(t).num: t for t in (
-    "float16", "float32", "float64", "complex64", "complex128", "uint8", "int8", "int16", "int32", "int64",
-    "bool")}
+_NUMBERS = {
+    np.dtype(t).num: t
+    for t in (
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "bool",
+    )
+}
 
 
 def graph_text(gm: object) -> str:
     """The graph as text, with everything that the generated code depends on."""
     lines = []
     for node in gm.graph.nodes:
-        lines.append(f"{node.op} {node.name} {op_name(node.target)} {_text(node.args)} "
-                     f"{_text(node.kwargs)} {_example(node.meta.get('val'))}")
+        lines.append(
+            f"{node.op} {node.name} {node.target} {_text(node.args)} "
+            f"{_text(node.kwargs)} {_example(node.meta.get('val'))}"
+        )
     return "\n".join(lines)
 
 
@@ -217,7 +267,7 @@ def package_text() -> str:
         from pathlib import Path
 
         files = sorted(Path(__file__).parent.glob("*.py"))
-        _package = cache.key(*(f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in files))
+        _package = cache.key(
+            *(f"{f.name} {f.stat().st_size} {f.stat().st_mtime_ns}" for f in files)
+        )
     return _package
-
-

@@ -1,4 +1,5 @@
-"""Makes values: pointwise results, reductions and calls, with the small simplifications that are exact.
+"""Makes values: pointwise results, reductions and calls, with the small simplifications that are
+exact.
 
 Used by the lowering rules (`rules_*.py`), which say what each operator of the graph becomes.
 Read `lower.py` for how rules are found, `ir.py` for what values are.
@@ -34,14 +35,19 @@ def expand(ref: Ref, shape: tuple[int, ...]) -> Ref:
         return ref
     pad = len(shape) - len(ref.shape)
     strides = (0,) * pad + tuple(
-        s if n == m else 0 for n, m, s in zip(ref.shape, shape[pad:], ref.strides))
+        s if n == m else 0 for n, m, s in zip(ref.shape, shape[pad:], ref.strides)
+    )
     return Ref(ref.value, tuple(shape), ref.offset, strides)
 
 
 def permute(ref: Ref, order: list[int]) -> Ref:
     """Dimensions in another order."""
-    return Ref(ref.value, tuple(ref.shape[i] for i in order), ref.offset,
-               tuple(ref.strides[i] for i in order))
+    return Ref(
+        ref.value,
+        tuple(ref.shape[i] for i in order),
+        ref.offset,
+        tuple(ref.strides[i] for i in order),
+    )
 
 
 _FOLD = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
@@ -68,10 +74,17 @@ class Builder:
         self.values.append(value)
         return value
 
-    # ---- pointwise ------------------------------------------------------------------------------
+    # ---- pointwise -----------------------------------------------------------------------------
 
-    def pointwise(self, op: str, *args: Arg, dtype: str, ct: str | None = None,
-                  shape: tuple | None = None, **attrs: object) -> Ref:
+    def pointwise(
+        self,
+        op: str,
+        *args: Arg,
+        dtype: str,
+        ct: str | None = None,
+        shape: tuple | None = None,
+        **attrs: object,
+    ) -> Ref:
         """An elementwise operation; arguments are broadcast and converted to `ct` when emitted."""
         ct = ct or dtype
         refs = []
@@ -91,7 +104,9 @@ class Builder:
         except TypeError:  # an attribute that cannot be hashed
             key = value = None
         if value is None:
-            value = self.add(Value("pointwise", self.fresh_name(), shape, dtype, op, full, ct, attrs))
+            value = self.add(
+                Value("pointwise", self.fresh_name(), shape, dtype, op, full, ct, attrs)
+            )
             if key is not None:
                 self.known[key] = value
         return value.ref()
@@ -109,7 +124,13 @@ class Builder:
             a, b = args
             if isinstance(b, Const) and b.number == 1 and isinstance(a, Ref) and a.dtype == ct:
                 return expand(a, shape)
-            if op == "mul" and isinstance(a, Const) and a.number == 1 and isinstance(b, Ref) and b.dtype == ct:
+            if (
+                op == "mul"
+                and isinstance(a, Const)
+                and a.number == 1
+                and isinstance(b, Ref)
+                and b.dtype == ct
+            ):
                 return expand(b, shape)
         if op == "cast" and isinstance(args[0], Ref) and args[0].dtype == dtype:
             return expand(args[0], shape)
@@ -120,7 +141,12 @@ class Builder:
 
         Gradients of log_softmax ask for this. exp(d) is at most 1, so nothing can overflow.
         """
-        if op != "exp" or not isinstance(args[0], Ref) or args[0].value.op != "sub" or not args[0].plain:
+        if (
+            op != "exp"
+            or not isinstance(args[0], Ref)
+            or args[0].value.op != "sub"
+            or not args[0].plain
+        ):
             return None
         d, log = args[0].value.args
         if not isinstance(log, Ref) or log.value.op != "log" or not isinstance(d, Ref):
@@ -140,11 +166,23 @@ class Builder:
         key = ("const", tuple(shape), repr(number), dtype)
         value = self.known.get(key)
         if value is None:
-            value = self.known[key] = self.add(Value(
-                "pointwise", self.fresh_name(), shape, dtype, "const", (), dtype, {"number": number}))
+            value = self.known[key] = self.add(
+                Value(
+                    "pointwise",
+                    self.fresh_name(),
+                    shape,
+                    dtype,
+                    "const",
+                    (),
+                    dtype,
+                    {"number": number},
+                )
+            )
         return value.ref()
 
-    def iota(self, shape: tuple, dim: int, dtype: str = "l", start: float = 0, step: float = 1) -> Ref:
+    def iota(
+        self, shape: tuple, dim: int, dtype: str = "l", start: float = 0, step: float = 1
+    ) -> Ref:
         """start + step * (position along one dimension)."""
         line = self.pointwise("iota", dtype=dtype, shape=(shape[dim],), start=start, step=step)
         strides = tuple(1 if i == dim else 0 for i in range(len(shape)))
@@ -159,7 +197,7 @@ class Builder:
             return Ref(ref.value, ref.shape, 0, contiguous(ref.shape))
         return self.pointwise("copy", ref, dtype=ref.dtype)
 
-    # ---- shape ----------------------------------------------------------------------------------
+    # ---- shape ---------------------------------------------------------------------------------
 
     def reshape(self, ref: Ref, shape: tuple[int, ...]) -> Ref:
         """Another shape; copies when strides do not allow a view."""
@@ -177,23 +215,33 @@ class Builder:
         """One array made of disjoint parts, each stored at an offset with strides."""
         args = tuple(ref for ref, _, _ in parts)
         places = tuple((offset, strides) for _, offset, strides in parts)
-        return self.add(Value("join", self.fresh_name(), shape, dtype, "join", args, dtype,
-                              {"places": places})).ref()
+        return self.add(
+            Value("join", self.fresh_name(), shape, dtype, "join", args, dtype, {"places": places})
+        ).ref()
 
     def gather(self, base: Ref, index: list[tuple[Ref, int, int]], wrap: bool) -> Ref:
-        """base[..., index, ...]: `base` has the result's shape with stride 0 where an index moves it.
+        """base[..., index, ...]: `base` has the result's shape, stride 0 where an index moves it.
 
         Each index comes with the stride and the size of the dimension that it selects from.
         """
         shape = base.shape
         refs = [expand(i, shape) for i, _, _ in index]
-        return self.pointwise("gather", base, *refs, dtype=base.dtype, shape=shape,
-                              strides=tuple(s for _, s, _ in index), sizes=tuple(n for _, _, n in index),
-                              wrap=wrap)
+        return self.pointwise(
+            "gather",
+            base,
+            *refs,
+            dtype=base.dtype,
+            shape=shape,
+            strides=tuple(s for _, s, _ in index),
+            sizes=tuple(n for _, _, n in index),
+            wrap=wrap,
+        )
 
-    # ---- reductions -----------------------------------------------------------------------------
+    # ---- reductions ----------------------------------------------------------------------------
 
-    def reduce(self, op: str, ref: Ref, dims: list[int] | None, keepdim: bool, dtype: str | None = None) -> Ref:
+    def reduce(
+        self, op: str, ref: Ref, dims: list[int] | None, keepdim: bool, dtype: str | None = None
+    ) -> Ref:
         """Reduce dimensions; `op` is sum, prod, max, min, any or all."""
         rank = len(ref.shape)
         dims = list(range(rank)) if not dims else sorted({d % rank if rank else 0 for d in dims})
@@ -221,7 +269,7 @@ class Builder:
         return reshape(out.ref(), final)
 
     def _sum_of_one(self, ref: Ref, dim: int) -> Ref | None:
-        """The sum along a dimension in which at most one element is not zero (a scattered gradient).
+        """The sum along a dimension in which at most one element is not zero: a scattered gradient.
 
         Recognised: `position == index ? x : 0`, where x and the index do not change along the
         dimension, and products of that with what does not change either.
@@ -236,11 +284,15 @@ class Builder:
         def drop(a: object) -> object:
             if isinstance(a, Const):
                 return a
-            return Ref(a.value, a.shape[:dim] + (1,) + a.shape[dim + 1:], a.offset, a.strides)
+            return Ref(a.value, a.shape[:dim] + (1,) + a.shape[dim + 1 :], a.offset, a.strides)
 
         if v.op in ("mul", "div", "neg"):
             moving = [i for i, a in enumerate(v.args) if not still(a)]
-            if len(moving) != 1 or (v.op == "div" and moving[0] != 0) or v.args[moving[0]].dtype != v.dtype:
+            if (
+                len(moving) != 1
+                or (v.op == "div" and moving[0] != 0)
+                or v.args[moving[0]].dtype != v.dtype
+            ):
                 return None
             part = self._sum_of_one(v.args[moving[0]], dim)
             if part is None:
@@ -254,15 +306,24 @@ class Builder:
             return None
         index, others = conditions
         n = v.shape[dim]
-        hit = self.pointwise("and", self.pointwise("ge", drop(index), 0, dtype="b", ct="l"),
-                             self.pointwise("lt", drop(index), n, dtype="b", ct="l"), dtype="b")
+        hit = self.pointwise(
+            "and",
+            self.pointwise("ge", drop(index), 0, dtype="b", ct="l"),
+            self.pointwise("lt", drop(index), n, dtype="b", ct="l"),
+            dtype="b",
+        )
         for other in others:
             hit = self.pointwise("and", hit, drop(other), dtype="b")
         return self.pointwise("where", hit, drop(v.args[1]), 0, dtype=v.dtype)
 
     def _one_position(self, cond: object, dim: int, shape: tuple) -> tuple[Ref, list[Ref]] | None:
         """Index and further conditions when a condition is `position along dim == index`."""
-        if not isinstance(cond, Ref) or cond.shape != shape or not cond.plain or cond.value.shape != shape:
+        if (
+            not isinstance(cond, Ref)
+            or cond.shape != shape
+            or not cond.plain
+            or cond.value.shape != shape
+        ):
             return None
         v = cond.value
         if v.op == "and":
@@ -274,9 +335,17 @@ class Builder:
         if v.op != "eq" or v.ct != "l" or any(isinstance(a, Const) for a in v.args):
             return None
         for place, index in (v.args, v.args[::-1]):
-            line = all(s == (1 if d == dim else 0) for d, s in enumerate(place.strides) if shape[d] > 1)
-            if place.value.op == "iota" and line and place.offset == 0 and index.strides[dim] == 0 \
-                    and place.value.attrs["start"] == 0 and place.value.attrs["step"] == 1:
+            line = all(
+                s == (1 if d == dim else 0) for d, s in enumerate(place.strides) if shape[d] > 1
+            )
+            if (
+                place.value.op == "iota"
+                and line
+                and place.offset == 0
+                and index.strides[dim] == 0
+                and place.value.attrs["start"] == 0
+                and place.value.attrs["step"] == 1
+            ):
                 return index, []
         return None
 
@@ -285,7 +354,9 @@ class Builder:
             raise Unsupported("max of nothing")
         return _PYTHON[dtype]({"sum": 0, "prod": 1, "any": 0, "all": 1}.get(op, 0))
 
-    def _reduce(self, op: str, ref: Ref, kept: list[int], dims: list[int], shape: tuple, dtype: str) -> Value:
+    def _reduce(
+        self, op: str, ref: Ref, kept: list[int], dims: list[int], shape: tuple, dtype: str
+    ) -> Value:
         """Put the loops in an order the emitter knows: see `how` in schedule.py."""
         outer = [d for d in kept if ref.shape[d] > 1]
         inner = [d for d in dims if ref.shape[d] > 1]
@@ -308,19 +379,22 @@ class Builder:
             how, order = "mid", [d for d in outer if d not in last] + inner + last
         look = permute(ref, order)
         row = {"full": [], "row": inner, "col": outer}.get(how)
-        row = order[order.index(inner[-1]) + 1:] if row is None else row
+        row = order[order.index(inner[-1]) + 1 :] if row is None else row
         columns = prod(ref.shape[d] for d in row)
         key = ("reduce", op, dtype, shape, look)
         value = self.known.get(key)
         if value is None:
             attrs = {"how": how, "columns": columns, "count": count}
-            value = self.known[key] = self.add(Value(
-                "reduce", self.fresh_name(), shape, dtype, op, (look,), ref.dtype, attrs))
+            value = self.known[key] = self.add(
+                Value("reduce", self.fresh_name(), shape, dtype, op, (look,), ref.dtype, attrs)
+            )
         return value
 
-    # ---- calls ----------------------------------------------------------------------------------
+    # ---- calls ---------------------------------------------------------------------------------
 
-    def call(self, kind: str, args: list[Ref], outs: list[tuple[tuple, str] | None], **attrs: object) -> list:
+    def call(
+        self, kind: str, args: list[Ref], outs: list[tuple[tuple, str] | None], **attrs: object
+    ) -> list:
         """A step outside the loops; returns a ref per output."""
         step = Call(kind, self.name, list(args), attrs)
         self.calls.append(step)

@@ -45,15 +45,15 @@ def folder() -> Path:
         return _folder
     try:
         wanted.mkdir(parents=True, exist_ok=True)
-        probe = tempfile.NamedTemporaryFile(dir=wanted, prefix="probe-", delete=True)
-        probe.close()
+        with tempfile.NamedTemporaryFile(dir=wanted, prefix="probe-"):
+            pass
         _folder = wanted
     except OSError as error:
         _folder = Path(tempfile.mkdtemp(prefix="pullback-"))
         _temporary.add(_folder)
         warnings.warn(
             f"the cache folder {wanted} cannot be written ({error.strerror}); compiled graphs are "
-            f"kept in {_folder} for this process only. Set PULLBACK_CACHE_DIR to a writable folder.",
+            f"kept in {_folder} for this process. Set PULLBACK_CACHE_DIR to a writable folder.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -1,7 +1,8 @@
 """Kernels to C: one function per loop nest, and one that finishes its reductions.
 
-The text is meant to be read: names come from the graph, a comment says which nodes a kernel computes, and
-every vector statement is one operation. Read `nest.py` first; `unit.py` puts the functions together.
+The text is meant to be read: names come from the graph, a comment says which nodes a kernel
+computes, and every vector statement is one operation. Read `nest.py` first; `unit.py` puts the
+functions together.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from .kernel import Kernel, Root
 from .nest import Key, Nest
 from .schedule import HEAVY
 
-_LIMIT = {"f": ("(-PB_INF)", "PB_INF"), "d": ("(-(double)PB_INF)", "(double)PB_INF"),
-          "i": ("INT32_MIN", "INT32_MAX"), "l": ("INT64_MIN", "INT64_MAX")}
+_LIMIT = {
+    "f": ("(-PB_INF)", "PB_INF"),
+    "d": ("(-(double)PB_INF)", "(double)PB_INF"),
+    "i": ("INT32_MIN", "INT32_MAX"),
+    "l": ("INT64_MIN", "INT64_MAX"),
+}
 _MAX_SCRATCH = 512 << 10
 
 
@@ -45,8 +50,16 @@ _FOLDS = {"sum": "hsum", "prod": "hprod", "max": "hmax", "min": "hmin", "any": "
 class Emitter:
     """C text of one kernel. `slot` maps values to places in the table of buffers."""
 
-    def __init__(self, kernel: Kernel, number: int, slot: dict[Value, int], vector_bytes: int,
-                 temporary, checks: list[str], stream: set[Value]):
+    def __init__(
+        self,
+        kernel: Kernel,
+        number: int,
+        slot: dict[Value, int],
+        vector_bytes: int,
+        temporary,
+        checks: list[str],
+        stream: set[Value],
+    ):
         self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
         self.L = self.nest.lanes
@@ -86,13 +99,24 @@ class Emitter:
                 return name
             return seen.setdefault(name, f"n{len(seen)}")
 
-        return re.sub(r"\b[A-Za-z_]\w*\b", rename, self.text[self.text.index("*/"):])
+        return re.sub(r"\b[A-Za-z_]\w*\b", rename, self.text[self.text.index("*/") :])
 
     # ---- names --------------------------------------------------------------------------------
 
     def fresh(self, base: str) -> str:
         base = re.sub(r"\W", "_", base)
-        if base[:1].isdigit() or base in ("p", "c", "u", "r", "i", "lo", "hi", "begin", "end", "pb"):
+        if base[:1].isdigit() or base in (
+            "p",
+            "c",
+            "u",
+            "r",
+            "i",
+            "lo",
+            "hi",
+            "begin",
+            "end",
+            "pb",
+        ):
             base = "v_" + base
         name, n = base, 1
         while name in self.used:
@@ -124,7 +148,7 @@ class Emitter:
         lines.append(f"{self.writer.type_of(a.code, a.vec)} {name} = {a.text};")
         return Operand(name, a.code, a.vec)
 
-    # ---- addresses ------------------------------------------------------------------------------
+    # ---- addresses -----------------------------------------------------------------------------
 
     def _terms(self, access: tuple, level: int) -> list[str]:
         """Offset, outer loops and indirect parts up to a level."""
@@ -180,11 +204,11 @@ class Emitter:
         self.cache[level][key] = self._define(level, f"at_{v.name}", Operand(text, "l", a.vec))
         return self.cache[level][key].text
 
-    # ---- values ---------------------------------------------------------------------------------
+    # ---- values --------------------------------------------------------------------------------
 
     def value(self, key: Key) -> Operand:
         """A name for a value, computing it in its scope when it is not there yet."""
-        v, access = key
+        v = key[0]
         if v in self.kernel.own:
             return Operand(self.folded[v], v.dtype, False)
         if v.op == "const" and key not in self.kernel.loads:
@@ -238,14 +262,17 @@ class Emitter:
             found = self.cache[2].get(("narrow", key))
             if found is None:
                 found = self.cache[2]["narrow", key] = self._define(
-                    2, v.name, self._iota(v, access, 2, "i"))
+                    2, v.name, self._iota(v, access, 2, "i")
+                )
             return found
         a = self.value(key)
         found = self.cache[1].get(("narrow", key))
         if found is None:
             x = a.text
             text = f"(int32_t)({x} > INT32_MAX ? INT32_MAX : {x} < INT32_MIN ? INT32_MIN : {x})"
-            found = self.cache[1]["narrow", key] = self._define(1, v.name, Operand(text, "i", False))
+            found = self.cache[1]["narrow", key] = self._define(
+                1, v.name, Operand(text, "i", False)
+            )
         return found
 
     def _load(self, v: Value, access: tuple, level: int) -> Operand:
@@ -255,8 +282,11 @@ class Emitter:
             return Operand(f"({text} != 0)" if v.dtype == "b" else text, v.dtype, False)
         base = self._row_pointer(v, access, True)
         terms, stride = self._inner_terms(access)
-        wide = [(i, s) for i, s in self.nest.virtual(access)
-                if self.nest.level(self.kernel.virtual[i][:2]) == 2]
+        wide = [
+            (i, s)
+            for i, s in self.nest.virtual(access)
+            if self.nest.level(self.kernel.virtual[i][:2]) == 2
+        ]
         n, t, L = self.width, v.dtype, self.L
         if wide:
             parts = [f"{self._index(i)} * {s}LL" for i, s in wide] + [f"({x})" for x in terms]
@@ -282,8 +312,11 @@ class Emitter:
             place = Operand(f"({kind})({' + '.join(terms) or '0'})", code, False)
             return self._affine(place, start, step, code)
         inner, stride = self._inner_terms(access)
-        wide = [(i, s) for i, s in self.nest.virtual(access)
-                if self.nest.level(self.kernel.virtual[i][:2]) == 2]
+        wide = [
+            (i, s)
+            for i, s in self.nest.virtual(access)
+            if self.nest.level(self.kernel.virtual[i][:2]) == 2
+        ]
         terms = [t for t in terms if not any(self._index(i) in t for i, _ in wide)]
         if stride:
             inner.append(f"i * {stride}")
@@ -292,7 +325,10 @@ class Emitter:
             lanes = self.writer.convert(Operand(f"lanes{self.L}()", "i", True), code).text
             text += f" + {lanes} * {literal(stride, code)}"
         for i, s in wide:
-            text += " + " + self.writer.convert(Operand(f"({self._index(i)} * {s}LL)", "l", True), code).text
+            text += (
+                " + "
+                + self.writer.convert(Operand(f"({self._index(i)} * {s}LL)", "l", True), code).text
+            )
         return self._affine(Operand(f"({text})", code, True), start, step, code)
 
     def _affine(self, place: Operand, start: float, step: float, code: str) -> Operand:
@@ -303,7 +339,7 @@ class Emitter:
             text = f"{text} + {literal(start, code)}"
         return Operand(f"({text})", code, place.vec)
 
-    # ---- scratch --------------------------------------------------------------------------------
+    # ---- scratch -------------------------------------------------------------------------------
 
     def _padded(self) -> int:
         """Columns of a row kept in scratch memory, the last loop rounded up to whole vectors."""
@@ -329,7 +365,12 @@ class Emitter:
             def visit(key: Key) -> None:
                 nonlocal room
                 v = key[0]
-                if key in now or v in self.kernel.own or key in self.kernel.loads or self.nest.level(key) < 2:
+                if (
+                    key in now
+                    or v in self.kernel.own
+                    or key in self.kernel.loads
+                    or self.nest.level(key) < 2
+                ):
                     return
                 now.add(key)
                 if key in done and self.nest.pass_of(key) < n and v.op not in ("const", "iota"):
@@ -362,7 +403,7 @@ class Emitter:
             todo += self.nest.args(k)
         return heavy > 0 or light > 6
 
-    # ---- writing --------------------------------------------------------------------------------
+    # ---- writing -------------------------------------------------------------------------------
 
     def _write(self) -> str:
         from .emit_loops import write_kernel

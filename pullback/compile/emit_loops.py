@@ -49,7 +49,7 @@ def write_kernel(e: Emitter) -> str:
     return _function(e, rows) + _finish(e)
 
 
-# ---- the function -------------------------------------------------------------------------------
+# ---- the function -----------------------------------------------------------------------------
 
 
 def _comment(e: Emitter) -> str:
@@ -98,7 +98,8 @@ def _function(e: Emitter, rows: list[str]) -> str:
             stop = "stop"
         text += f"    for (int64_t u = c * {nest.per_chunk}; u < {stop}; u++) {{\n"
         text += indent(_unit_lines(e, "u"), 3) + indent(rows, 3) + "    }\n"
-    return text + indent(e.chunk_end, 2) + "  }\n}\n"
+    fence = "  pb_fence();\n" if e.stream else ""
+    return text + indent(e.chunk_end, 2) + "  }\n" + fence + "}\n"
 
 
 def _unit_lines(e: Emitter, u: str) -> list[str]:
@@ -108,13 +109,15 @@ def _unit_lines(e: Emitter, u: str) -> list[str]:
     if nest.blocks > 1:
         n, b = nest.inner[-1], nest.block
         lines.append(f"int64_t r = {u} / {nest.blocks}, lo = {u} % {nest.blocks} * {b};")
-        lines.append(f"int64_t hi = lo + {b} < {n} ? lo + {b} : {n};" if n % b else f"int64_t hi = lo + {b};")
+        lines.append(
+            f"int64_t hi = lo + {b} < {n} ? lo + {b} : {n};" if n % b else f"int64_t hi = lo + {b};"
+        )
     else:
         lines.append(f"int64_t r = {u};")
     return lines + _outer_indices(e)
 
 
-# ---- walks --------------------------------------------------------------------------------------
+# ---- walks ------------------------------------------------------------------------------------
 
 
 def _walk(e: Emitter, roots: list[Root]) -> list[str]:
@@ -160,14 +163,18 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
     return lines + after
 
 
-def _four_at_once(e: Emitter, roots: list[Root], names: dict, body: list[str], lo: str, stop: str) -> list[str]:
+def _four_at_once(
+    e: Emitter, roots: list[Root], names: dict, body: list[str], lo: str, stop: str
+) -> list[str]:
     """A loop with four sets of accumulators, so that one sum does not wait for the other."""
     L, lines, ends = e.L, [], []
     for root, name in names.items():
         v, t = root.value, root.value.dtype
         start = e.writer.splat(Operand(neutral(v.op, t), t, False))
         others = [f"{name}{k}" for k in (1, 2, 3)]
-        lines.append(f"{e.writer.type_of(t, True)} " + ", ".join(f"{o} = {start}" for o in others) + ";")
+        lines.append(
+            f"{e.writer.type_of(t, True)} " + ", ".join(f"{o} = {start}" for o in others) + ";"
+        )
         left = combine(v.op, t, name, others[0], L)
         right = combine(v.op, t, others[1], others[2], L)
         grouped = (f"({left})", f"({right})") if not left.startswith(v.op) else (left, right)
@@ -179,7 +186,10 @@ def _four_at_once(e: Emitter, roots: list[Root], names: dict, body: list[str], l
         lines.append(f"  {{ const int64_t i = {at} + {k * L};")
         lines += ["    " + (pattern.sub(rf"\g<1>{k}", x) if k else x) for x in body]
         lines.append("  }")
-    lines += ["}", f"for (int64_t i = {at}; i < {stop}; i += {L}) {{", *("  " + x for x in body), "}"]
+    lines.append("}")
+    if e.nest.inner[-1] % (4 * L):  # otherwise every block is a whole number of fours
+        lines.append(f"for (int64_t i = {at}; i < {stop}; i += {L}) {{")
+        lines += ["  " + x for x in body] + ["}"]
     return lines + ends
 
 
@@ -236,7 +246,9 @@ def _accumulate(e: Emitter, root: Root, a: Operand, name: str, width: int) -> No
     if root.how == "col":
         at = f"{_column_partial(e, root)} + {e._scratch_at()}"
         now = f"load_{_memory(t)}{e.L}({at})"
-        e.body.append(f"store_{_memory(t)}{e.L}({at}, {combine(op, t, now, e.writer.splat(a), e.L)});")
+        e.body.append(
+            f"store_{_memory(t)}{e.L}({at}, {combine(op, t, now, e.writer.splat(a), e.L)});"
+        )
         return
     e.body.append(f"{name} = {combine(op, t, name, _kept(e, root, a, width), e.L)};")
 
@@ -275,9 +287,13 @@ def _partial(e: Emitter, root: Root) -> str:
     out, op, n = e.slot[root.value], root.value.op, e.nest.chunks
     wide = "double" if t == "f" and op in ("sum", "prod") else SCALAR[t]
     e.finish += [
-        "{", f"  const {CTYPES[t]} *part = p[{e.place(slot)}];", f"  {wide} all = part[0];",
+        "{",
+        f"  const {CTYPES[t]} *part = p[{e.place(slot)}];",
+        f"  {wide} all = part[0];",
         f"  for (int64_t c = 1; c < {n}; c++) all = {combine(op, t, 'all', 'part[c]', 0)};",
-        f"  *({CTYPES[t]} *)p[{e.place(out)}] = ({CTYPES[t]})all;", "}"]
+        f"  *({CTYPES[t]} *)p[{e.place(out)}] = ({CTYPES[t]})all;",
+        "}",
+    ]
     return part
 
 
@@ -294,30 +310,37 @@ def _column_partial(e: Emitter, root: Root) -> str:
     e.chunk_start += [
         f"{kind} *restrict {name} = ({kind} *)p[{e.place(slot)}] + c * {width};",
         f"for (int64_t i = 0; i < {width}; i += {e.L}) store_{_memory(t)}{e.L}({name} + i, "
-        f"{e.writer.splat(Operand(neutral(root.value.op, t), t, False))});"]
+        f"{e.writer.splat(Operand(neutral(root.value.op, t), t, False))});",
+    ]
     inner = e.nest.inner
     line = -(-inner[-1] // e.L) * e.L
     m, L, op = _memory(t), e.L, root.value.op
     vec = e.writer.type_of(t, True)
+    more = f"load_{m}{L}(part + c * {width} + j * {line} + i)"
     e.finish += [
-        "{", f"  const {kind} *part = p[{e.place(slot)}];",
+        "{",
+        f"  const {kind} *part = p[{e.place(slot)}];",
         f"  {CTYPES[t]} *out = p[{e.place(e.slot[root.value])}];",
         f"  for (int64_t j = 0; j < {prod(inner[:-1])}; j++)",
         f"    for (int64_t i = 0; i < {inner[-1]}; i += {L}) {{",
         f"      {vec} all = load_{m}{L}(part + j * {line} + i);",
         f"      for (int64_t c = 1; c < {n}; c++)",
-        f"        all = {combine(op, t, 'all', f'load_{m}{L}(part + c * {width} + j * {line} + i)', L)};",
+        f"        all = {combine(op, t, 'all', more, L)};",
         f"      {CTYPES[t]} *o = out + j * {inner[-1]} + i;",
-        f"      if (i + {L} <= {inner[-1]}) store_{t}{L}(o, all);" if inner[-1] >= L else "      {}",
+        f"      if (i + {L} <= {inner[-1]}) store_{t}{L}(o, all);"
+        if inner[-1] >= L
+        else "      {}",
         f"      else storen_{t}{L}(o, all, {inner[-1] % L});" if inner[-1] % L else "",
-        "    }", "}"]
+        "    }",
+        "}",
+    ]
     if inner[-1] < L:
         e.finish[-4] = ""
         e.finish[-3] = f"      storen_{t}{L}(o, all, {inner[-1]});"
     return name
 
 
-# ---- once per row -------------------------------------------------------------------------------
+# ---- once per row -----------------------------------------------------------------------------
 
 
 def _row_root(e: Emitter, root: Root) -> None:
@@ -338,12 +361,12 @@ def _row_root(e: Emitter, root: Root) -> None:
     e.chunk_end.append(f"{_partial(e, root)}[c] = {name};")
 
 
-# ---- reductions of middle dimensions ------------------------------------------------------------
+# ---- reductions of middle dimensions ----------------------------------------------------------
 
 
 def _mid_walk(e: Emitter, root: Root) -> list[str]:
     """Columns stay in vectors while the middle loops run."""
-    nest, v, t, L = e.nest, root.value, root.value.dtype, e.L
+    nest, v, L = e.nest, root.value, e.L
     n = nest.inner[-1]
     main, tail = n - n % L, n % L
     first, lines = nest.outer_count, []
@@ -379,8 +402,10 @@ def _mid_body(e: Emitter, root: Root, acc: str, width: int) -> list[str]:
     a = e.value((root.source.value, root.access))
     a = Operand(a.text, t, False) if a.literal else e.writer.convert(a, t)
     inside = e.body + [f"{acc} = {combine(v.op, t, acc, e.writer.splat(a), L)};"]
-    lines = [f"{e.writer.type_of(t, True)} {acc} = "
-             f"{e.writer.splat(Operand(neutral(v.op, t), t, False))};"]
+    lines = [
+        f"{e.writer.type_of(t, True)} {acc} = "
+        f"{e.writer.splat(Operand(neutral(v.op, t), t, False))};"
+    ]
     first, pad = nest.outer_count, ""
     for j in range(first, first + nest.mid_count):
         lines.append(pad + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
@@ -395,11 +420,19 @@ def _mid_body(e: Emitter, root: Root, acc: str, width: int) -> list[str]:
         at.append(f"j{j} * {step}")
         step *= nest.sizes[j]
     place = " + ".join([out, *at, "i"])
-    lines.append(f"store_{t}{L}({place}, {acc});" if width == L else f"storen_{t}{L}({place}, {acc}, {width});")
+    lines.append(
+        f"store_{t}{L}({place}, {acc});"
+        if width == L
+        else f"storen_{t}{L}({place}, {acc}, {width});"
+    )
     return lines
 
 
 def _finish(e: Emitter) -> str:
     if not e.finish:
         return ""
-    return f"static void {e.name}_finish(void **p) {{\n" + indent([x for x in e.finish if x], 1) + "}\n"
+    return (
+        f"static void {e.name}_finish(void **p) {{\n"
+        + indent([x for x in e.finish if x], 1)
+        + "}\n"
+    )

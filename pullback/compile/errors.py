@@ -15,7 +15,9 @@ class CompilerNotFound(CompileError):
     """
 
     def __init__(self, tried: list[tuple[str, str]]):
-        lines = "\n".join(f"    {command}: {why}" for command, why in tried) or "    (nothing on PATH)"
+        lines = (
+            "\n".join(f"    {command}: {why}" for command, why in tried) or "    (nothing on PATH)"
+        )
         super().__init__(
             "no working C compiler was found\n"
             f"  tried:\n{lines}\n"
@@ -25,7 +27,7 @@ class CompilerNotFound(CompileError):
 
 
 class CompilerFailed(CompileError):
-    """The C compiler refused a generated file. This is a bug in the generator or a broken compiler."""
+    """The C compiler refused a generated file: a bug in the generator, or a broken compiler."""
 
     def __init__(self, command: list[str], output: str, source: str):
         errors = [line for line in output.splitlines() if "error" in line] or output.splitlines()

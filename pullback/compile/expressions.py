@@ -1,7 +1,8 @@
 """C text of pointwise operations, for vectors and for single numbers.
 
-Text is made from operands that know whether they are vectors; a single number among vectors is widened only
-where C needs it. Read `runtime/vec.h` and `runtime/vmath.h` for the functions named here.
+Text is made from operands that know whether they are vectors; a single number among vectors is
+widened only where C needs it. Read `runtime/vec.h` and `runtime/vmath.h` for the functions named
+here.
 """
 
 from __future__ import annotations
@@ -15,8 +16,28 @@ SCALAR = {"f": "float", "d": "double", "i": "int32_t", "l": "int64_t", "b": "int
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "iand": "&", "ior": "|", "ixor": "^"}
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-CALLS = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sqrt", "rsqrt",
-         "floor", "ceil", "trunc", "rint", "abs", "pow", "max", "min"}
+CALLS = {
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "tan",
+    "sqrt",
+    "rsqrt",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "abs",
+    "pow",
+    "max",
+    "min",
+}
 
 
 class Operand(NamedTuple):
@@ -53,7 +74,13 @@ def literal(number: float | int | bool, code: str) -> str:
         return "1" if number else "0"
     n = int(number)
     if code == "l":
-        return f"(-INT64_C(9223372036854775807) - 1)" if n == -(2**63) else f"({n}LL)" if n < 0 else f"{n}LL"
+        return (
+            "(-INT64_C(9223372036854775807) - 1)"
+            if n == -(2**63)
+            else f"({n}LL)"
+            if n < 0
+            else f"{n}LL"
+        )
     return f"({n})" if n < 0 else str(n)
 
 
@@ -106,7 +133,7 @@ class Writer:
             return Operand(self._scalar(op, ct, args), code, False)
         return Operand(self._vector(op, ct, args), code, True)
 
-    # ---- vectors --------------------------------------------------------------------------------
+    # ---- vectors -------------------------------------------------------------------------------
 
     def _vector(self, op: str, t: str, args: list[Operand]) -> str:
         L, x = self.L, [a.text for a in args]
@@ -128,21 +155,27 @@ class Writer:
             return f"{literal(1, t)} / {x[0]}"
         letter = "i" if t == "u" else t
         if op == "relu":
-            return f"sel_{letter}{L}({self._mask(f'({x[0]} <= 0)', t)}, ({REGISTER[t]}{L}){{}}, {x[0]})"
+            low = self._mask(f"({x[0]} <= 0)", t)
+            return f"sel_{letter}{L}({low}, ({REGISTER[t]}{L}){{}}, {x[0]})"
         if op in ("clampmin", "clampmax"):
             sign = "<" if op == "clampmin" else ">"
-            return f"sel_{letter}{L}({self._mask(f'({wide[0]} {sign} {x[1]})', t)}, {wide[1]}, {wide[0]})"
+            past = self._mask(f"({wide[0]} {sign} {x[1]})", t)
+            return f"sel_{letter}{L}({past}, {wide[1]}, {wide[0]})"
         if op == "abs" and t in "ilu":
             return f"max_{letter}{L}({x[0]}, -{x[0]})"
         if op == "sign":
             up, down = self._mask(f"({x[0]} > 0)", t), self._mask(f"({x[0]} < 0)", t)
             one = self.convert(Operand(f"({down} - {up})", "i", True), letter).text
-            return one if t in "ilu" else f"sel_{t}{L}({self._mask(f'({x[0]} != {x[0]})', t)}, {x[0]}, {one})"
+            return (
+                one
+                if t in "ilu"
+                else f"sel_{t}{L}({self._mask(f'({x[0]} != {x[0]})', t)}, {x[0]}, {one})"
+            )
         if op in CALLS:
             return f"{op}_{letter}{L}({', '.join(wide)})"
         raise AssertionError(f"no C text for {op}")
 
-    # ---- single numbers -------------------------------------------------------------------------
+    # ---- single numbers ------------------------------------------------------------------------
 
     def _scalar(self, op: str, t: str, args: list[Operand]) -> str:
         x = [a.text for a in args]
@@ -181,11 +214,14 @@ class Writer:
             return f"{op}_{t}{self.L}({wide})[0]"
         raise AssertionError(f"no C text for {op}")
 
-    # ---- expressions of the operator table --------------------------------------------------------
+    # ---- expressions of the operator table -----------------------------------------------------
 
     def _template(self, text: str, t: str, args: list[Operand], vec: bool) -> str:
-        text = re.sub(r"(?<![\w.<])(\d+\.?\d*(?:[eE][-+]?\d+)?)(?![\w.>])",
-                      lambda m: literal(float(m.group(1)), t), text)
+        text = re.sub(
+            r"(?<![\w.<])(\d+\.?\d*(?:[eE][-+]?\d+)?)(?![\w.>])",
+            lambda m: literal(float(m.group(1)), t),
+            text,
+        )
         text = re.sub(r"\b([a-z]\w*)\(", lambda m: f"{m.group(1)}_{t}{self.L}(", text)
         for i, a in enumerate(args):
             text = text.replace(f"<{i}>", self.splat(a))

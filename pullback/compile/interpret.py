@@ -66,13 +66,22 @@ class Interpreter:
         self.gm, self.name = gm, name
         self.source_path, self.plan = None, {}
         nodes = list(gm.graph.nodes)
-        self.report = {"kernels": [], "calls": [], "nodes": len(nodes), "buffers": 0, "workspace_bytes": 0,
-                       "externs": [{"name": n.name, "target": str(n.target)} for n in nodes
-                                   if n.op == "call_function"]}
+        self.report = {
+            "kernels": [],
+            "calls": [],
+            "nodes": len(nodes),
+            "buffers": 0,
+            "workspace_bytes": 0,
+            "externs": [
+                {"name": n.name, "target": str(n.target)} for n in nodes if n.op == "call_function"
+            ],
+        }
         self._last = {}
         for node in nodes:
-            _map([list(node.args), list(node.kwargs.values())],
-                 lambda n, user=node: self._last.__setitem__(n, user))
+            _map(
+                [list(node.args), list(node.kwargs.values())],
+                lambda n, user=node: self._last.__setitem__(n, user),
+            )
 
     def __call__(self, *arrays: np.ndarray) -> tuple:
         env: dict = {}

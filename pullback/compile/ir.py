@@ -1,10 +1,10 @@
 """Values between the graph and the loops: what is computed, and how its elements are addressed.
 
-A `Value` is an array that is defined but not necessarily stored: an input, a pointwise function of
-other values, a reduction, or the result of a call (matrix product, NumPy kernel). Its elements are
-numbered in row-major order. A `Ref` is a strided look at a value; views of the graph are refs and cost
-nothing. An *access* is a ref seen from the loops of one kernel: `(offset, stride of loop 0, ...)`, counted in
-elements of the value. Read `lower.py` next.
+A `Value` is an array that is defined but not necessarily stored: an input, a pointwise function
+of other values, a reduction, or the result of a call (matrix product, NumPy kernel). Its
+elements are numbered in row-major order. A `Ref` is a strided look at a value; views of the
+graph are refs and cost nothing. An *access* is a ref seen from the loops of one kernel:
+`(offset, stride of loop 0, ...)`, counted in elements of the value. Read `lower.py` next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from typing import NamedTuple
 # one letter per element type in generated code
 CODES = {"float32": "f", "float64": "d", "int32": "i", "int64": "l", "bool": "b", "uint8": "u"}
 NAMES = {code: name for name, code in CODES.items()}
-CTYPES = {"f": "float", "d": "double", "i": "int32_t", "l": "int64_t", "b": "uint8_t", "u": "uint8_t"}
+CTYPES = {
+    "f": "float",
+    "d": "double",
+    "i": "int32_t",
+    "l": "int64_t",
+    "b": "uint8_t",
+    "u": "uint8_t",
+}
 SIZES = {"f": 4, "d": 8, "i": 4, "l": 8, "b": 1, "u": 1}
 
 
@@ -46,8 +53,11 @@ class Ref(NamedTuple):
     @property
     def plain(self) -> bool:
         """All elements of the value, in order."""
-        return (self.offset == 0 and prod(self.shape) == self.value.numel
-                and same_strides(self.shape, self.strides, contiguous(self.shape)))
+        return (
+            self.offset == 0
+            and prod(self.shape) == self.value.numel
+            and same_strides(self.shape, self.strides, contiguous(self.shape))
+        )
 
 
 class Const(NamedTuple):
@@ -67,10 +77,31 @@ _ids = count()
 class Value:
     """See the module's text. `kind` is input, pointwise, reduce or call."""
 
-    __slots__ = ("kind", "name", "shape", "numel", "dtype", "op", "args", "ct", "attrs", "uid", "call")
+    __slots__ = (
+        "kind",
+        "name",
+        "shape",
+        "numel",
+        "dtype",
+        "op",
+        "args",
+        "ct",
+        "attrs",
+        "uid",
+        "call",
+    )
 
-    def __init__(self, kind: str, name: str, shape: tuple[int, ...], dtype: str, op: str = "",
-                 args: tuple = (), ct: str = "", attrs: dict | None = None):
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: str,
+        op: str = "",
+        args: tuple = (),
+        ct: str = "",
+        attrs: dict | None = None,
+    ):
         self.kind = kind
         self.name = name
         self.shape = tuple(shape)
@@ -107,7 +138,9 @@ class Split(Exception):
         self.dim, self.inner = dim, inner
 
 
-def compose(access: tuple, sizes: list[int], shape: tuple, offset: int, strides: tuple) -> tuple | None:
+def compose(
+    access: tuple, sizes: list[int], shape: tuple, offset: int, strides: tuple
+) -> tuple | None:
     """The access to a ref's value, given the access to the value the ref belongs to.
 
     `access` addresses a row-major array of `shape` from loops of `sizes`; a ref of that shape with
@@ -167,7 +200,7 @@ def reshape(ref: Ref, shape: tuple[int, ...]) -> Ref | None:
         return Ref(ref.value, shape, 0, contiguous(shape))
     old = [(n, s) for n, s in zip(ref.shape, ref.strides) if n != 1]
     strides, k = [], 0
-    want = [n for n in shape]
+    want = list(shape)
     i = 0
     while i < len(want):
         if want[i] == 1:
@@ -191,7 +224,7 @@ def reshape(ref: Ref, shape: tuple[int, ...]) -> Ref | None:
                 take *= want[j]
         step = old[m][1]
         group = []
-        for n in reversed(want[i:j + 1]):
+        for n in reversed(want[i : j + 1]):
             group.append(step)
             step *= n
         strides += group[::-1]

@@ -1,6 +1,7 @@
 """One loop nest: its loops, what it stores and reduces, and every value it needs on the way.
 
-A kernel runs over `dims`, split into rows (outer, shared among threads) and columns (inner, vectors):
+A kernel runs over `dims`, split into rows (outer, shared among threads) and columns (inner,
+vectors):
 
     store      an element per iteration (or per row)
     full       everything into one number
@@ -39,7 +40,9 @@ class Root:
     value: Value  # what is produced
     how: str  # store | full | row | col | mid
     source: Ref  # what is stored or reduced, over the domain
-    place: tuple[int, tuple] | None = None  # store: offset and strides in the value, if not in order
+    place: tuple[int, tuple] | None = (
+        None  # store: offset and strides in the value, if not in order
+    )
     level: str = "vec"  # vec: an element per iteration; row: an element per row
     access: tuple = ()  # of the source's value, from the kernel's loops
     target: tuple = ()  # store: of the produced value
@@ -78,7 +81,7 @@ class Kernel:
         self.position = 0
         self._adopt(root, self.dims, self.columns)
 
-    # ---- loops ----------------------------------------------------------------------------------
+    # ---- loops ---------------------------------------------------------------------------------
 
     @property
     def rows(self) -> int:
@@ -102,10 +105,10 @@ class Kernel:
         if level == "vec":
             return (0, *dense(self.dims))
         k = self.inner()
-        outer = self.dims[:len(self.dims) - k]
+        outer = self.dims[: len(self.dims) - k]
         return (0, *dense(outer), *([0] * k))
 
-    # ---- joining --------------------------------------------------------------------------------
+    # ---- joining -------------------------------------------------------------------------------
 
     def fits(self, root: Root) -> tuple[str, list[int], int | None] | None:
         """Level, loops and row length after joining; None when the domains do not match."""
@@ -122,10 +125,10 @@ class Kernel:
             return None if dims is None else ("vec", dims, columns)
         if columns and size == self.rows and root.how in ("store", "full"):
             k = self.inner()
-            outer = refine(self.dims[:len(self.dims) - k] or [1], loops_of(root.source.shape))
+            outer = refine(self.dims[: len(self.dims) - k] or [1], loops_of(root.source.shape))
             if outer is None:
                 return None
-            return "row", [n for n in outer if n != 1] + self.dims[len(self.dims) - k:], columns
+            return "row", [n for n in outer if n != 1] + self.dims[len(self.dims) - k :], columns
         return None
 
     def join(self, root: Root, settle: Callable[[Kernel], bool]) -> bool:
@@ -134,8 +137,18 @@ class Kernel:
         if fit is None:
             return False
         root.level, dims, columns = fit
-        saved = (self.dims, self.columns, dict(self.memo), dict(self.loads), dict(self.inlined),
-                 set(self.deps), list(self.virtual), dict(self.own), dict(self.checks), list(self.roots))
+        saved = (
+            self.dims,
+            self.columns,
+            dict(self.memo),
+            dict(self.loads),
+            dict(self.inlined),
+            set(self.deps),
+            list(self.virtual),
+            dict(self.own),
+            dict(self.checks),
+            list(self.roots),
+        )
         kept = [(r, r.access, r.target) for r in self.roots]
         try:
             self._adopt(root, dims, columns)
@@ -143,8 +156,18 @@ class Kernel:
                 return True
             raise NoFuse
         except NoFuse:
-            (self.dims, self.columns, self.memo, self.loads, self.inlined, self.deps, self.virtual,
-             self.own, self.checks, self.roots) = saved
+            (
+                self.dims,
+                self.columns,
+                self.memo,
+                self.loads,
+                self.inlined,
+                self.deps,
+                self.virtual,
+                self.own,
+                self.checks,
+                self.roots,
+            ) = saved
             for r, access, target in kept:
                 r.access, r.target = access, target
             return False
@@ -170,7 +193,7 @@ class Kernel:
                 if split.dim >= len(self.dims):
                     raise MustStore(root.source.value) from None
                 n = self.dims[split.dim]
-                self.dims[split.dim:split.dim + 1] = [n // split.inner, split.inner]
+                self.dims[split.dim : split.dim + 1] = [n // split.inner, split.inner]
 
     def _enter(self, root: Root) -> None:
         identity = self._identity(root.level)
@@ -187,7 +210,7 @@ class Kernel:
                     raise NoFuse
         self.walk(root.source.value, access)
 
-    # ---- following values -------------------------------------------------------------------------
+    # ---- following values ----------------------------------------------------------------------
 
     def walk(self, v: Value, access: tuple) -> None:
         """Everything needed for an element of a value: loads, inline values, own reductions."""

@@ -1,8 +1,9 @@
 """Graph to values: every node becomes views, pointwise values, reductions or calls.
 
-What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the tables of
-`rules_pointwise.py`, `rules_shape.py`, `rules_index.py` and `rules_composite.py`. An operator without
-a rule, or of an element type that C does not take, becomes a NumPy step. Read `schedule.py` next.
+What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the
+tables of `rules_pointwise.py`, `rules_shape.py`, `rules_index.py` and `rules_composite.py`. An
+operator without a rule, or of an element type that C does not take, becomes a NumPy step. Read
+`schedule.py` next.
 """
 
 from __future__ import annotations
@@ -155,13 +156,13 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
             made = rule(b, example, *args, **kwargs)
             return _checked(made, example, node)
         except Unsupported:
-            del b.values[mark[0]:], b.calls[mark[1]:]
+            del b.values[mark[0] :], b.calls[mark[1] :]
     if rule is not None and isinstance(example, (tuple, list)) and _native(args, kwargs, *example):
         mark = len(b.values), len(b.calls)
         try:
             return rule(b, example, *args, **kwargs)
         except Unsupported:
-            del b.values[mark[0]:], b.calls[mark[1]:]
+            del b.values[mark[0] :], b.calls[mark[1] :]
     template = getattr(getattr(node.target, "op", None), "c", None)
     if isinstance(template, str) and is_array(example) and _native(args, kwargs, example):
         from .rules_pointwise import from_template
@@ -177,15 +178,17 @@ def _checked(made: Ref, example: object, node: object) -> Ref:
     if made.shape != shape or made.dtype != dtype_code(example):
         raise GraphNotSupported(
             f"{node.name} ({node.target}): lowered to {made.dtype}{made.shape}, the graph says "
-            f"{dtype_code(example)}{shape}")
+            f"{dtype_code(example)}{shape}"
+        )
     return made
 
 
 def _native(args: list, kwargs: dict, *examples: object) -> bool:
     """Whether every array in a call has an element type that C code handles."""
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
-    return (all(r.dtype in CTYPES for r in refs)
-            and all(dtype_code(e) in CTYPES for e in examples if e is not None and is_array(e)))
+    return all(r.dtype in CTYPES for r in refs) and all(
+        dtype_code(e) in CTYPES for e in examples if e is not None and is_array(e)
+    )
 
 
 def _resolve(env: dict, a: object) -> object:
@@ -203,7 +206,9 @@ def _flat(a: object) -> list:
     return [a]
 
 
-def _extern(b: Builder, out: Lowered, node: object, args: list, kwargs: dict, example: object) -> object:
+def _extern(
+    b: Builder, out: Lowered, node: object, args: list, kwargs: dict, example: object
+) -> object:
     """A step through the operator's NumPy kernel."""
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
     many = isinstance(example, (tuple, list))
@@ -216,9 +221,32 @@ def _extern(b: Builder, out: Lowered, node: object, args: list, kwargs: dict, ex
     return made if many else made[0]
 
 
-VIEWS = {"view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "unflatten", "expand",
-         "permute", "transpose", "t", "alias", "detach", "select", "slice", "narrow", "split",
-         "split_with_sizes", "chunk", "unbind", "diagonal", "getitem", "mT", "numpy_T"}
+VIEWS = {
+    "view",
+    "_unsafe_view",
+    "reshape",
+    "flatten",
+    "unsqueeze",
+    "squeeze",
+    "unflatten",
+    "expand",
+    "permute",
+    "transpose",
+    "t",
+    "alias",
+    "detach",
+    "select",
+    "slice",
+    "narrow",
+    "split",
+    "split_with_sizes",
+    "chunk",
+    "unbind",
+    "diagonal",
+    "getitem",
+    "mT",
+    "numpy_T",
+}
 
 
 def _base(node: object) -> object:
@@ -235,11 +263,15 @@ def _outputs(b: Builder, env: dict, value: object, owners: dict) -> list:
     if not (hasattr(value, "op") and hasattr(value, "meta")):
         return [value]
     found, base, out = env[value], _base(value), []
-    for ref in found if isinstance(found, (list, tuple)) and not isinstance(found, Ref) else [found]:
+    for ref in (
+        found if isinstance(found, (list, tuple)) and not isinstance(found, Ref) else [found]
+    ):
         if isinstance(ref, Ref):
             owner = owners.setdefault(ref.value, base)
             if owner is not base or (ref.value.kind == "input" and base.op == "call_function"):
                 b.name = value.name
-                ref = b.add(Value("pointwise", b.fresh_name(), ref.shape, ref.dtype, "copy", (ref,))).ref()
+                ref = b.add(
+                    Value("pointwise", b.fresh_name(), ref.shape, ref.dtype, "copy", (ref,))
+                ).ref()
         out.append(ref)
     return out

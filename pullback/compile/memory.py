@@ -1,7 +1,8 @@
-"""Where values live: places in the table of buffers, and offsets in one workspace that is reused.
+"""Where values live: places in the table of buffers, and offsets in one workspace that is
+reused.
 
-Outputs get arrays of their own; everything else shares a workspace, two values the same bytes when one is
-last read before the other is first written. Read `unit.py` next.
+Outputs get arrays of their own; everything else shares a workspace, two values the same bytes
+when one is last read before the other is first written. Read `unit.py` next.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Memory:
         """Give every workspace buffer an offset; the largest are placed first."""
         placed: list[Buffer] = []
         for b in sorted((b for b in self.buffers if b.kind == "work"), key=lambda b: -b.bytes):
-            busy = sorted((o.at, o.at + o.bytes) for o in placed if o.born <= b.dies and b.born <= o.dies)
+            busy = sorted(
+                (o.at, o.at + o.bytes) for o in placed if o.born <= b.dies and b.born <= o.dies
+            )
             at = 0
             for begin, end in busy:
                 if begin - at >= b.bytes:

@@ -1,8 +1,8 @@
 """The loops of a kernel made ready for writing: merged dimensions, levels, passes and chunks.
 
-Neighbouring loops that every access walks as one are merged. Each value gets a *level* (2: changes within a
-row, 1: once per row, 0: once) and a *pass*: a row is walked once for each reduction that later values of the
-row wait for. Read `emit.py` next.
+Neighbouring loops that every access walks as one are merged. Each value gets a *level* (2:
+changes within a row, 1: once per row, 0: once) and a *pass*: a row is walked once for each
+reduction that later values of the row wait for. Read `emit.py` next.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from .expressions import COMPARE
-from .ir import SIZES, Const, Value
+from .ir import SIZES, Const
 from .kernel import Kernel, Root
 from .schedule import HEAVY
 
@@ -28,7 +28,7 @@ class Nest:
         self.lanes = vector_bytes // self._widest()
         self._chunks()
 
-    # ---- merging ----------------------------------------------------------------------------------
+    # ---- merging -------------------------------------------------------------------------------
 
     def _accesses(self) -> list[tuple]:
         k = self.kernel
@@ -55,8 +55,11 @@ class Nest:
         accesses = self._accesses()
         groups: list[list[int]] = []
         for j in range(n):
-            if groups and j not in cuts and all(
-                    a[j] == a[j + 1] * dims[j] for a in accesses if len(a) > j + 1):
+            if (
+                groups
+                and j not in cuts
+                and all(a[j] == a[j + 1] * dims[j] for a in accesses if len(a) > j + 1)
+            ):
                 groups[-1].append(j)
             else:
                 groups.append([j])
@@ -64,7 +67,9 @@ class Nest:
         self.last = [g[-1] for g in groups]
         first_inner = n - inner if k.columns else groups[-1][0]
         self.inner_count = sum(1 for g in groups if g[0] >= first_inner)
-        self.mid_count = sum(1 for g in groups if self._mid_at <= g[0] < first_inner) if k.mid else 0
+        self.mid_count = (
+            sum(1 for g in groups if self._mid_at <= g[0] < first_inner) if k.mid else 0
+        )
         self.outer_count = len(groups) - self.inner_count - self.mid_count
 
     def strides(self, access: tuple) -> list[int]:
@@ -73,29 +78,29 @@ class Nest:
 
     def virtual(self, access: tuple) -> list[tuple[int, int]]:
         """Indirect parts of an access: number of the virtual loop, stride."""
-        rest = access[1 + len(self.kernel.dims):]
+        rest = access[1 + len(self.kernel.dims) :]
         return [(i, s) for i, s in enumerate(rest) if s]
 
     @property
     def outer(self) -> list[int]:
-        return self.sizes[:self.outer_count]
+        return self.sizes[: self.outer_count]
 
     @property
     def middle(self) -> list[int]:
-        return self.sizes[self.outer_count:self.outer_count + self.mid_count]
+        return self.sizes[self.outer_count : self.outer_count + self.mid_count]
 
     @property
     def inner(self) -> list[int]:
-        return self.sizes[self.outer_count + self.mid_count:]
+        return self.sizes[self.outer_count + self.mid_count :]
 
-    # ---- levels and passes --------------------------------------------------------------------------
+    # ---- levels and passes ---------------------------------------------------------------------
 
     def access_level(self, access: tuple) -> int:
         strides = self.strides(access)
         level = 0
-        if any(strides[self.outer_count:]):
+        if any(strides[self.outer_count :]):
             level = 2
-        elif any(strides[:self.outer_count]):
+        elif any(strides[: self.outer_count]):
             level = 1
         for i, _ in self.virtual(access):
             v, a, *_ = self.kernel.virtual[i]
@@ -160,11 +165,17 @@ class Nest:
     def narrow(self, key: Key) -> bool:
         """A comparison of positions that can be made in 32 bits, to keep more lanes."""
         v, _ = key
-        return (v.op in COMPARE and v.ct == "l"
-                and all(k[0].op == "iota" and k[0].numel < 2**31 and k[0].dtype == "l"
-                        for k in self.args(key) if self.level(k) == 2))
+        return (
+            v.op in COMPARE
+            and v.ct == "l"
+            and all(
+                k[0].op == "iota" and k[0].numel < 2**31 and k[0].dtype == "l"
+                for k in self.args(key)
+                if self.level(k) == 2
+            )
+        )
 
-    # ---- chunks -------------------------------------------------------------------------------------
+    # ---- chunks --------------------------------------------------------------------------------
 
     def _chunks(self) -> None:
         """Fixed pieces of work: their number depends on shapes only, so sums never change."""

@@ -116,8 +116,9 @@ def _softmax_backward(log: bool):
     return rule
 
 
-def _layer_norm(b: Builder, ex: list, x: Ref, shape: list, weight: Ref | None, bias: Ref | None,
-                eps: float) -> list[Ref]:
+def _layer_norm(
+    b: Builder, ex: list, x: Ref, shape: list, weight: Ref | None, bias: Ref | None, eps: float
+) -> list[Ref]:
     m = Maths(b, dtype_code(ex[0]))
     dims = list(range(len(x.shape) - len(shape), len(x.shape)))
     mean, var = moments(b, x, dims, 0.0, m.t)
@@ -130,8 +131,18 @@ def _layer_norm(b: Builder, ex: list, x: Ref, shape: list, weight: Ref | None, b
     return [y, b.reshape(mean, shape_of(ex[1])), b.reshape(rstd, shape_of(ex[2]))]
 
 
-def _layer_norm_backward(b: Builder, ex: list, g: Ref, x: Ref, shape: list, mean: Ref, rstd: Ref,
-                         weight: Ref | None, bias: Ref | None, mask: list[bool]) -> list:
+def _layer_norm_backward(
+    b: Builder,
+    ex: list,
+    g: Ref,
+    x: Ref,
+    shape: list,
+    mean: Ref,
+    rstd: Ref,
+    weight: Ref | None,
+    bias: Ref | None,
+    mask: list[bool],
+) -> list:
     m = Maths(b, g.dtype)
     inner = list(range(len(x.shape) - len(shape), len(x.shape)))
     outer = list(range(len(x.shape) - len(shape)))
@@ -159,8 +170,9 @@ def _picked(b: Builder, x: Ref, target: Ref, ignore: int) -> tuple[Ref, Ref]:
     return b.gather(base, [(index, x.strides[1], x.shape[1])], False), counts
 
 
-def _nll_loss(b: Builder, ex: list, x: Ref, target: Ref, weight: Ref | None, reduction: int,
-              ignore: int) -> list[Ref]:
+def _nll_loss(
+    b: Builder, ex: list, x: Ref, target: Ref, weight: Ref | None, reduction: int, ignore: int
+) -> list[Ref]:
     m = Maths(b, x.dtype)
     if weight is not None or len(x.shape) != 2 or target.dtype != "l":
         raise Unsupported("weighted nll_loss")
@@ -173,8 +185,17 @@ def _nll_loss(b: Builder, ex: list, x: Ref, target: Ref, weight: Ref | None, red
     return [m.div(out, total) if reduction == 1 else out, total]
 
 
-def _nll_loss_backward(b: Builder, ex: object, g: Ref, x: Ref, target: Ref, weight: Ref | None,
-                       reduction: int, ignore: int, total: Ref) -> Ref:
+def _nll_loss_backward(
+    b: Builder,
+    ex: object,
+    g: Ref,
+    x: Ref,
+    target: Ref,
+    weight: Ref | None,
+    reduction: int,
+    ignore: int,
+    total: Ref,
+) -> Ref:
     m = Maths(b, x.dtype)
     if weight is not None or len(x.shape) != 2 or target.dtype != "l":
         raise Unsupported("weighted nll_loss")
@@ -193,7 +214,11 @@ def _mse(b: Builder, ex: object, x: Ref, y: Ref, reduction: int = 1) -> Ref:
     square = m.mul(d, d)
     if reduction == 0:
         return square
-    return mean_of(b, square, None, False, m.t) if reduction == 1 else b.reduce("sum", square, None, False)
+    return (
+        mean_of(b, square, None, False, m.t)
+        if reduction == 1
+        else b.reduce("sum", square, None, False)
+    )
 
 
 def _mse_backward(b: Builder, ex: object, g: Ref, x: Ref, y: Ref, reduction: int = 1) -> Ref:
@@ -202,7 +227,9 @@ def _mse_backward(b: Builder, ex: object, g: Ref, x: Ref, y: Ref, reduction: int
     return m.mul(m.mul(m.sub(x, y), scale), g)
 
 
-def _softplus_backward(b: Builder, ex: object, g: Ref, x: Ref, beta: float = 1, threshold: float = 20) -> Ref:
+def _softplus_backward(
+    b: Builder, ex: object, g: Ref, x: Ref, beta: float = 1, threshold: float = 20
+) -> Ref:
     m = Maths(b, dtype_code(ex))
     z = m.mul(x, beta)
     far = b.pointwise("gt", z, threshold, dtype="b", ct=m.t)
@@ -210,13 +237,26 @@ def _softplus_backward(b: Builder, ex: object, g: Ref, x: Ref, beta: float = 1, 
 
 
 RULES = {
-    "mse_loss_backward": _mse_backward, "softplus_backward": _softplus_backward,
-    "gelu": _gelu, "gelu_backward": _gelu_backward, "silu": _silu, "silu_backward": _silu_backward,
-    "tanh_backward": _tanh_backward, "sigmoid_backward": _sigmoid_backward,
-    "threshold_backward": _threshold_backward, "leaky_relu": _leaky_relu, "softplus": _softplus,
-    "_softmax": _softmax(False), "_log_softmax": _softmax(True), "softmax": _softmax(False),
-    "log_softmax": _softmax(True), "_softmax_backward_data": _softmax_backward(False),
+    "mse_loss_backward": _mse_backward,
+    "softplus_backward": _softplus_backward,
+    "gelu": _gelu,
+    "gelu_backward": _gelu_backward,
+    "silu": _silu,
+    "silu_backward": _silu_backward,
+    "tanh_backward": _tanh_backward,
+    "sigmoid_backward": _sigmoid_backward,
+    "threshold_backward": _threshold_backward,
+    "leaky_relu": _leaky_relu,
+    "softplus": _softplus,
+    "_softmax": _softmax(False),
+    "_log_softmax": _softmax(True),
+    "softmax": _softmax(False),
+    "log_softmax": _softmax(True),
+    "_softmax_backward_data": _softmax_backward(False),
     "_log_softmax_backward_data": _softmax_backward(True),
-    "native_layer_norm": _layer_norm, "native_layer_norm_backward": _layer_norm_backward,
-    "nll_loss_forward": _nll_loss, "nll_loss_backward": _nll_loss_backward, "mse_loss": _mse,
+    "native_layer_norm": _layer_norm,
+    "native_layer_norm_backward": _layer_norm_backward,
+    "nll_loss_forward": _nll_loss,
+    "nll_loss_backward": _nll_loss_backward,
+    "mse_loss": _mse,
 }

@@ -32,21 +32,37 @@ def _index_select(b: Builder, ex: object, x: Ref, dim: int, index: Ref) -> Ref:
     dim %= len(x.shape)
     strides = tuple(0 if d == dim else s for d, s in enumerate(x.strides))
     index = _whole(b, b.reshape(index, (shape[dim],)))
-    look = Ref(index.value, shape, index.offset,
-               tuple(index.strides[0] if d == dim else 0 for d in range(len(shape))))
-    return b.gather(Ref(x.value, shape, x.offset, strides), [(look, x.strides[dim], x.shape[dim])], False)
+    look = Ref(
+        index.value,
+        shape,
+        index.offset,
+        tuple(index.strides[0] if d == dim else 0 for d in range(len(shape))),
+    )
+    return b.gather(
+        Ref(x.value, shape, x.offset, strides), [(look, x.strides[dim], x.shape[dim])], False
+    )
 
 
-def _embedding(b: Builder, ex: object, weight: Ref, index: Ref, padding_idx: int = -1,
-               scale_grad_by_freq: bool = False, sparse: bool = False) -> Ref:
+def _embedding(
+    b: Builder,
+    ex: object,
+    weight: Ref,
+    index: Ref,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Ref:
     shape = shape_of(ex)
     if not prod(shape):
         raise Unsupported("empty")
     index = _whole(b, index)
     strides = (0,) * len(index.shape) + (weight.strides[1],)
     look = Ref(index.value, shape, index.offset, index.strides + (0,))
-    return b.gather(Ref(weight.value, shape, weight.offset, strides),
-                    [(look, weight.strides[0], weight.shape[0])], False)
+    return b.gather(
+        Ref(weight.value, shape, weight.offset, strides),
+        [(look, weight.strides[0], weight.shape[0])],
+        False,
+    )
 
 
 def _index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
@@ -62,7 +78,11 @@ def _index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
     free = [d for d in range(len(x.shape)) if d not in given]
     before = [d for d in free if d < at] if together else []
     after = [d for d in free if d not in before]
-    strides = tuple(x.strides[d] for d in before) + (0,) * len(common) + tuple(x.strides[d] for d in after)
+    strides = (
+        tuple(x.strides[d] for d in before)
+        + (0,) * len(common)
+        + tuple(x.strides[d] for d in after)
+    )
     looks = []
     for d in given:
         i = expand(_whole(b, indices[d]), common)
@@ -72,7 +92,9 @@ def _index(b: Builder, ex: object, x: Ref, indices: list) -> Ref:
 
 
 def _scatter(add: bool):
-    def rule(b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: object, **kw: object) -> Ref:
+    def rule(
+        b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: object, **kw: object
+    ) -> Ref:
         """One position per line: a choice by comparison, which fuses with its neighbours."""
         src = kw.get("value", src)
         if kw.get("reduce") or not x.shape:
@@ -111,7 +133,7 @@ def _triangle(upper: bool):
     return rule
 
 
-# ---- rows added into a table --------------------------------------------------------------------
+# ---- rows added into a table ------------------------------------------------------------------
 
 
 def scatter_rows(b: Builder, start: Ref, index: Ref, src: Ref, skip: int) -> Ref:
@@ -120,40 +142,60 @@ def scatter_rows(b: Builder, start: Ref, index: Ref, src: Ref, skip: int) -> Ref
         raise Unsupported("type")
     n, width = prod(index.shape), prod(start.shape[1:])
     index = b.copy(b.reshape(_whole(b, index), (n,)))
-    src = b.copy(b.reshape(expand(src, index.shape[:1] + start.shape[1:]) if src.shape[1:] != start.shape[1:]
-                           else src, (n, width)))
+    src = b.copy(
+        b.reshape(
+            expand(src, index.shape[:1] + start.shape[1:])
+            if src.shape[1:] != start.shape[1:]
+            else src,
+            (n, width),
+        )
+    )
     zero = start.value.op == "const" and start.value.attrs["number"] == 0
     args = [index, src] if zero else [index, src, b.copy(start)]
-    return b.call("scatter_rows", args, [(start.shape, start.dtype)], rows=start.shape[0], width=width,
-                  n=n, skip=skip)[0]
+    return b.call(
+        "scatter_rows",
+        args,
+        [(start.shape, start.dtype)],
+        rows=start.shape[0],
+        width=width,
+        n=n,
+        skip=skip,
+    )[0]
 
 
-def _embedding_backward(b: Builder, ex: object, g: Ref, index: Ref, rows: int, padding: int,
-                        by_freq: bool) -> Ref:
+def _embedding_backward(
+    b: Builder, ex: object, g: Ref, index: Ref, rows: int, padding: int, by_freq: bool
+) -> Ref:
     if by_freq:
         raise Unsupported("scale_grad_by_freq")
     shape = shape_of(ex)
     width = shape[1]
     src = b.reshape(g, (prod(index.shape), width))
-    return scatter_rows(b, b.full(shape, 0.0, g.dtype), index, src, padding if padding >= 0 else -2**62)
+    return scatter_rows(
+        b, b.full(shape, 0.0, g.dtype), index, src, padding if padding >= 0 else -(2**62)
+    )
 
 
-def _index_put(b: Builder, ex: object, x: Ref, indices: list, values: Ref, accumulate: bool = False) -> Ref:
+def _index_put(
+    b: Builder, ex: object, x: Ref, indices: list, values: Ref, accumulate: bool = False
+) -> Ref:
     if not accumulate or len(indices) != 1 or indices[0] is None or indices[0].dtype not in "li":
         raise Unsupported("index_put")
     index = indices[0]
     src = expand(values, index.shape + x.shape[1:])
     src = b.reshape(src, (prod(index.shape),) + x.shape[1:])
-    return scatter_rows(b, x, index, src, -2**62)
+    return scatter_rows(b, x, index, src, -(2**62))
 
 
-def _index_add(b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: Ref, alpha: float = 1) -> Ref:
+def _index_add(
+    b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: Ref, alpha: float = 1
+) -> Ref:
     if dim % max(len(x.shape), 1) or alpha != 1:
         raise Unsupported("index_add")
-    return scatter_rows(b, x, index, src, -2**62)
+    return scatter_rows(b, x, index, src, -(2**62))
 
 
-# ---- contractions -------------------------------------------------------------------------------
+# ---- contractions -----------------------------------------------------------------------------
 
 
 def product(b: Builder, a: Ref, c: Ref, bias: Ref | None = None, alpha: float = 1.0) -> Ref:
@@ -163,17 +205,43 @@ def product(b: Builder, a: Ref, c: Ref, bias: Ref | None = None, alpha: float = 
     if len(a.shape) == 2:
         m, k, n = a.shape[0], a.shape[1], c.shape[1]
         shape = (m, n)
-        steps = dict(batch=1, m=m, n=n, k=k, ab=0, am=a.strides[0], ak=a.strides[1], bb=0,
-                     bk=c.strides[0], bn=c.strides[1], cb=0, cm=n)
+        steps = dict(
+            batch=1,
+            m=m,
+            n=n,
+            k=k,
+            ab=0,
+            am=a.strides[0],
+            ak=a.strides[1],
+            bb=0,
+            bk=c.strides[0],
+            bn=c.strides[1],
+            cb=0,
+            cm=n,
+        )
     else:
         batch, m, k, n = a.shape[0], a.shape[1], a.shape[2], c.shape[2]
         shape = (batch, m, n)
-        steps = dict(batch=batch, m=m, n=n, k=k, ab=a.strides[0], am=a.strides[1], ak=a.strides[2],
-                     bb=c.strides[0], bk=c.strides[1], bn=c.strides[2], cb=m * n, cm=n)
+        steps = dict(
+            batch=batch,
+            m=m,
+            n=n,
+            k=k,
+            ab=a.strides[0],
+            am=a.strides[1],
+            ak=a.strides[2],
+            bb=c.strides[0],
+            bk=c.strides[1],
+            bn=c.strides[2],
+            cb=m * n,
+            cm=n,
+        )
     args = [a, c]
     if bias is not None:
         bias = expand(bias, shape)
-        steps.update(sb=bias.strides[0] if len(shape) == 3 else 0, sm=bias.strides[-2], sn=bias.strides[-1])
+        steps.update(
+            sb=bias.strides[0] if len(shape) == 3 else 0, sm=bias.strides[-2], sn=bias.strides[-1]
+        )
         args.append(bias)
     return b.call("gemm", args, [(shape, a.dtype)], alpha=float(alpha), **steps)[0]
 
@@ -182,7 +250,9 @@ def _mm(b: Builder, ex: object, a: Ref, c: Ref) -> Ref:
     return product(b, a, c)
 
 
-def _addmm(b: Builder, ex: object, bias: Ref, a: Ref, c: Ref, beta: float = 1, alpha: float = 1) -> Ref:
+def _addmm(
+    b: Builder, ex: object, bias: Ref, a: Ref, c: Ref, beta: float = 1, alpha: float = 1
+) -> Ref:
     if beta == 0:
         return product(b, a, c, None, alpha)
     if beta != 1:
@@ -215,12 +285,26 @@ def _eye(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
 
 
 RULES = {
-    "gather": _gather, "index_select": _index_select, "embedding": _embedding, "index": _index,
-    "scatter": _scatter(False), "scatter_add": _scatter(True), "one_hot": _one_hot,
-    "tril": _triangle(False), "triu": _triangle(True), "eye": _eye,
-    "embedding_dense_backward": _embedding_backward, "index_put": _index_put, "index_add": _index_add,
+    "gather": _gather,
+    "index_select": _index_select,
+    "embedding": _embedding,
+    "index": _index,
+    "scatter": _scatter(False),
+    "scatter_add": _scatter(True),
+    "one_hot": _one_hot,
+    "tril": _triangle(False),
+    "triu": _triangle(True),
+    "eye": _eye,
+    "embedding_dense_backward": _embedding_backward,
+    "index_put": _index_put,
+    "index_add": _index_add,
     "_unsafe_index": _index,
-    "mm": _mm, "bmm": _mm, "addmm": _addmm, "baddbmm": _addmm, "mv": _mv, "dot": _dot, "vdot": _dot,
+    "mm": _mm,
+    "bmm": _mm,
+    "addmm": _addmm,
+    "baddbmm": _addmm,
+    "mv": _mv,
+    "dot": _dot,
+    "vdot": _dot,
     "linear": _linear,
 }
-

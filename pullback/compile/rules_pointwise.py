@@ -1,5 +1,6 @@
-"""What pointwise operators of the graph become. Rules take the builder, the node's example value, and
-the call's arguments with graph nodes replaced by refs. Read `expressions.py` for the C text.
+"""What pointwise operators of the graph become. Rules take the builder, the node's example
+value, and the call's arguments with graph nodes replaced by refs. Read `expressions.py` for
+the C text.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ def _masked_fill(b: Builder, ex: object, x: Ref, mask: Ref, value: object) -> Re
     return where(b, ex, mask, value, x)
 
 
-def _clamp(b: Builder, ex: object, x: Ref, low: object = None, high: object = None, **kw: object) -> Ref:
+def _clamp(
+    b: Builder, ex: object, x: Ref, low: object = None, high: object = None, **kw: object
+) -> Ref:
     low, high = kw.get("min", low), kw.get("max", high)
     t, out = dtype_code(ex), x
     if low is not None:
@@ -124,6 +127,7 @@ def _clamp(b: Builder, ex: object, x: Ref, low: object = None, high: object = No
 
 def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
     """x**n for a number n, by multiplication and roots where that is exact enough."""
+
     def times(p: object, q: object) -> Ref:
         return b.pointwise("mul", p, q, dtype=t)
 
@@ -212,7 +216,9 @@ def _addc(op: str):
     return rule
 
 
-def from_template(b: Builder, target: object, template: str, ex: object, args: list, kwargs: dict) -> Ref | None:
+def from_template(
+    b: Builder, target: object, template: str, ex: object, args: list, kwargs: dict
+) -> Ref | None:
     """An operator's own C expression (`op.c`), where it only needs arrays and numbers."""
     names = [a.name for a in target.schema.args]
     given = {**dict(zip(names, args)), **kwargs}
@@ -226,7 +232,9 @@ def from_template(b: Builder, target: object, template: str, ex: object, args: l
         if not isinstance(v, (Ref, int, float)) or "?" in template:
             return None
         values.append(v)
-    if set(given) - set(wanted) and any(isinstance(given[n], Ref) for n in set(given) - set(wanted)):
+    if set(given) - set(wanted) and any(
+        isinstance(given[n], Ref) for n in set(given) - set(wanted)
+    ):
         return None
     t, shape = dtype_code(ex), shape_of(ex)
     if t not in "fd" or any(isinstance(v, Ref) and v.dtype not in "fdil" for v in values):
@@ -240,8 +248,28 @@ def from_template(b: Builder, target: object, template: str, ex: object, args: l
     return b.pointwise("template", *values, dtype=t, shape=shape, text=template)
 
 
-_FUNCTIONS = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sqrt",
-              "rsqrt", "abs", "floor", "ceil", "trunc", "rint", "pow", "max", "min"}
+_FUNCTIONS = {
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "tan",
+    "sqrt",
+    "rsqrt",
+    "abs",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "pow",
+    "max",
+    "min",
+}
 
 
 def known_template(template: str) -> bool:
@@ -251,28 +279,72 @@ def known_template(template: str) -> bool:
 
 
 RULES = {
-    "add": _binary("add"), "sub": _binary("sub"), "mul": _binary("mul"), "rsub": _rsub, "div": _div,
-    "true_divide": _div, "pow": _pow, "maximum": _binary("max"), "minimum": _binary("min"),
-    "fmod": None, "where": where, "masked_fill": _masked_fill, "clamp": _clamp,
+    "add": _binary("add"),
+    "sub": _binary("sub"),
+    "mul": _binary("mul"),
+    "rsub": _rsub,
+    "div": _div,
+    "true_divide": _div,
+    "pow": _pow,
+    "maximum": _binary("max"),
+    "minimum": _binary("min"),
+    "fmod": None,
+    "where": where,
+    "masked_fill": _masked_fill,
+    "clamp": _clamp,
     "clamp_min": lambda b, ex, x, low: _clamp(b, ex, x, low),
     "clamp_max": lambda b, ex, x, high: _clamp(b, ex, x, None, high),
-    "lerp": _lerp, "addcmul": _addc("mul"), "addcdiv": _addc("div"),
-    "_to_copy": _to, "to": _to, "clone": _copy, "contiguous": _copy, "lift_fresh_copy": _copy,
+    "lerp": _lerp,
+    "addcmul": _addc("mul"),
+    "addcdiv": _addc("div"),
+    "_to_copy": _to,
+    "to": _to,
+    "clone": _copy,
+    "contiguous": _copy,
+    "lift_fresh_copy": _copy,
     "fill": _fill_tensor,
-    "full": _fill("full"), "full_like": _fill("full"), "new_full": None, "scalar_tensor": _fill("scalar"),
+    "full": _fill("full"),
+    "full_like": _fill("full"),
+    "new_full": None,
+    "scalar_tensor": _fill("scalar"),
     "arange": _arange,
     **{n: _fill(0) for n in ("zeros", "zeros_like", "new_zeros")},
     **{n: _fill(0) for n in ("empty", "empty_like", "new_empty")},
     **{n: _fill(1) for n in ("ones", "ones_like", "new_ones")},
     **{n: _compare(n) for n in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{n: _unary(n) for n in ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos",
-                              "tan", "sqrt", "rsqrt", "floor", "ceil", "trunc")},
-    "round": _unary("rint"), "reciprocal": _unary("recip"),
-    "neg": _unary("neg", False), "abs": _unary("abs", False), "sign": _unary("sign", False),
+    **{
+        n: _unary(n)
+        for n in (
+            "exp",
+            "expm1",
+            "log",
+            "log1p",
+            "tanh",
+            "sigmoid",
+            "erf",
+            "sin",
+            "cos",
+            "tan",
+            "sqrt",
+            "rsqrt",
+            "floor",
+            "ceil",
+            "trunc",
+        )
+    },
+    "round": _unary("rint"),
+    "reciprocal": _unary("recip"),
+    "neg": _unary("neg", False),
+    "abs": _unary("abs", False),
+    "sign": _unary("sign", False),
     "relu": _unary("relu", False),
-    "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"),
+    "logical_and": _logical("and"),
+    "logical_or": _logical("or"),
+    "logical_xor": _logical("xor"),
     "logical_not": _logical("not"),
-    "bitwise_and": _bitwise("and"), "bitwise_or": _bitwise("or"), "bitwise_xor": _bitwise("xor"),
+    "bitwise_and": _bitwise("and"),
+    "bitwise_or": _bitwise("or"),
+    "bitwise_xor": _bitwise("xor"),
     "bitwise_not": _bitwise("not"),
     "isnan": lambda b, ex, x: b.pointwise("ne", x, x, dtype="b", ct=x.dtype),
 }

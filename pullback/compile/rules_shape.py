@@ -37,8 +37,12 @@ def _t(b: Builder, ex: object, x: Ref) -> Ref:
 def _select(b: Builder, ex: object, x: Ref, dim: int, index: int) -> Ref:
     dim %= len(x.shape)
     index = index + x.shape[dim] if index < 0 else index
-    return Ref(x.value, x.shape[:dim] + x.shape[dim + 1:], x.offset + index * x.strides[dim],
-               x.strides[:dim] + x.strides[dim + 1:])
+    return Ref(
+        x.value,
+        x.shape[:dim] + x.shape[dim + 1 :],
+        x.offset + index * x.strides[dim],
+        x.strides[:dim] + x.strides[dim + 1 :],
+    )
 
 
 def window(x: Ref, dim: int, start: int, length: int, step: int = 1) -> Ref:
@@ -55,8 +59,15 @@ def bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
     return start, max(start, end)
 
 
-def _slice(b: Builder, ex: object, x: Ref, dim: int = 0, start: int | None = None,
-           end: int | None = None, step: int = 1) -> Ref:
+def _slice(
+    b: Builder,
+    ex: object,
+    x: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
     dim %= len(x.shape)
     start, _ = bounds(x.shape[dim], start, end)
     return window(x, dim, start, shape_of(ex)[dim], step)
@@ -84,11 +95,15 @@ def _diagonal(b: Builder, ex: object, x: Ref, offset: int = 0, dim1: int = 0, di
     shape = shape_of(ex)
     if prod(shape) == 0:
         return b.full(shape, 0, dtype_code(ex))
-    return Ref(x.value, shape, start,
-               tuple(x.strides[d] for d in keep) + (x.strides[dim1] + x.strides[dim2],))
+    return Ref(
+        x.value,
+        shape,
+        start,
+        tuple(x.strides[d] for d in keep) + (x.strides[dim1] + x.strides[dim2],),
+    )
 
 
-# ---- reductions ---------------------------------------------------------------------------------
+# ---- reductions -------------------------------------------------------------------------------
 
 
 def as_dims(dim: object) -> list[int] | None:
@@ -99,7 +114,9 @@ def as_dims(dim: object) -> list[int] | None:
 
 
 def _reduction(op: str):
-    def rule(b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, **kw: object) -> Ref:
+    def rule(
+        b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, **kw: object
+    ) -> Ref:
         if not isinstance(dim, (int, list, type(None))) or isinstance(dim, bool):
             raise Unsupported("named dims")
         t = dtype_code(ex)
@@ -117,8 +134,11 @@ def _reduction(op: str):
 def mean_of(b: Builder, x: Ref, dims: list[int] | None, keepdim: bool, t: str) -> Ref:
     total = b.reduce("sum", x, dims, keepdim, t)
     n = prod(x.shape[d] for d in (range(len(x.shape)) if dims is None else dims))
-    return b.pointwise("mul", total, 1.0 / n, dtype=t) if n and _exact(n) else b.pointwise(
-        "div", total, float(n), dtype=t)
+    return (
+        b.pointwise("mul", total, 1.0 / n, dtype=t)
+        if n and _exact(n)
+        else b.pointwise("div", total, float(n), dtype=t)
+    )
 
 
 def _exact(n: int) -> bool:
@@ -126,11 +146,15 @@ def _exact(n: int) -> bool:
     return n & (n - 1) == 0
 
 
-def _mean(b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, dtype: object = None) -> Ref:
+def _mean(
+    b: Builder, ex: object, x: Ref, dim: object = None, keepdim: bool = False, dtype: object = None
+) -> Ref:
     return mean_of(b, x, as_dims(dim), keepdim, dtype_code(ex))
 
 
-def moments(b: Builder, x: Ref, dims: list[int] | None, correction: float, t: str) -> tuple[Ref, Ref]:
+def moments(
+    b: Builder, x: Ref, dims: list[int] | None, correction: float, t: str
+) -> tuple[Ref, Ref]:
     """Mean and variance with kept dimensions."""
     mean = mean_of(b, x, dims, True, t)
     d = b.pointwise("sub", x, mean, dtype=t)
@@ -149,8 +173,15 @@ def _var_args(dim: object, correction: object, kw: dict) -> tuple[list[int] | No
 
 
 def _var(root: bool):
-    def rule(b: Builder, ex: object, x: Ref, dim: object = None, correction: object = None,
-             keepdim: bool = False, **kw: object) -> Ref:
+    def rule(
+        b: Builder,
+        ex: object,
+        x: Ref,
+        dim: object = None,
+        correction: object = None,
+        keepdim: bool = False,
+        **kw: object,
+    ) -> Ref:
         dims, c = _var_args(dim, correction, kw)
         keepdim = kw.get("keepdim", keepdim)
         t = dtype_code(ex)
@@ -162,8 +193,15 @@ def _var(root: bool):
     return rule
 
 
-def _var_mean(b: Builder, ex: list, x: Ref, dim: object = None, correction: object = None,
-              keepdim: bool = False, **kw: object) -> list[Ref]:
+def _var_mean(
+    b: Builder,
+    ex: list,
+    x: Ref,
+    dim: object = None,
+    correction: object = None,
+    keepdim: bool = False,
+    **kw: object,
+) -> list[Ref]:
     dims, c = _var_args(dim, correction, kw)
     mean, var = moments(b, x, dims, c, dtype_code(ex[0]))
     return [b.reshape(var, shape_of(ex[0])), b.reshape(mean, shape_of(ex[1]))]
@@ -200,8 +238,16 @@ def join(b: Builder, parts: list[Ref], dim: int) -> Ref:
     return b.join(tuple(shape), parts[0].dtype, places)
 
 
-def _slice_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int = 0, start: int | None = None,
-                   end: int | None = None, step: int = 1) -> Ref:
+def _slice_scatter(
+    b: Builder,
+    ex: object,
+    x: Ref,
+    src: Ref,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+) -> Ref:
     if step != 1:
         raise Unsupported("slice_scatter with a step")
     dim %= len(x.shape)
@@ -214,12 +260,18 @@ def _slice_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int = 0, start
 def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: int) -> Ref:
     dim %= len(x.shape)
     index = index + x.shape[dim] if index < 0 else index
-    one = Ref(src.value, src.shape[:dim] + (1,) + src.shape[dim:], src.offset,
-              src.strides[:dim] + (0,) + src.strides[dim:])
+    one = Ref(
+        src.value,
+        src.shape[:dim] + (1,) + src.shape[dim:],
+        src.offset,
+        src.strides[:dim] + (0,) + src.strides[dim:],
+    )
     return _slice_scatter(b, ex, x, one, dim, index, index + 1)
 
 
-def _slice_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, start: int, end: int, step: int) -> Ref:
+def _slice_backward(
+    b: Builder, ex: object, g: Ref, sizes: list, dim: int, start: int, end: int, step: int
+) -> Ref:
     return _slice_scatter(b, ex, b.full(shape_of(ex), 0.0, g.dtype), g, dim, start, end, step)
 
 
@@ -233,8 +285,8 @@ def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Re
     for i in range(len(pad) // 2):
         dim = len(x.shape) - 1 - i
         sides = []
-        for n in pad[2 * i:2 * i + 2]:
-            side = x.shape[:dim] + (n,) + x.shape[dim + 1:]
+        for n in pad[2 * i : 2 * i + 2]:
+            side = x.shape[:dim] + (n,) + x.shape[dim + 1 :]
             sides.append(b.full(side, value, x.dtype))
         x = join(b, [sides[0], x, sides[1]], dim)
     return x
@@ -243,28 +295,71 @@ def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Re
 def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
     shape = shape_of(ex)
     dim %= len(shape)
-    one = [Ref(p.value, p.shape[:dim] + (1,) + p.shape[dim:], p.offset,
-               p.strides[:dim] + (0,) + p.strides[dim:]) for p in parts]
+    one = [
+        Ref(
+            p.value,
+            p.shape[:dim] + (1,) + p.shape[dim:],
+            p.offset,
+            p.strides[:dim] + (0,) + p.strides[dim:],
+        )
+        for p in parts
+    ]
     return _cat(b, ex, one, dim)
 
 
+_SHAPES = (
+    "view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "unflatten", "view_copy",
+    "_reshape_alias", "ravel", "_reshape_copy", "unsqueeze_copy", "squeeze_copy",
+)  # fmt: skip
+
 RULES = {
-    **{n: _view for n in ("view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze",
-                          "unflatten", "view_copy", "_reshape_alias", "ravel", "_reshape_copy",
-                          "unsqueeze_copy", "squeeze_copy")},
-    "expand": _expand, "broadcast_to": _expand, "expand_copy": _expand,
-    "permute": _permute, "permute_copy": _permute, "transpose": _transpose, "transpose_copy": _transpose,
-    "t": _t, "t_copy": _t, "numpy_T": _t, "mT": lambda b, ex, x: _transpose(b, ex, x, -2, -1),
-    "alias": lambda b, ex, x: x, "detach": lambda b, ex, x: x, "alias_copy": _copy,
-    "select": _select, "select_copy": _select, "slice": _slice, "slice_copy": _slice,
+    **dict.fromkeys(_SHAPES, _view),
+    "expand": _expand,
+    "broadcast_to": _expand,
+    "expand_copy": _expand,
+    "permute": _permute,
+    "permute_copy": _permute,
+    "transpose": _transpose,
+    "transpose_copy": _transpose,
+    "t": _t,
+    "t_copy": _t,
+    "numpy_T": _t,
+    "mT": lambda b, ex, x: _transpose(b, ex, x, -2, -1),
+    "alias": lambda b, ex, x: x,
+    "detach": lambda b, ex, x: x,
+    "alias_copy": _copy,
+    "select": _select,
+    "select_copy": _select,
+    "slice": _slice,
+    "slice_copy": _slice,
     "narrow": lambda b, ex, x, dim, start, length: window(
-        x, dim % len(x.shape), start + x.shape[dim] if start < 0 else start, length),
-    "split": _split, "split_with_sizes": _split, "split_with_sizes_copy": _split, "split_copy": _split,
-    "chunk": _split, "unbind": _unbind, "unbind_copy": _unbind, "diagonal": _diagonal,
-    "sum": _reduction("sum"), "prod": _reduction("prod"), "amax": _reduction("max"),
-    "amin": _reduction("min"), "any": _reduction("any"), "all": _reduction("all"), "mean": _mean,
-    "max.default": _reduction("max"), "min.default": _reduction("min"),
-    "var": _var(False), "std": _var(True), "var_mean": _var_mean,
-    "cat": _cat, "stack": _stack, "slice_scatter": _slice_scatter, "select_scatter": _select_scatter,
-    "slice_backward": _slice_backward, "select_backward": _select_backward, "constant_pad_nd": _pad,
+        x, dim % len(x.shape), start + x.shape[dim] if start < 0 else start, length
+    ),
+    "split": _split,
+    "split_with_sizes": _split,
+    "split_with_sizes_copy": _split,
+    "split_copy": _split,
+    "chunk": _split,
+    "unbind": _unbind,
+    "unbind_copy": _unbind,
+    "diagonal": _diagonal,
+    "sum": _reduction("sum"),
+    "prod": _reduction("prod"),
+    "amax": _reduction("max"),
+    "amin": _reduction("min"),
+    "any": _reduction("any"),
+    "all": _reduction("all"),
+    "mean": _mean,
+    "max.default": _reduction("max"),
+    "min.default": _reduction("min"),
+    "var": _var(False),
+    "std": _var(True),
+    "var_mean": _var_mean,
+    "cat": _cat,
+    "stack": _stack,
+    "slice_scatter": _slice_scatter,
+    "select_scatter": _select_scatter,
+    "slice_backward": _slice_backward,
+    "select_backward": _select_backward,
+    "constant_pad_nd": _pad,
 }

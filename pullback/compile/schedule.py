@@ -1,9 +1,10 @@
 """Values to kernels: what is stored, what is recomputed, and which results share a loop nest.
 
-Roots (results that must exist: outputs, arguments of calls, reductions) are taken in order and put into
-the latest kernel that can take them; pointwise values between them are computed inline. Then values that
-several kernels computed inline are looked at again: those that are dearer to compute than to load are
-stored, and the schedule is made once more. Read `kernel.py` first and `memory.py` next.
+Roots (results that must exist: outputs, arguments of calls, reductions) are taken in order and
+put into the latest kernel that can take them; pointwise values between them are computed inline.
+Then values that several kernels computed inline are looked at again: those that are dearer to
+compute than to load are stored, and the schedule is made once more. Read `kernel.py` first and
+`memory.py` next.
 """
 
 from __future__ import annotations
@@ -14,8 +15,24 @@ from .ir import SIZES, Call, Const, Ref, Value
 from .kernel import Kernel, MustStore, Root
 from .lower import Lowered
 
-HEAVY = {"exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "pow", "template",
-         "div", "sqrt", "rsqrt", "recip"}
+HEAVY = {
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "tan",
+    "pow",
+    "template",
+    "div",
+    "sqrt",
+    "rsqrt",
+    "recip",
+}
 _MAX_POINTERS, _MAX_INLINE = 28, 260
 
 
@@ -49,7 +66,9 @@ class Schedule:
                 self.empty.append(v)
         elif v.kind == "call":
             if v not in self.where:
-                self._append(CallItem(v.call, self.where), [o for o in v.call.outs if o is not None])
+                self._append(
+                    CallItem(v.call, self.where), [o for o in v.call.outs if o is not None]
+                )
         elif v.kind == "reduce":
             self._put(Root(v, v.attrs["how"], v.args[0]))
         elif v.kind == "join":
@@ -71,8 +90,11 @@ class Schedule:
         for kernel in self._candidates(root):
             if not kernel.join(root, self._settle):
                 continue
-            self.where[root.value] = (*self.where.get(root.value, ()), kernel) \
-                if root.value.kind == "join" else (kernel,)
+            self.where[root.value] = (
+                (*self.where.get(root.value, ()), kernel)
+                if root.value.kind == "join"
+                else (kernel,)
+            )
             return kernel
         root.level = "vec"
         kernel = Kernel(root, self.where)
@@ -84,8 +106,13 @@ class Schedule:
     def _candidates(self, root: Root) -> list[Kernel]:
         """Kernels over the same domain that share something, those with needed reductions first."""
         size = prod(root.source.shape)
-        found = [k for k in self.items if isinstance(k, Kernel)
-                 and (k.total == size or (k.columns and k.rows == size)) and len(k.inlined) < _MAX_INLINE]
+        found = [
+            k
+            for k in self.items
+            if isinstance(k, Kernel)
+            and (k.total == size or (k.columns and k.rows == size))
+            and len(k.inlined) < _MAX_INLINE
+        ]
         if not found:
             return []
         cone = self._cone(root.source.value)
@@ -105,24 +132,26 @@ class Schedule:
         return found
 
     def _sharing(self, kernel: Kernel, root: Root, cone: set[Value]) -> int:
-        """2: the root needs reductions of the kernel; 1: both read or compute a value; 0: nothing."""
+        """2: the root needs the kernel's reductions; 1: both use one value; 0: nothing shared."""
         if not cone.isdisjoint(kernel.own):
             return 2
         if root.how == "full" and kernel.columns and root.source.value.numel * 4 <= kernel.total:
             # a sum over rows that does not come out of the rows: later users of the kernel may wait
             # for it, so it runs on its own before
             return 0
-        return int(not cone.isdisjoint(kernel.inlined)
-                   or any(v in cone for v, _ in kernel.loads if v.numel > 1))
+        return int(
+            not cone.isdisjoint(kernel.inlined)
+            or any(v in cone for v, _ in kernel.loads if v.numel > 1)
+        )
 
     def _settle(self, kernel: Kernel) -> bool:
-        """Move a kernel behind what it now depends on; False when something would have to follow."""
+        """Move a kernel behind what it depends on; False when something would have to follow."""
         last = max((d.position for d in kernel.deps), default=-1)
         if kernel in kernel.deps or len({v for v, _ in kernel.loads}) > _MAX_POINTERS:
             return False
         if last < kernel.position:
             return True
-        between = self.items[kernel.position + 1:last + 1]
+        between = self.items[kernel.position + 1 : last + 1]
         if any(kernel in item.deps for item in between):
             return False
         self.items.remove(kernel)
@@ -178,7 +207,7 @@ def _attempt(lowered: Lowered, stored: set[Value]) -> Schedule:
     raise AssertionError("the schedule does not settle")
 
 
-# ---- store or compute again ---------------------------------------------------------------------
+# ---- store or compute again -------------------------------------------------------------------
 
 _STORE, _LOAD, _LIGHT_OP, _HEAVY_OP = 12.0, 4.0, 0.6, 8.0  # in units of bytes of memory traffic
 _MANY_LEAVES = 8
@@ -222,10 +251,17 @@ def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:
     for v in order:
         inputs = [a.value for a in v.args if isinstance(a, Ref)]
         if (v.kind == "reduce" and v.attrs["how"] == "row") or (
-                v.kind == "pointwise" and any(a in rows for a in inputs)):
+            v.kind == "pointwise" and any(a in rows for a in inputs)
+        ):
             rows.add(v)
-        if v.kind != "pointwise" or v in stored or v in rows or v.numel <= 1 or v.op in (
-                "const", "iota", "gather", "copy", "cast") or not inputs:
+        if (
+            v.kind != "pointwise"
+            or v in stored
+            or v in rows
+            or v.numel <= 1
+            or v.op in ("const", "iota", "gather", "copy", "cast")
+            or not inputs
+        ):
             continue
         for user in consumers.get(v, ()):
             size = user.numel if user.kind != "reduce" else prod(user.args[0].shape)
@@ -249,8 +285,11 @@ def _worth_storing(plan: Schedule) -> set[Value]:
         if v.numel < first.total // 4:
             continue
         made = {r.value for k in later for r in k.roots}
-        if all(u in first.inlined for u in consumers.get(v, ())
-               if u in made or any(u in k.inlined for k in later)):
+        if all(
+            u in first.inlined
+            for u in consumers.get(v, ())
+            if u in made or any(u in k.inlined for k in later)
+        ):
             continue  # a later value on the same way will be the one to look at
         gain = 0.0
         for kernel in later:

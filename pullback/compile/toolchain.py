@@ -1,8 +1,9 @@
 """The C compiler: find one, ask it what the CPU can do, and run it.
 
-Order: `PULLBACK_CC`, `CC`, gcc, clang, cc, then the `ziglang` wheel. A candidate is probed once (it
-compiles a test file to a shared object, and prints the macros of `-march=native`), and the answer is kept
-in the disk cache under the compiler's path, size and time of change. Read `native.py` next.
+Order: `PULLBACK_CC`, `CC`, gcc, clang, cc, then the `ziglang` wheel. A candidate is probed once
+(it compiles a test file to a shared object, and prints the macros of `-march=native`), and the
+answer is kept in the disk cache under the compiler's path, size and time of change. Read
+`native.py` next.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Toolchain:
     @property
     def identity(self) -> str:
         """Everything that changes the object made from one source."""
-        return "|".join((*self.command, self.version, " ".join(FLAGS), self.features, cpu_features()))
+        return "|".join(
+            (*self.command, self.version, " ".join(FLAGS), self.features, cpu_features())
+        )
 
     def build(self, source: str, output: str, extra: tuple[str, ...] = ()) -> None:
         """Compile one C file to a shared object, or raise CompilerFailed."""
@@ -65,6 +68,23 @@ def cpu_features() -> str:
     except OSError:
         pass
     return f"{platform.machine()} {platform.processor()}"
+
+
+@once
+def last_level_cache() -> int:
+    """Bytes of the last cache that one program can count on: what the CPU says, 32 MiB at most.
+
+    Virtual machines report the cache of the whole socket, which they share with others.
+    """
+    sizes = []
+    for n in range(5):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu0/cache/index{n}/size") as file:
+                text = file.read().strip()
+            sizes.append(int(text[:-1]) << {"K": 10, "M": 20}[text[-1]])
+        except (OSError, KeyError, ValueError):
+            continue
+    return min(max(sizes, default=32 << 20), 32 << 20)
 
 
 def _candidates() -> list[list[str]]:
@@ -92,7 +112,10 @@ def _probe(command: list[str]) -> Toolchain:
     version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
     macros = subprocess.run(
         [*command, "-march=native", "-dM", "-E", "-x", "c", "-"],
-        input="", capture_output=True, text=True, check=True,
+        input="",
+        capture_output=True,
+        text=True,
+        check=True,
     )
     names = {line.split()[1] for line in macros.stdout.splitlines() if line.startswith("#define")}
     kept = sorted(n for n in names if n.startswith(("__AVX", "__SSE", "__FMA", "__ARM_", "__BMI")))
@@ -121,15 +144,29 @@ def _kept(stamp: str) -> Toolchain | None:
     data = cache.read("toolchain-" + cache.key(stamp, cpu_features()))
     try:
         fields = json.loads(data) if data else None
-        return Toolchain(tuple(fields["command"]), fields["version"], fields["features"],
-                         int(fields["vector_bytes"])) if fields else None
+        return (
+            Toolchain(
+                tuple(fields["command"]),
+                fields["version"],
+                fields["features"],
+                int(fields["vector_bytes"]),
+            )
+            if fields
+            else None
+        )
     except (ValueError, KeyError, TypeError):
         return None
 
 
 def _keep(stamp: str, found: Toolchain) -> None:
-    text = json.dumps({"command": found.command, "version": found.version,
-                       "features": found.features, "vector_bytes": found.vector_bytes})
+    text = json.dumps(
+        {
+            "command": found.command,
+            "version": found.version,
+            "features": found.features,
+            "vector_bytes": found.vector_bytes,
+        }
+    )
     try:
         cache.write("toolchain-" + cache.key(stamp, cpu_features()), text.encode())
     except OSError:

@@ -24,6 +24,7 @@ from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, plan
 from .schedule import CallItem, Schedule
+from .toolchain import last_level_cache
 
 _KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
@@ -71,6 +72,9 @@ class UnitWriter:
         self.lanes: set[int] = set()
         self.kernels: list[dict] = []
         self.calls: list[dict] = []
+        calls = [i.call for i in schedule.items if isinstance(i, CallItem)]
+        self.read = {ref.value for call in calls for ref in call.args}
+        self.read |= {v for i in schedule.items if isinstance(i, Kernel) for v, _ in i.loads}
         self.known: dict[str, str] = {}  # text without names -> function
 
     def write(self) -> Unit:
@@ -91,8 +95,15 @@ class UnitWriter:
     def _kernel(self, kernel: Kernel, number: int) -> None:
         if kernel.total == 0:
             return
-        e = Emitter(kernel, number, self.memory.slot, self.vector_bytes, self.memory.temporary,
-                    self.checks, set())
+        e = Emitter(
+            kernel,
+            number,
+            self.memory.slot,
+            self.vector_bytes,
+            self.memory.temporary,
+            self.checks,
+            self._streamed(kernel),
+        )
         self.lanes.add(e.L)
         known = e.anonymous()
         name = self.known.setdefault(known, e.name)
@@ -109,14 +120,37 @@ class UnitWriter:
             call += f" {name}_finish(q);"
         made = ", ".join(r.value.name for r in kernel.roots)
         self.stage.append(f"{{ /* {made} */ void *q[] = {{{table}}}; {call} }}")
-        self.kernels.append({
-            "name": e.name, "function": name, "nodes": e.nodes, "rows": e.nest.outer, "columns": e.nest.middle + e.nest.inner,
-            "lanes": e.L, "passes": 1 + max(e.nest.root_pass(r) for r in kernel.roots),
-            "loads": [v.name for v in dict.fromkeys(v for v, _ in kernel.loads)],
-            "results": [f"{r.how} {r.value.name}" for r in kernel.roots],
-            "bytes": sum({v: v.numel * SIZES[v.dtype] for v, _ in kernel.loads}.values())
-            + sum(r.value.numel * SIZES[r.value.dtype] for r in kernel.roots),
-        })
+        self.kernels.append(
+            {
+                "name": e.name,
+                "function": name,
+                "nodes": e.nodes,
+                "rows": e.nest.outer,
+                "columns": e.nest.middle + e.nest.inner,
+                "lanes": e.L,
+                "passes": 1 + max(e.nest.root_pass(r) for r in kernel.roots),
+                "loads": [v.name for v in dict.fromkeys(v for v, _ in kernel.loads)],
+                "results": [f"{r.how} {r.value.name}" for r in kernel.roots],
+                "bytes": sum({v: v.numel * SIZES[v.dtype] for v, _ in kernel.loads}.values())
+                + sum(r.value.numel * SIZES[r.value.dtype] for r in kernel.roots),
+            }
+        )
+
+    def _streamed(self, kernel: Kernel) -> set:
+        """Outputs that leave past the caches: together larger than the last one, and not read here.
+
+        Rows must begin on whole vectors; the runtime's own arrays do.
+        """
+        lanes = self.vector_bytes // 4
+        found = {
+            r.value for r in kernel.roots
+            if r.how == "store" and r.level == "vec" and r.place is None and r.value.dtype == "f"
+            and self.memory.buffers[self.memory.slot[r.value]].kind == "output"
+            and r.value not in self.read and kernel.dims[-1] % lanes == 0
+        }
+        if sum(v.numel * 4 for v in found) <= last_level_cache():
+            return set()
+        return {v for v in found if v.numel * 4 >= 1 << 20}
 
     def _address(self, ref: Ref) -> str:
         at = f" + {ref.offset}" if ref.offset else ""
@@ -126,8 +160,13 @@ class UnitWriter:
         call, out = item.call, item.call.outs[0]
         if out.numel == 0:
             return
-        self.calls.append({"name": call.name, "kind": call.kind,
-                           "shape": {k: call.attrs[k] for k in ("batch", "m", "n", "k") if k in call.attrs}})
+        self.calls.append(
+            {
+                "name": call.name,
+                "kind": call.kind,
+                "shape": {k: call.attrs[k] for k in ("batch", "m", "n", "k") if k in call.attrs},
+            }
+        )
         if call.kind == "gemm":
             self._gemm(call, out)
         else:
@@ -135,28 +174,43 @@ class UnitWriter:
 
     def _gemm(self, call: object, out: object) -> None:
         a = call.attrs
-        fields = [f".{k} = {v}" for k, v in a.items() if k != "alpha"] + [f".alpha = {a['alpha']!r}"]
-        fields += [f".a = {self._address(call.args[0])}", f".b = {self._address(call.args[1])}",
-                   f".c = p[{self.memory.slot[out]}]"]
+        fields = [f".{k} = {v}" for k, v in a.items() if k != "alpha"] + [
+            f".alpha = {a['alpha']!r}"
+        ]
+        fields += [
+            f".a = {self._address(call.args[0])}",
+            f".b = {self._address(call.args[1])}",
+            f".c = p[{self.memory.slot[out]}]",
+        ]
         if len(call.args) > 2:
             fields.append(f".bias = {self._address(call.args[2])}")
         fn = "sgemm" if out.dtype == "f" else "dgemm"
-        self.stage.append(f"{{ /* {call.name} */ pb_gemm g = {{{', '.join(fields)}}}; pb->{fn}(&g); }}")
-        self.stage_cost += a["batch"] * a["m"] * a["n"] * a["k"] * (0.015 if out.dtype == "f" else 0.03)
+        self.stage.append(
+            f"{{ /* {call.name} */ pb_gemm g = {{{', '.join(fields)}}}; pb->{fn}(&g); }}"
+        )
+        self.stage_cost += (
+            a["batch"] * a["m"] * a["n"] * a["k"] * (0.015 if out.dtype == "f" else 0.03)
+        )
 
     def _scatter(self, call: object, out: object) -> None:
         a, t = call.attrs, out.dtype
         slot, size = self.memory.slot[out], out.numel * SIZES[t]
         if len(call.args) > 2:
-            self.stage.append(f"__builtin_memcpy(p[{slot}], {self._address(call.args[2])}, {size});")
+            self.stage.append(
+                f"__builtin_memcpy(p[{slot}], {self._address(call.args[2])}, {size});"
+            )
         else:
             self.stage.append(f"__builtin_memset(p[{slot}], 0, {size});")
-        self.checks.append(f"index out of range in {call.name} for {a['rows']} rows; position of the index")
+        self.checks.append(
+            f"index out of range in {call.name} for {a['rows']} rows; position of the index"
+        )
+        where, what = self._address(call.args[0]), self._address(call.args[1])
         self.stage += [
-            f"{{ /* {call.name} */ int64_t bad = pb->scatter_rows_{t}(p[{slot}], {a['rows']}, {a['width']}, "
-            f"{self._address(call.args[0])}, {self._address(call.args[1])}, {a['n']}, {a['skip']}LL);",
-            f"  if (bad) {{ ((pb_status *)p[0])->code = {len(self.checks)}; "
-            "((pb_status *)p[0])->value = bad - 1; } }"]
+            f"{{ /* {call.name} */ pb_status *status = p[0];",
+            f"  int64_t bad = pb->scatter_rows_{t}(p[{slot}], {a['rows']}, {a['width']}, {where},",
+            f"                                     {what}, {a['n']}, {a['skip']}LL);",
+            f"  if (bad) {{ status->code = {len(self.checks)}; status->value = bad - 1; }} }}",
+        ]
         self.stage_cost += a["n"] * a["width"] * 0.3
 
     def _python(self, item: CallItem) -> None:
@@ -180,14 +234,20 @@ class UnitWriter:
     def _source(self) -> str:
         if not self.stages:
             return ""
-        lines = [f"/* {self.name}: generated from a graph of {self.schedule.lowered.count} nodes.",
-                 " * Buffers:"]
+        lines = [
+            f"/* {self.name}: generated from a graph of {self.schedule.lowered.count} nodes.",
+            " * Buffers:",
+        ]
         for n, b in enumerate(self.memory.buffers[1:], 1):
-            what = f"{b.value.name} {numpy_name(b.value.dtype)}{list(b.value.shape)}" if b.value else "partial sums"
+            what = (
+                f"{b.value.name} {numpy_name(b.value.dtype)}{list(b.value.shape)}"
+                if b.value
+                else "partial sums"
+            )
             lines.append(f" *   p[{n}] {b.kind} {what}")
-        text = "\n".join(lines) + " */\n#include \"pb.h\"\n"
+        text = "\n".join(lines) + ' */\n#include "pb.h"\n'
         for lanes in sorted(self.lanes):
-            text += f"#undef PB_L\n#define PB_L {lanes}\n#include \"vec.h\"\n#include \"vmath.h\"\n"
+            text += f'#undef PB_L\n#define PB_L {lanes}\n#include "vec.h"\n#include "vmath.h"\n'
         text += "\nstatic const pb_api *pb;\nvoid pb_bind(const pb_api *api) { pb = api; }\n\n"
         return text + "\n".join(self.functions) + "\n" + "\n".join(self.stages)
 
@@ -231,13 +291,24 @@ class UnitWriter:
         }
 
     def _report(self) -> dict:
-        externs = [i.call for i in self.schedule.items if isinstance(i, CallItem) and i.call.kind == "python"]
-        kinds = {k: sum(b.bytes for b in self.memory.buffers if b.kind == k) for k in ("input", "output", "work")}
+        externs = [
+            i.call
+            for i in self.schedule.items
+            if isinstance(i, CallItem) and i.call.kind == "python"
+        ]
+        kinds = {
+            k: sum(b.bytes for b in self.memory.buffers if b.kind == k)
+            for k in ("input", "output", "work")
+        }
         return {
-            "kernels": self.kernels, "calls": self.calls,
+            "kernels": self.kernels,
+            "calls": self.calls,
             "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} for c in externs],
-            "buffers": len(self.memory.buffers) - 1, "workspace_bytes": self.memory.workspace,
-            "unshared_bytes": kinds["work"], "input_bytes": kinds["input"], "output_bytes": kinds["output"],
+            "buffers": len(self.memory.buffers) - 1,
+            "workspace_bytes": self.memory.workspace,
+            "unshared_bytes": kinds["work"],
+            "input_bytes": kinds["input"],
+            "output_bytes": kinds["output"],
             "nodes": self.schedule.lowered.count,
         }
 
@@ -245,5 +316,3 @@ class UnitWriter:
 def make_unit(lowered: Lowered, schedule: Schedule, name: str, vector_bytes: int) -> Unit:
     """The C text and plan of a scheduled graph."""
     return UnitWriter(schedule, re.sub(r"\W", "_", name), vector_bytes).write()
-
-

@@ -27,7 +27,7 @@ class Device:
         if type not in KNOWN:
             raise errors.DeviceError(errors.text(
                 f"there is no device type '{type}' ({errors.user_line(2)})",
-                "known device types: " + ", ".join(sorted(KNOWN))))
+                cure="use one of " + ", ".join(sorted(KNOWN))))
         self.type, self.index = type, index
 
     def __repr__(self) -> str:
@@ -49,13 +49,15 @@ class Device:
 
 KNOWN = {"cpu", "cuda", "meta"}
 CPU = None  # set below, once Device can be made
-_BY_TYPE: dict[type, tuple[str, object]] = {np.ndarray: ("cpu", np), np.generic: ("cpu", np)}
+_BY_TYPE: dict[type, tuple[str, object] | None] = {np.ndarray: ("cpu", np), np.generic: ("cpu", np)}
 _NAMESPACES: dict[str, object] = {"cpu": np}
 
 
 def register(name: str, array_type: type, namespace) -> None:
     """Make an array type a device."""
     KNOWN.add(name)
+    for kind in [k for k, place in _BY_TYPE.items() if place is None]:
+        del _BY_TYPE[kind]  # asked before: may be a subclass of the new type
     _BY_TYPE[array_type] = (name, namespace)
     _NAMESPACES[name] = namespace
 
@@ -88,13 +90,37 @@ def namespace(device: Device | str | None):
 def lookup(array) -> tuple[str, object] | None:
     """(device name, namespace) of a raw array, or None if it is not one."""
     kind = type(array)
-    found = _BY_TYPE.get(kind)
-    if found is None:
-        for base in kind.__mro__[1:]:
-            if base in _BY_TYPE:
-                found = _BY_TYPE[kind] = _BY_TYPE[base]
-                break
-    return found
+    try:
+        return _BY_TYPE[kind]
+    except KeyError:
+        found = next((_BY_TYPE[base] for base in kind.__mro__[1:] if base in _BY_TYPE), None)
+        _BY_TYPE[kind] = found
+        return found
+
+
+def address(array) -> int:
+    """Where the first element of a raw array is in its device's memory."""
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return interface["data"][0]
+
+
+def owner(array):
+    """The array whose memory this one shows."""
+    base = array.base
+    while base is not None:  # as_strided puts a helper object between an array and its base
+        if isinstance(base, type(array)):
+            array = base
+        base = getattr(base, "base", None)
+    return array
+
+
+def transfer(array, device: Device):
+    """A raw array on another device; itself if it is there already."""
+    source, xp = lookup(array)
+    if source == device.type:
+        return array
+    host = array if xp is np else xp.asnumpy(array)
+    return host if device.type == "cpu" else namespace(device).asarray(host)
 
 
 def device_of(array) -> Device:

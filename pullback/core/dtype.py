@@ -17,13 +17,14 @@ class DType:
     """An element type, e.g. `pullback.float32`."""
 
     __slots__ = ("category", "char", "is_complex", "is_floating_point", "is_signed", "itemsize",
-                 "name", "np")
+                 "kind", "name", "np")
 
     def __init__(self, name: str, np_dtype, category: int):
         self.name = name
         self.np = np.dtype(np_dtype)
         self.itemsize = self.np.itemsize
         self.category = category  # 0 bool, 1 integer, 2 floating, 3 complex
+        self.kind = "bifc"[category]  # as NumPy's, so that rules read both alike
         self.is_floating_point = category == 2
         self.is_complex = category == 3
         self.is_signed = name not in ("bool", "uint8")

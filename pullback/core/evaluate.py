@@ -14,11 +14,13 @@ import numpy as np
 from .. import errors
 from . import device as dev
 from . import dtype as dt
+from .dims import broadcast_shapes
 from .fake import Fake
 from .handle import Box, Tensor, make
 from .state import state
 
 _HALF = {dt.float16.np: dt.float32.np, dt.bfloat16.np: dt.float32.np}
+_FLOATING = {d.np: d for d in dt.ALL if d.category == 2}
 _ndarray = np.ndarray
 
 
@@ -40,53 +42,61 @@ def wrap(result):
     return make(result)
 
 
-def evaluate(ov, flat: tuple):
-    """Run an operator whose tensors all hold arrays (or fakes)."""
-    out = run_raw(ov, tuple(raw_of(v) for v in flat))
+def wrap_all(ov, out):
+    """Handles around all results of an operator, in a named tuple where its schema names them."""
     cls = ov.result_class
-    if cls is not None:
-        return cls(*wrap(tuple(out)))
-    return wrap(out)
+    return wrap(out) if cls is None else cls(*wrap(tuple(out)))
+
+
+def is_array(value) -> bool:
+    """Is this a raw array, of any device, or a box in the place of one?"""
+    return type(value) is _ndarray or isinstance(value, Box) or (
+        dev.lookup(value) is not None and not isinstance(value, np.generic))
 
 
 def _arrays(values):
     for v in values:
-        if type(v) is _ndarray or isinstance(v, Box) or (hasattr(v, "__array_namespace__")
-                                                         and not isinstance(v, np.generic)):
-            yield v
-        elif type(v) is list:
+        if type(v) is list:
             yield from _arrays(v)
+        elif is_array(v):
+            yield v
 
 
 def space_of(ov, raw: tuple):
-    """The array namespace of the arguments, None if any is fake; refuses mixed devices."""
-    space, name, fake = None, None, False
+    """The array namespace of the arguments, None if any is fake; refuses mixed devices.
+
+    Arrays without dims go to the device of the others.
+    """
+    found: dict = {}  # device name -> namespace, of arrays with dims
+    numbers: dict = {}  # the same of 0-d arrays
     for v in _arrays(raw):
-        if type(v) is _ndarray:
-            found = ("cpu", np)
-        elif type(v) is Fake:
-            fake = True
-            continue
-        else:
-            found = dev.lookup(v)
-            if found is None:
-                raise escaped(ov, v)
-        if name is not None and found[0] != name and v.ndim:
-            raise errors.DeviceError(errors.text(
-                f"{ov.op.base_name} got tensors on different devices, {name} and {found[0]} "
-                f"({errors.user_line(2)})", cure="move one of them with .to(device)"))
-        if space is None or v.ndim:
-            name, space = found
-    if fake:
+        if type(v) is Fake:
+            return None
+        place = dev.lookup(v)
+        if place is None:
+            raise escaped(ov, v)
+        (found if v.ndim else numbers)[place[0]] = place[1]
+    if len(found) > 1:
+        raise errors.DeviceError(errors.text(
+            f"{ov.op.base_name} got tensors on different devices, {' and '.join(found)} "
+            f"({errors.user_line(2)})", cure="move one of them with .to(device)"))
+    if found:
+        return next(iter(found.values()))
+    if numbers:
+        return next((xp for name, xp in numbers.items() if name != "cpu"), np)
+    if state.fake:
         return None
-    if space is None and state.fake:
-        return None
-    if space is None:
-        for a, v in zip(ov.schema.args, raw):
-            if a.base == "Device" and v is not None:
-                return None if v.type == "meta" else dev.namespace(v)
-        space = np
-    return space
+    for a, v in zip(ov.schema.args, raw):
+        if a.base == "Device" and v is not None:
+            return None if v.type == "meta" else dev.namespace(v)
+    return np
+
+
+def _moved(xp, value):
+    """Host arrays without dims on the device of the namespace."""
+    if type(value) is list:
+        return [_moved(xp, v) for v in value]
+    return xp.asarray(value) if type(value) is _ndarray else value
 
 
 def escaped(ov, box) -> Exception:
@@ -98,14 +108,18 @@ def escaped(ov, box) -> Exception:
         cure="return the value from the transformed function instead of keeping it in an outer variable"))
 
 
-def run_raw(ov, raw: tuple):
-    """Promotion and kernel on raw arguments."""
-    xp = space_of(ov, raw)
+def run_raw(ov, raw, xp=None):
+    """Promotion and kernel on raw arguments; `xp` is given where all arrays are known to be its."""
     if xp is None:
-        return run_fake(ov, raw)
+        xp = space_of(ov, raw)
+        if xp is None:
+            return run_fake(ov, raw)
+        if xp is not np:
+            raw = [_moved(xp, v) for v in raw]
     rule = ov.op.promote
     if rule == "keep" or rule == "same" and ov.is_view:
-        return _arrays_only(xp, ov.kernel(xp, *raw))
+        out = ov.kernel(xp, *raw)
+        return out if type(out) is _ndarray else _arrays_only(xp, out)
     if rule == "same":
         return _run_same(ov, xp, raw)
     if ov.check is not None:
@@ -125,8 +139,10 @@ def run_raw(ov, raw: tuple):
 
 def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:
     """(computation dtype, result dtype) of an operator with promotion."""
-    values = [raw[i] for i in ov.promoted]
-    common = dt.result_type([v for item in values for v in (item if type(item) is list else (item,))])
+    common = _one_floating(ov, raw)
+    if common is None:
+        values = [raw[i] for i in ov.promoted]
+        common = dt.result_type([v for item in values for v in (item if type(item) is list else (item,))])
     rule = ov.op.promote
     if rule == "float" and common.category < 2:
         common = dt.default()
@@ -137,19 +153,34 @@ def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:
     return common, common
 
 
+def _one_floating(ov, raw: tuple) -> dt.DType | None:
+    """The dtype of all operands if it is one floating dtype, beside Python numbers that cannot raise it."""
+    dtype = None
+    for i in ov.promoted:
+        v = raw[i]
+        if type(v) is _ndarray:
+            if dtype is None:
+                dtype = v.dtype
+            elif v.dtype is not dtype:
+                return None
+        elif type(v) is not float and type(v) is not int and v is not None:
+            return None
+    return _FLOATING.get(dtype)
+
+
 def _cast(xp, value, dtype):
     if value is None:
         return None
     if type(value) is list:
         return [_cast(xp, v, dtype) for v in value]
-    if hasattr(value, "astype"):
+    if is_array(value):
         return value if value.dtype == dtype else value.astype(dtype)
     return xp.asarray(value).astype(dtype)
 
 
 def _run_same(ov, xp, raw: tuple):
     """No promotion; half precision still computes in float32."""
-    first = next(_arrays(raw), None)
+    first = raw[0] if raw and type(raw[0]) is _ndarray else next(_arrays(raw), None)
     values = raw
     if first is not None and first.dtype in _HALF:
         half = first.dtype
@@ -166,7 +197,7 @@ def _run_same(ov, xp, raw: tuple):
 def _widen(value, half):
     if type(value) is list:
         return [_widen(v, half) for v in value]
-    if hasattr(value, "astype") and value.dtype == half:
+    if is_array(value) and value.dtype == half:
         return value.astype(np.float32)
     return value
 
@@ -189,7 +220,7 @@ def _as_ruled(value, dtype):
 def _finish(xp, out, dtype):
     if type(out) is tuple or type(out) is list:
         return type(out)(_finish(xp, o, dtype) for o in out)
-    if type(out) is not _ndarray and not hasattr(out, "__array_namespace__") or isinstance(out, np.generic):
+    if not is_array(out):
         return xp.asarray(out, dtype=dtype)
     return out if out.dtype == dtype else out.astype(dtype)
 
@@ -222,7 +253,7 @@ class Spec:
 def _spec(value):
     if type(value) is list:
         return [_spec(v) for v in value]
-    return Spec(value) if isinstance(value, Fake) or hasattr(value, "__array_namespace__") else value
+    return Spec(value) if is_array(value) else value
 
 
 def run_fake(ov, raw: tuple):
@@ -265,19 +296,8 @@ def _is_shape(value) -> bool:
 
 
 def broadcast(ov, specs: list) -> tuple:
-    """Broadcast shape of pointwise operands, or the error that names them."""
-    try:
-        return np.broadcast_shapes(*(s.shape for s in specs))
-    except ValueError:
-        raise shape_error(ov, [s.shape for s in specs]) from None
-
-
-def shape_error(ov, shapes: list) -> errors.ShapeError:
-    """Operands that cannot be broadcast."""
-    return errors.ShapeError(errors.text(
-        f"{ov.op.base_name}: the shapes {' and '.join(str(list(s)) for s in shapes)} cannot be broadcast "
-        f"together ({errors.user_line(2)})",
-        cure="sizes must be equal or 1, counted from the last dimension; unsqueeze or transpose an operand"))
+    """Broadcast shape of pointwise operands."""
+    return broadcast_shapes(*(s.shape for s in specs)) if specs else ()
 
 
 def _fake_view(ov, raw: tuple):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
-import pkgutil
 
 from .. import errors
 from .state import recording
@@ -144,6 +142,8 @@ def conj_value(value):
 @functools.cache
 def helpers() -> dict:
     """All public functions of `pullback.formulas`."""
+    import importlib
+    import pkgutil
     found = {}
     package = importlib.import_module("pullback.formulas")
     for info in pkgutil.iter_modules(package.__path__):

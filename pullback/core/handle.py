@@ -72,6 +72,11 @@ class Box:
     __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
 
 
+def is_buffer(data) -> bool:
+    """Is this real memory, of whatever device?"""
+    return not isinstance(data, Box)
+
+
 _new = object.__new__
 
 

@@ -1,9 +1,9 @@
 """`Op`: one entry of the operator table, and its kinds.
 
-An entry is a class whose attributes say all there is to say about one overload; nothing is parsed until
-the operator is first used.  `OpOverload` is the runtime object made from an entry, and `Packet` the family
-of overloads under one name.  What each attribute means is in the comments of `Op`; how to write an entry
-is in CONTRIBUTING.md.  Read next: `formula.py`, `stack.py`.
+An entry is a class whose attributes say all there is to say about one overload; nothing is parsed
+until the operator is first used.  `OpOverload` is the runtime object made from an entry, and
+`Packet` the family of overloads under one name.  What each attribute means is in the comments of
+`Op`; how to write an entry is in CONTRIBUTING.md.  Read next: `formula.py`, `stack.py`.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class Op:
     check = None  # function of the raw arguments before promotion; raises what PyTorch would
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     scalars: tuple = ()  # tensor arguments that also take Python numbers
-    ufunc: str | None = None  # name of the array function that the kernel is when other arguments are default
+    ufunc: str | None = None  # the array function that the kernel is if other arguments are default
     grad: dict = {}  # input name(s) -> pullback formula
     push = None  # pushforward formula(s)
     linear: tuple = ()  # jointly linear in these inputs
     multilinear: tuple = ()  # linear in each of these inputs separately
     constant: tuple = ()  # inputs whose derivative is zero
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
-    diff_outputs: tuple | str | None = None  # which outputs are differentiable; text: a run-time condition
+    diff_outputs: tuple | str | None = None  # which are differentiable; text: a run-time condition
     dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
     dtype = None  # result dtype rule, where `promote` does not say
@@ -49,11 +49,11 @@ class Op:
     inplace = False  # an in-place variant `name_` is derived
     method = True  # offered as Tensor method (if the first argument is self)
     function = True  # offered as function of the package
-    namespace: str | None = None  # further namespace that offers it ("nn.functional", "linalg", ...)
+    namespace: str | None = None  # further namespace that offers it ("nn.functional", ...)
     aliases: tuple = ()  # further public names
     complex = False  # takes complex inputs
     samples = None  # generator of sample calls for the tests
-    structure: dict = {}  # input name -> projection of perturbations (e.g. Hermitian) that tests apply
+    structure: dict = {}  # input name -> projection of perturbations (Hermitian...) in tests
     kind = "op"
     pure = True  # equal inputs give equal outputs
 
@@ -209,7 +209,7 @@ class OpOverload:
     @functools.cached_property
     def batch_rule(self):
         rule = plain(inspect.getattr_static(self.op, "batch"))
-        if getattr(rule, "needs_overload", False):  # one shared rule per entry: it must know its operator
+        if getattr(rule, "needs_overload", False):  # one rule per entry: it must know its operator
             rule.overload = self
         return rule
 

@@ -2,10 +2,11 @@
 
 The grammar is that of the classic operator registry:
 
-    name.overload(Tensor(a!) self, int[2]? dim=None, *, ScalarType? dtype=None) -> (Tensor values, Tensor indices)
+    name.overload(Tensor(a!) self, int[2]? dim=None, *, ScalarType? dtype=None)
+        -> (Tensor values, Tensor indices)
 
-`bind` turns a Python call into the flat tuple of all arguments in schema order, or None if the call does
-not match; everything behind the surface speaks in such flat tuples.  Read next: `op.py`.
+`bind` turns a Python call into the flat tuple of all arguments in schema order, or None if the call
+does not match; everything behind the surface speaks in such flat tuples.  Read next: `op.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .handle import Tensor
 
 _TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
                    r"(\s+(?P<name>[A-Za-z_]\w*))?$")
-_HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
+_HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*"
+                   r"\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
 _NAMED = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "long": dt.int64,
           "contiguous_format": "contiguous_format", "strided": "strided"}
 _KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "SymBool", "float", "bool", "str",
@@ -58,7 +60,8 @@ class Argument:
 
     def type_text(self) -> str:
         base = f"Sym{self.base.capitalize()}" if self.symbolic else self.base
-        text = base + (f"({self.alias})" if self.alias else "") + ("?" if self.optional_items else "")
+        text = base + (f"({self.alias})" if self.alias else "")
+        text += "?" if self.optional_items else ""
         if self.is_list:
             text += f"[{'' if self.size is None else self.size}]"
         return text + ("?" if self.optional else "")
@@ -149,7 +152,7 @@ class Schema:
     """A parsed schema."""
 
     __slots__ = ("args", "defaults", "kw_only_from", "name", "names", "overload", "returns",
-                 "tensor_positions", "text", "varargs")
+                 "tails", "tensor_positions", "text", "varargs")
 
     def __init__(self, text: str):
         match = _HEAD.match(text)
@@ -183,6 +186,7 @@ class Schema:
         positional = self.args[:self.kw_only_from]
         rest = positional[1:] if positional and positional[0].is_tensor else positional
         # x.view(2, 3): a lone integer list takes all positional numbers
+        self.tails = self._tails()
         self.varargs = len(rest) == 1 and rest[0].is_list and rest[0].base == "int"
 
     @property
@@ -198,9 +202,29 @@ class Schema:
             rets = f"({rets})"
         return f"{self.full_name}({', '.join(parts)}) -> {rets}"
 
+    def _tails(self) -> list[tuple | None]:
+        """Per number of given arguments the values of the others, None if one is required."""
+        tails: list = [()]
+        for spec in reversed(self.args):
+            there = spec.has_default or (spec.optional and spec.kwarg_only)
+            tail = tails[-1]
+            tails.append((spec.default, *tail) if there and tail is not None else None)
+        return tails[::-1]
+
     def bind(self, args: tuple, kwargs: dict, scalars: tuple = ()) -> tuple | None:
         """All arguments in schema order, or None if the call does not match."""
         count = len(args)
+        if not kwargs and not self.varargs:  # the usual call, without ceremony
+            if count > self.kw_only_from or self.tails[count] is None:
+                return None
+            values = []
+            for spec, value in zip(self.args, args):
+                if spec.base != "Tensor" or spec.is_list or not isinstance(value, Tensor):
+                    value = _convert(spec, value, spec.name in scalars)
+                    if value is _NO:
+                        return None
+                values.append(value)
+            return (*values, *self.tails[count])
         if self.varargs:
             first = 1 if self.args[0].is_tensor else 0
             if count > first and all(_is_int(a) for a in args[first:]):
@@ -301,5 +325,7 @@ def _convert_one(base: str, value, number_ok: bool):
         except TypeError:
             return _NO
     if base == "Device":
-        return value if isinstance(value, Device) else Device(value) if isinstance(value, (str, int)) else _NO
+        if isinstance(value, Device):
+            return value
+        return Device(value) if isinstance(value, (str, int)) else _NO
     return value

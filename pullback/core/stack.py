@@ -12,10 +12,11 @@ import weakref
 import numpy as np
 
 from .. import errors
-from .evaluate import escaped, evaluate
+from .dims import broadcast_shapes
+from .evaluate import escaped, raw_of, run_raw, wrap_all
 from .fake import Fake
-from .handle import Box, Tensor
-from .state import count, state
+from .handle import Box, Tensor, make
+from .state import count, fast, state
 
 _ndarray = np.ndarray
 
@@ -110,7 +111,16 @@ def tensors_in(flat):
 def bind(ov, flat: tuple):
     """Interpret an operator on flat arguments, and record it if a handle asks."""
     if ov.is_composite:
-        return ov.compose(*flat)
+        try:
+            return ov.compose(*flat)
+        except errors.PullbackError as error:
+            raise errors.located(error, facts(ov, flat))
+        except NotImplementedError:
+            raise
+        except (RuntimeError, LookupError, TypeError, ValueError) as error:
+            raise translated(ov, flat, error) from error
+    if not fast["ACTIVE"]:
+        return bind_eager(ov, flat)
     level = state.mode
     if ov.is_random and state.random > level:
         level = state.random
@@ -130,12 +140,7 @@ def bind(ov, flat: tuple):
         elif own == level and t._edge is not None:
             tracked = True
     if level == 0:
-        try:
-            out = evaluate(ov, flat)
-        except (errors.PullbackError, NotImplementedError):
-            raise
-        except Exception as error:
-            raise translated(ov, flat, error) from error
+        out = evaluate(ov, flat, tuple([raw_of(v) for v in flat]))
     else:
         out = state.stack[level].process(ov, flat)
     if tracked and state.record[level]:
@@ -147,26 +152,92 @@ def bind(ov, flat: tuple):
     return out
 
 
+def bind_eager(ov, flat: tuple):
+    """`bind` where no transform is active in any thread: everything is at level 0."""
+    raw, tracked, space = gather(ov, flat)
+    out = evaluate(ov, flat, raw, space)
+    if tracked and (not fast["GRADOFF"] or state.record[0]):
+        tape.record(ov, flat, out, 0)
+    if ov.is_view:
+        surface.link_views(ov, flat, out, 0)
+    return out
+
+
+def gather(ov, flat: tuple) -> tuple:
+    """(raw arguments, does a handle have history?, NumPy if all arrays are its and there is one).
+
+    One pass over the arguments; brings views up to date and refuses escaped boxes.
+    """
+    raw, tracked, space = [], False, None
+    for v in flat:
+        if isinstance(v, Tensor):
+            if v._link is not None:
+                surface.refresh(v)
+            if v._edge is not None:
+                tracked = True
+            v = v._data
+            if type(v) is _ndarray:
+                space = np if space is None else space
+            else:
+                level_of(ov, v)
+                space = False
+        elif type(v) is list or type(v) is tuple:
+            items = []
+            for t in v:
+                if isinstance(t, Tensor):
+                    if t._link is not None:
+                        surface.refresh(t)
+                    if t._edge is not None:
+                        tracked = True
+                    t = t._data
+                    if type(t) is _ndarray:
+                        space = np if space is None else space
+                    else:
+                        level_of(ov, t)
+                        space = False
+                items.append(t)
+            v = items
+        raw.append(v)
+    return raw, tracked, space or None
+
+
+def evaluate(ov, flat: tuple, raw, space=None):
+    """The operator on raw arguments, as handles; errors of array libraries in our words."""
+    try:
+        out = run_raw(ov, raw, space)
+    except errors.PullbackError as error:
+        raise errors.located(error, facts(ov, flat))
+    except (NotImplementedError, MemoryError):
+        raise
+    except Exception as error:
+        raise translated(ov, flat, error) from error
+    return make(out) if type(out) is _ndarray else wrap_all(ov, out)
+
+
 def translated(ov, flat: tuple, error: Exception) -> Exception:
-    """An array library's exception in our words, of PyTorch's type."""
-    shapes = [f"{a.name}: {_facts(v)}" for a, v in zip(ov.schema.args, flat) if isinstance(v, Tensor)]
-    line, name = errors.user_line(2), ov.op.base_name
-    text = str(error)
-    if isinstance(error, (IndexError, TypeError)) and not isinstance(error, np.exceptions.AxisError):
-        return type(error)(errors.text(f"{name} ({line}): {text}", shapes))
-    if isinstance(error, np.exceptions.AxisError):
-        return errors.DimError(errors.text(f"{name} ({line}): Dimension out of range: {text}", shapes))
-    if "broadcast" in text:
-        return errors.ShapeError(errors.text(
-            f"{name} ({line}): the shapes cannot be broadcast together", shapes,
-            "sizes must be equal or 1, counted from the last dimension"))
-    if isinstance(error, (MemoryError, KeyboardInterrupt, RuntimeError)):
-        return error
-    return errors.ShapeError(errors.text(f"{name} ({line}): {text}", shapes))
+    """An error of an array library or a kernel in our words, of PyTorch's type."""
+    state = facts(ov, flat)
+    if isinstance(error, ValueError) and not ov.is_composite:  # what NumPy raises for shapes
+        text = str(error)
+        if "broadcast" in text:
+            text = unbroadcastable([t._data.shape for t in tensors_in(flat)]) or text
+        return errors.named(errors.ShapeError, ov.op.base_name, text, state)
+    return errors.translated(ov.op.base_name, error, state)
 
 
-def _facts(t: Tensor) -> str:
-    return f"{t.dtype.name}{list(t._data.shape)}"
+def unbroadcastable(shapes: list) -> str | None:
+    """Why shapes do not broadcast, None if they do."""
+    try:
+        broadcast_shapes(*shapes)
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def facts(ov, flat: tuple) -> list[str]:
+    """The tensors among the arguments, for the state part of a message."""
+    return [f"{a.name}: {t.dtype.name}{list(t._data.shape)}" for a, v in zip(ov.schema.args, flat)
+            for t in (v if type(v) in (list, tuple) else (v,)) if isinstance(t, Tensor)]
 
 
 from . import surface, tape  # noqa: E402  (they need the names above)

@@ -16,7 +16,7 @@ from .. import errors
 from . import dtype as dt
 from .evaluate import run_raw
 from .fake import Fake
-from .handle import Link, Tensor, cell_of, make
+from .handle import Link, Tensor, cell_of, is_buffer, make
 from .state import state, tick
 
 _ndarray = np.ndarray
@@ -82,7 +82,7 @@ def refresh(t: Tensor) -> None:
         return
     link.seen = version
     base = link.base
-    if type(t._data) is _ndarray and type(base._data) is _ndarray:
+    if is_buffer(t._data) and is_buffer(base._data):
         if base._edge is None and t._edge is None:
             return
         if not state.record[0] and not link.no_grad:
@@ -91,7 +91,7 @@ def refresh(t: Tensor) -> None:
             return
     again = replay(base, link.chain)
     t._edge = again._edge
-    if type(t._data) is not _ndarray or type(base._data) is not _ndarray:
+    if not (is_buffer(t._data) and is_buffer(base._data)):
         t._data = again._data
 
 
@@ -177,7 +177,7 @@ def _scatter_piece(ov, rest, number, base, new):
 def may_write(x: Tensor, tracked: bool, level: int) -> None:
     """Refuse writes that would lose history or hit one element twice."""
     data = x._data
-    if type(data) is _ndarray and data.size > 1 and 0 in data.strides and _overlaps(data):
+    if is_buffer(data) and data.size > 1 and 0 in data.strides and _overlaps(data):
         raise errors.ViewWriteError(errors.text(
             f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location ({errors.user_line(2)})", f"shape {list(data.shape)}, strides {list(x.stride())}",
@@ -231,19 +231,20 @@ def inplace(ov, flat: tuple) -> Tensor:
     owner = state.stack[state.mode] if state.mode else None
     if owner is not None and owner.adopts and type(x._data) is _ndarray:
         owner.adopt(x)
-    tracked = any(t._edge is not None for t in stack.tensors_in(flat))
+    raw, tracked, space = stack.gather(ov, flat)
     may_write(x, tracked, stack.level_of(ov, x._data))
-    plain = type(x._data) is _ndarray and not state.mode and all(
-        type(t._data) is _ndarray for t in stack.tensors_in(flat))
+    plain = not state.mode and (space is not None or all(
+        is_buffer(t._data) for t in stack.tensors_in(flat)))
     if plain and not (tracked and state.record[0]) and not ov.is_composite:
         try:
-            raw = run_raw(ov, tuple(raw_value(v) for v in flat))
-        except (errors.PullbackError, NotImplementedError):
+            new = run_raw(ov, raw, space)
+        except (errors.PullbackError, NotImplementedError, MemoryError):
             raise
         except Exception as error:
             raise stack.translated(ov, flat, error) from error
-        check_result(ov, x, raw.shape, dt.of(raw.dtype))
-        np.copyto(x._data, raw, casting="unsafe")
+        if new.shape != x._data.shape or new.dtype != x._data.dtype:
+            check_result(ov, x, new.shape, dt.of(new.dtype))
+        store(x._data, new)
         bump(x)
         return x
     new = stack.bind(ov, _shadowed(ov, flat, x))
@@ -271,10 +272,12 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     return x
 
 
-def raw_value(value):
-    if isinstance(value, Tensor):
-        return value._data
-    return [raw_value(v) for v in value] if type(value) is list else value
+def store(buffer, values) -> None:
+    """Overwrite a raw array."""
+    if type(buffer) is _ndarray:
+        np.copyto(buffer, values, casting="unsafe")
+    else:
+        buffer[...] = values
 
 
 def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
@@ -282,7 +285,7 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     data = x._data
     saves_self = ov.is_composite or ov.rule is None or any(
         kind == "arg" and flat[ov.schema.names.index(name)] is x for _, kind, name, _ in ov.rule.saves)
-    if type(data) is _ndarray and saves_self and state.record[0]:
+    if is_buffer(data) and saves_self and state.record[0]:
         data = data.copy()
     shadow = make(data, x._edge)
     return tuple(shadow if v is x else v for v in flat)
@@ -307,11 +310,11 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
     level = max(tape.level_own(x._data), tape.level_own(new._data), state.mode)
     record = state.record[level]
     link = x._link
-    real = type(x._data) is _ndarray and type(new._data) is _ndarray
+    real = is_buffer(x._data) and is_buffer(new._data)
     base = x if link is None else link.base
     if real or (type(x._data) is Fake and type(new._data) is Fake):
         if real:
-            np.copyto(x._data, new._data, casting="unsafe")
+            store(x._data, new._data)
         if record and (new._edge is not None or base._edge is not None):
             base._edge = new._edge if link is None else copy_slices(base, link.chain, new)
         bump(x)
@@ -351,9 +354,10 @@ def write_out(ov, flat: tuple, out):
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
         if not dt.can_cast(r.dtype, t.dtype):
-            raise errors.DTypeError(
-                f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the desired output type "
-                f"{t.dtype.name} ({errors.user_line(2)})")
+            raise errors.DTypeError(errors.text(
+                f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the desired output "
+                f"type {t.dtype.name} ({errors.user_line(2)})",
+                cure=f"give out= a tensor of dtype {r.dtype.name}"))
     for t, r in zip(outs, results):
         r = r if r.dtype is t.dtype else r.to(t.dtype)
         if tuple(t._data.shape) != tuple(r._data.shape):

@@ -12,11 +12,12 @@ from . import surface
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .stack import bind
 from .state import fast
+from .tape import place
 
 __all__ = ["Packet", "load_table", "ops", "registry"]
 
 FILES = ("pointwise", "binary", "reduce", "shape", "index", "create", "random", "matmul", "contraction", "linalg",
-         "norm", "loss", "attention")
+         "norm", "loss", "attention", "activation", "batchnorm", "pool", "pad")
 
 
 def load_table() -> None:
@@ -80,7 +81,10 @@ class Packet:
     def __call__(self, *args, **kwargs):
         if not kwargs:
             if self._fast:
-                return self._fast(*args)
+                out = self._fast(*args)
+                if out._edge is not None:
+                    out._edge.where = place()  # the fast path took this frame for the user's
+                return out
             if self._fast is None and not fast["ACTIVE"]:
                 self._fast = False
                 if not self._inplace and families[self._base][0].kind == "pointwise":

@@ -13,7 +13,9 @@ import weakref
 import numpy as np
 
 from .. import errors
-from .handle import Tensor, cell_of, make
+from . import recorder
+from .expression import fact_value
+from .handle import Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
 
 _COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
@@ -204,13 +206,24 @@ class Refusal(Node):
             cure=f"give the table entry '{self.overload.name}' a `grad`"))
 
 
+class _Internal(dict):
+    """File name -> is it a file of this package?"""
+
+    def __missing__(self, name: str) -> bool:
+        self[name] = found = name.startswith(errors._INTERNAL)
+        return found
+
+
+_internal = _Internal()
+
+
 def place() -> tuple:
     """The user's place: code object and instruction offset of the innermost outer frame."""
     frame = sys._getframe(2)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(errors._INTERNAL):
-            return frame.f_code, frame.f_lasti
+        code = frame.f_code
+        if not _internal[code.co_filename]:
+            return code, frame.f_lasti
         frame = frame.f_back
     return None
 
@@ -231,8 +244,15 @@ def make_node(kind, rule, edges, metas, saved, level) -> Node:
 
 def record(ov, flat: tuple, out, level: int) -> None:
     """Put an operator call on the tape and give its outputs their history."""
-    outs = list(out) if isinstance(out, (tuple, list)) else [out]
     rule = ov.rule
+    if level == 0 and rule is not None:
+        try:
+            simple = rule.recorder
+        except AttributeError:
+            simple = rule.recorder = recorder.compile_recorder(ov, rule, sys.modules[__name__])
+        if simple is not None:
+            return simple(flat, out)
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
     if rule is None:
         return _refuse_later(ov, flat, outs, level)
     if not rule.condition(flat):
@@ -243,7 +263,7 @@ def record(ov, flat: tuple, out, level: int) -> None:
               if f and isinstance(o, Tensor) and o.dtype.category >= 2]
     if not chosen:
         return None
-    _refuse_unlisted(ov, rule, flat, level)
+    refuse_unlisted(ov, rule, flat, level)
     edges, metas, widths, flags_in = [], [], [], []
     for i, is_list in zip(rule.inputs, rule.lists):
         items = flat[i] if is_list else (flat[i],)
@@ -297,7 +317,6 @@ def _kinds(grouped: bool, outputs: int) -> type[Node]:
 
 
 def _save(spec, guard, flags, ov, flat, outs, names):
-    from .formula import fact_value
     local, kind, name, attribute = spec
     if kind == "fact":
         source, tensor = name
@@ -316,20 +335,21 @@ def _save(spec, guard, flags, ov, flat, outs, names):
     if isinstance(out, list):
         return out
     snapshot = make(out._data, out._edge)  # no history yet when recording; forward mode has it
-    if type(out._data) is _ndarray:
+    if is_buffer(out._data):
         snapshot._cell = cell_of(out)
     return snapshot
 
 
 def keep(value):
     """An input as it is now: boxed handles may be rebound later, so they are copied."""
-    if isinstance(value, Tensor) and type(value._data) is not _ndarray:
+    if isinstance(value, Tensor) and not is_buffer(value._data):
         copy = make(value._data, value._edge)
         return copy
     return value
 
 
-def _refuse_unlisted(ov, rule, flat, level) -> None:
+def refuse_unlisted(ov, rule, flat, level) -> None:
+    """Refuse arguments that require grad but have no derivative and are not declared so."""
     op = ov.op
     for i in ov.schema.tensor_positions:
         name = ov.schema.args[i].name

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..core.handle import Tensor, make
+from ..core.handle import Tensor, is_buffer, make
 from ..core.stack import Interpreter, bind
+from ..core.surface import store
 from .box import Wrapped, map_tensors
 
 
@@ -36,10 +35,10 @@ class Lift(Interpreter):
         return map_tensors(self.wrap, out)
 
     def restore(self, handle, old) -> None:
-        inner = handle._data.inner if isinstance(handle._data, Lifted) else None
-        handle._edge = None
-        if inner is not None and type(old) is np.ndarray and type(inner._data) is np.ndarray:
-            np.copyto(old, inner._data)
+        if not isinstance(handle._data, Lifted):
+            return
+        inner = handle._data.inner
+        handle._data, handle._edge = inner._data, inner._edge
+        if is_buffer(old) and is_buffer(inner._data):  # the memory is shared: write it, keep it
+            store(old, inner._data)
             handle._data = old
-        elif inner is not None:
-            handle._data, handle._edge = inner._data, inner._edge

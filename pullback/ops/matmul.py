@@ -67,7 +67,7 @@ def _same_dtype(name: str, a, b) -> None:
         else:
             what = f"{name}: expected both operands to have the same dtype"
         raise DTypeError(f"{what}, but got: {_c_name(a.dtype)} != {_c_name(b.dtype)}")
-    if a.dtype.name == "bool":
+    if a.dtype.kind == "b":
         raise NotImplementedError(f'"{name}" not implemented for \'Bool\'')
 
 
@@ -82,7 +82,7 @@ def _check_mm(name: str, a, b) -> None:
     if a.shape[1] != b.shape[0]:
         raise ShapeError(f"{name}: mat1 and mat2 shapes cannot be multiplied "
                          f"({_by(a.shape)} and {_by(b.shape)})")
-    if a.dtype != b.dtype or a.dtype.name == "bool":
+    if a.dtype != b.dtype or a.dtype.kind == "b":
         _same_dtype(name, a, b)
 
 
@@ -96,7 +96,7 @@ def _check_bmm(name: str, a, b) -> None:
             f"[{a.shape[0]}, {a.shape[2]}] but got: [{b.shape[0]}, {b.shape[1]}] "
             f"(shapes {list(a.shape)} and {list(b.shape)})"
         )
-    if a.dtype != b.dtype or a.dtype.name == "bool":
+    if a.dtype != b.dtype or a.dtype.kind == "b":
         _same_dtype(name, a, b)
 
 
@@ -107,7 +107,7 @@ def _check_mv(name: str, a, b) -> None:
     if a.shape[1] != b.shape[0]:
         raise ShapeError(f"{name}: size mismatch, got input ({a.shape[0]}), "
                          f"mat ({_by(a.shape)}), vec ({b.shape[0]})")
-    if a.dtype != b.dtype or a.dtype.name == "bool":
+    if a.dtype != b.dtype or a.dtype.kind == "b":
         _same_dtype(name, a, b)
 
 
@@ -119,7 +119,7 @@ def _check_dot(name: str, a, b) -> None:
         raise ShapeError(f"inconsistent tensor size, expected tensor [{a.shape[0]}] and src "
                          f"[{b.shape[0]}] to have the same number of elements, but got "
                          f"{a.shape[0]} and {b.shape[0]} elements respectively")
-    if a.dtype != b.dtype or a.dtype.name == "bool":
+    if a.dtype != b.dtype or a.dtype.kind == "b":
         _same_dtype(name, a, b)
 
 

@@ -12,6 +12,7 @@ import itertools
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.device import transfer
 from ..core.dims import (
     broadcast_shapes,
     expanded_shape,
@@ -1862,8 +1863,8 @@ class to_copy(Pointwise):
     inplace = False
     method = False
     complex = True
-    grad = {"self": "grad"}  # cast back by the projection
-    push = "_to_copy(self_t, dtype=result.dtype, memory_format=memory_format)"
+    grad = {"self": "grad.to(self.device)"}  # cast back by the projection
+    push = "_to_copy(self_t, dtype=result.dtype, device=device, memory_format=memory_format)"
     c = "{self}"
 
     def dtype(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
@@ -1872,7 +1873,8 @@ class to_copy(Pointwise):
     def run(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
         target = self.dtype if dtype is None else dtype.np
         order = "C" if str(memory_format).endswith("contiguous_format") else "K"
-        return convert(self, target, order)
+        out = convert(self, target, order)
+        return out if device is None else transfer(out, device)
 
     def samples(s):
         yield s(s.real(3, 4))

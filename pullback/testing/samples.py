@@ -5,14 +5,31 @@ Values are deterministic and stay away from zero, so that derivative checks do n
 
 from __future__ import annotations
 
+import os
 import zlib
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..core import device as dev
 from ..core import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
+
+
+DEVICE = os.environ.get("PULLBACK_TEST_DEVICE", "cpu")  # where sample tensors live
+
+
+def place(array) -> Tensor:
+    """A handle around a copy of a NumPy array on the device under test."""
+    array = np.array(array)
+    return make(array if DEVICE == "cpu" else dev.namespace(DEVICE).asarray(array))
+
+
+def host(t: Tensor) -> np.ndarray:
+    """The values of a handle as a NumPy array."""
+    data = t.detach()._data
+    return data if type(data) is np.ndarray else dev.lookup(data)[1].asnumpy(data)
 
 
 @dataclass
@@ -41,23 +58,23 @@ class Maker:
             values = np.where(np.abs(values) < gap, gap + values * values, values)
         if self.dtype.is_complex:
             values = values + 1j * self.random.uniform(-1, 1, shape)
-        return make(np.asarray(values).astype(self.dtype.np))
+        return place(np.asarray(values).astype(self.dtype.np))
 
     def values(self, data) -> Tensor:
         """Literal values in the dtype under test."""
-        return make(np.asarray(data).astype(self.dtype.np))
+        return place(np.asarray(data).astype(self.dtype.np))
 
     def int(self, *shape: int, low: int = 0, high: int = 10) -> Tensor:
         """int64 values in [low, high)."""
-        return make(np.asarray(self.random.integers(low, high, shape), dtype=np.int64))
+        return place(np.asarray(self.random.integers(low, high, shape), dtype=np.int64))
 
     def bool(self, *shape: int) -> Tensor:
         """Random truth values."""
-        return make(np.asarray(self.random.integers(0, 2, shape), dtype=np.bool_))
+        return place(np.asarray(self.random.integers(0, 2, shape), dtype=np.bool_))
 
     def tensor(self, data, dtype: dt.DType) -> Tensor:
         """Literal values of a given dtype."""
-        return make(np.asarray(data).astype(dtype.np))
+        return place(np.asarray(data).astype(dtype.np))
 
 
 def cases(op, dtype: dt.DType = dt.float64) -> list[Case]:

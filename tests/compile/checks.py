@@ -26,7 +26,9 @@ def same(fn, *arrays, grad=0, rtol=2e-5, atol=2e-5, externs=0):
         if w.dtype.kind == "f":
             tight = 1e-4 if w.dtype == np.float64 else 1
             scale = max(1.0, float(np.abs(w[np.isfinite(w)]).max(initial=0)))
-            np.testing.assert_allclose(g, w, rtol=rtol * tight, atol=atol * tight * scale, err_msg=f"output {i}")
+            np.testing.assert_allclose(
+                g, w, rtol=rtol * tight, atol=atol * tight * scale, err_msg=f"output {i}"
+            )
         else:
             np.testing.assert_array_equal(g, w, err_msg=f"output {i}")
     assert len(compiled.report["externs"]) <= externs, compiled.report["externs"]

@@ -11,8 +11,11 @@ collect_ignore = []
 try:
     import torch  # noqa: F401
 except ImportError:
-    collect_ignore = [p.name for p in Path(__file__).parent.glob("test_*.py")
-                      if p.name not in ("test_cache.py", "test_toolchain.py", "test_vmath.py")]
+    collect_ignore = [
+        p.name
+        for p in Path(__file__).parent.glob("test_*.py")
+        if p.name not in ("test_cache.py", "test_toolchain.py", "test_vmath.py")
+    ]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,9 +8,17 @@ import numpy as np
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-_NUMPY = {torch.float32: "float32", torch.float64: "float64", torch.int64: "int64", torch.int32: "int32",
-          torch.bool: "bool", torch.uint8: "uint8", torch.float16: "float16", torch.int16: "int16",
-          torch.complex64: "complex64"}
+_NUMPY = {
+    torch.float32: "float32",
+    torch.float64: "float64",
+    torch.int64: "int64",
+    torch.int32: "int32",
+    torch.bool: "bool",
+    torch.uint8: "uint8",
+    torch.float16: "float16",
+    torch.int16: "int16",
+    torch.complex64: "complex64",
+}
 
 
 class DType:
@@ -25,7 +33,11 @@ class Example:
     """What `node.meta["val"]` offers."""
 
     def __init__(self, tensor):
-        self.shape, self.dtype, self._stride = tuple(tensor.shape), DType(tensor.dtype), tensor.stride()
+        self.shape, self.dtype, self._stride = (
+            tuple(tensor.shape),
+            DType(tensor.dtype),
+            tensor.stride(),
+        )
         self.ndim = len(self.shape)
 
     def stride(self):
@@ -44,11 +56,18 @@ class Entry:
         def there(a):
             if isinstance(a, (list, tuple)):
                 return [there(x) for x in a]
-            return torch.from_numpy(np.ascontiguousarray(a).reshape(a.shape)) if isinstance(a, np.ndarray) else a
+            return (
+                torch.from_numpy(np.ascontiguousarray(a).reshape(a.shape))
+                if isinstance(a, np.ndarray)
+                else a
+            )
 
         out = self.overload(*there(args), **{k: there(v) for k, v in kwargs.items()})
-        return tuple(o.numpy() if o is not None else None for o in out) if isinstance(out, (tuple, list)) \
+        return (
+            tuple(o.numpy() if o is not None else None for o in out)
+            if isinstance(out, (tuple, list))
             else out.numpy()
+        )
 
 
 class Target:
@@ -97,8 +116,14 @@ def convert(gm):
             value = getattr(gm, n.target)
             setattr(out, n.target, value.detach().numpy())
             n.meta["val"] = value
-        env[n] = Node(n.op, n.name, target, there(n.args), {k: there(v) for k, v in n.kwargs.items()},
-                      {"val": example(n.meta["val"])} if "val" in n.meta else {})
+        env[n] = Node(
+            n.op,
+            n.name,
+            target,
+            there(n.args),
+            {k: there(v) for k, v in n.kwargs.items()},
+            {"val": example(n.meta["val"])} if "val" in n.meta else {},
+        )
         out.graph.nodes.append(env[n])
     return out
 
@@ -113,6 +138,7 @@ def trace(fn, *arrays, decompositions=None):
 
 def with_grad(fn, count):
     """Loss and gradients of the first `count` arguments."""
+
     def both(*args):
         leaves = [a.detach().requires_grad_() for a in args[:count]]
         loss = fn(*leaves, *args[count:])

@@ -21,8 +21,28 @@ SHAPES = [(), (1,), (3,), (16,), (37,), (5, 7), (4, 33), (2, 3, 5), (0, 4), (900
 def test_arithmetic(shape, dtype):
     def f(x, y):
         z = x.abs() + 0.1
-        return (x + y, x - 2 * y, x * y, x / z, -x, z**2, z**3, z**-1, z**0.5, z**-0.5, z**1.5, z**2.3, z**y,
-                1 / z, z.sqrt(), z.rsqrt(), x.abs(), x.sign(), torch.add(x, y, alpha=3), 2.0**x)
+        return (
+            x + y,
+            x - 2 * y,
+            x * y,
+            x / z,
+            -x,
+            z**2,
+            z**3,
+            z**-1,
+            z**0.5,
+            z**-0.5,
+            z**1.5,
+            z**2.3,
+            z**y,
+            1 / z,
+            z.sqrt(),
+            z.rsqrt(),
+            x.abs(),
+            x.sign(),
+            torch.add(x, y, alpha=3),
+            2.0**x,
+        )
 
     same(f, real(*shape, dtype=dtype), real(*shape, dtype=dtype))
 
@@ -32,9 +52,28 @@ def test_arithmetic(shape, dtype):
 def test_functions(shape, dtype):
     def f(x):
         z = x.abs() + 0.1
-        return (x.exp(), x.expm1(), z.log(), z.log1p(), x.sin(), x.cos(), x.tan(), x.tanh(), x.sigmoid(),
-                x.erf(), x.relu(), F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.softplus(x),
-                F.leaky_relu(x), x.floor(), x.ceil(), x.trunc(), x.round())
+        return (
+            x.exp(),
+            x.expm1(),
+            z.log(),
+            z.log1p(),
+            x.sin(),
+            x.cos(),
+            x.tan(),
+            x.tanh(),
+            x.sigmoid(),
+            x.erf(),
+            x.relu(),
+            F.gelu(x),
+            F.gelu(x, approximate="tanh"),
+            F.silu(x),
+            F.softplus(x),
+            F.leaky_relu(x),
+            x.floor(),
+            x.ceil(),
+            x.trunc(),
+            x.round(),
+        )
 
     same(f, real(*shape, dtype=dtype))
 
@@ -43,9 +82,29 @@ def test_functions(shape, dtype):
 def test_choices(shape):
     def f(x, y):
         m = x > y
-        return (m, x < y, x == x, x != y, x >= 0.5, x <= y, m & (x > 0), m | (y > 0), ~m, torch.where(m, x, y),
-                torch.where(m, x, 0.0), x.clamp(-1, 1), x.clamp(min=0), x.clamp(max=y.abs()), torch.maximum(x, y),
-                torch.minimum(x, y), x.masked_fill(m, 7.0), m.float(), m.long(), x.isnan(), m ^ (x > 0))
+        return (
+            m,
+            x < y,
+            x == x,
+            x != y,
+            x >= 0.5,
+            x <= y,
+            m & (x > 0),
+            m | (y > 0),
+            ~m,
+            torch.where(m, x, y),
+            torch.where(m, x, 0.0),
+            x.clamp(-1, 1),
+            x.clamp(min=0),
+            x.clamp(max=y.abs()),
+            torch.maximum(x, y),
+            torch.minimum(x, y),
+            x.masked_fill(m, 7.0),
+            m.float(),
+            m.long(),
+            x.isnan(),
+            m ^ (x > 0),
+        )
 
     same(f, real(*shape), real(*shape))
 
@@ -56,8 +115,25 @@ def test_integers(dtype):
     b = rng.integers(1, 50, (4, 19)).astype(dtype)
 
     def f(x, y):
-        return (x + y, x * y, x - y, x == y, x < y, torch.where(x > y, x, y), x.to(torch.float32), x.double(),
-                x.long(), x / y, x & y, x | y, torch.maximum(x, y), x.bool(), x + 1, x * 2.5, x.int())
+        return (
+            x + y,
+            x * y,
+            x - y,
+            x == y,
+            x < y,
+            torch.where(x > y, x, y),
+            x.to(torch.float32),
+            x.double(),
+            x.long(),
+            x / y,
+            x & y,
+            x | y,
+            torch.maximum(x, y),
+            x.bool(),
+            x + 1,
+            x * 2.5,
+            x.int(),
+        )
 
     same(f, a, b)
 
@@ -66,21 +142,43 @@ def test_casts():
     x = real(3, 21)
 
     def f(x):
-        return (x.double(), x.double().float(), x.long(), x.int(), (x > 0).double(), (x > 0).to(torch.uint8),
-                x.abs().to(torch.uint8), x.double() * 2 + x, (x * 100).int().float())
+        return (
+            x.double(),
+            x.double().float(),
+            x.long(),
+            x.int(),
+            (x > 0).double(),
+            (x > 0).to(torch.uint8),
+            x.abs().to(torch.uint8),
+            x.double() * 2 + x,
+            (x * 100).int().float(),
+        )
 
     same(f, x)
 
 
 def test_mixed_types():
-    same(lambda x, n, d: (x * n, x + d, n + d, x > n, (n > 2) & (x > 0)),
-         real(6, 5), rng.integers(0, 5, (6, 5)), real(6, 5, dtype="f8"))
+    same(
+        lambda x, n, d: (x * n, x + d, n + d, x > n, (n > 2) & (x > 0)),
+        real(6, 5),
+        rng.integers(0, 5, (6, 5)),
+        real(6, 5, dtype="f8"),
+    )
 
 
 def test_broadcast():
-    same(lambda x, r, c, s: (x * r + c, x + s, (x + r).sum(0), (x * c).sum(1), r + c, (r * c).sum()),
-         real(13, 40), real(40), real(13, 1), real())
-    same(lambda x, y: (x * y, (x * y).sum(1), (x - y).abs().amax((0, 2))), real(3, 1, 5, 1), real(1, 4, 1, 33))
+    same(
+        lambda x, r, c, s: (x * r + c, x + s, (x + r).sum(0), (x * c).sum(1), r + c, (r * c).sum()),
+        real(13, 40),
+        real(40),
+        real(13, 1),
+        real(),
+    )
+    same(
+        lambda x, y: (x * y, (x * y).sum(1), (x - y).abs().amax((0, 2))),
+        real(3, 1, 5, 1),
+        real(1, 4, 1, 33),
+    )
 
 
 DIMS = [None, 0, 1, 2, -1, (0, 1), (1, 2), (0, 2), (0, 1, 2)]
@@ -91,8 +189,19 @@ DIMS = [None, 0, 1, 2, -1, (0, 1), (1, 2), (0, 2), (0, 1, 2)]
 def test_reductions(shape, dim):
     def f(x, n):
         d = () if dim is None else dim
-        out = [x.sum(d), x.mean(d), x.amax(d), x.amin(d), x.sum(d, keepdim=True), n.sum(d), (x > 0).sum(d),
-               (x * 2).exp().sum(d), x.var(d, correction=0), x.double().sum(d), n.amax(d)]
+        out = [
+            x.sum(d),
+            x.mean(d),
+            x.amax(d),
+            x.amin(d),
+            x.sum(d, keepdim=True),
+            n.sum(d),
+            (x > 0).sum(d),
+            (x * 2).exp().sum(d),
+            x.var(d, correction=0),
+            x.double().sum(d),
+            n.amax(d),
+        ]
         if not isinstance(dim, tuple) and dim is not None:
             out += [(x > 0).any(dim), (x > -9).all(dim), x.prod(dim)]
         return tuple(out)
@@ -103,7 +212,10 @@ def test_reductions(shape, dim):
 def test_reduce_special():
     x = real(6, 30)
     x[1, 3], x[2, 0], x[3, 1] = np.nan, np.inf, -np.inf
-    same(lambda x: (x.amax(1), x.amin(1), x.sum(1), x.relu(), x.clamp(-1, 1), torch.maximum(x, -x)), x)
+    same(
+        lambda x: (x.amax(1), x.amin(1), x.sum(1), x.relu(), x.clamp(-1, 1), torch.maximum(x, -x)),
+        x,
+    )
 
 
 def test_large_sum():
@@ -115,9 +227,22 @@ def test_large_sum():
 def test_views():
     def f(x):
         y = x * 2
-        return (y.t().contiguous(), y.view(4, 15).sum(0), y.reshape(-1), y.permute(1, 0) + 1, y[2], y[:, 1:7:2] * 3,
-                y.unsqueeze(1).expand(6, 3, 10).sum(1), y[1:4].t() @ x[1:4], y.flatten(), y.narrow(1, 2, 3).exp(),
-                torch.diagonal(y) * 2, *(p.cos() for p in y.split(4, 1)), *(p + 1 for p in y.unbind(0)), y.T.reshape(12, 5))
+        return (
+            y.t().contiguous(),
+            y.view(4, 15).sum(0),
+            y.reshape(-1),
+            y.permute(1, 0) + 1,
+            y[2],
+            y[:, 1:7:2] * 3,
+            y.unsqueeze(1).expand(6, 3, 10).sum(1),
+            y[1:4].t() @ x[1:4],
+            y.flatten(),
+            y.narrow(1, 2, 3).exp(),
+            torch.diagonal(y) * 2,
+            *(p.cos() for p in y.split(4, 1)),
+            *(p + 1 for p in y.unbind(0)),
+            y.T.reshape(12, 5),
+        )
 
     same(f, real(6, 10))
 
@@ -125,8 +250,14 @@ def test_views():
 def test_joins():
     def f(x, y):
         z = torch.cat([x, y * 2, x.exp()], 0)
-        return (z, torch.cat([x, y], 1), torch.stack([x, y], 1).sum(1), z[3:9] * 2, F.pad(x, (1, 2, 0, 3)),
-                F.pad(y, (2, 0), value=5.0))
+        return (
+            z,
+            torch.cat([x, y], 1),
+            torch.stack([x, y], 1).sum(1),
+            z[3:9] * 2,
+            F.pad(x, (1, 2, 0, 3)),
+            F.pad(y, (2, 0), value=5.0),
+        )
 
     same(f, real(5, 7), real(5, 7))
 
@@ -152,24 +283,46 @@ def test_strided_inputs():
 
 def test_creation():
     def f(x):
-        return (torch.zeros(3, 4) + x, torch.ones(4) * 2, torch.full((2, 3), 1.5), torch.arange(5) * 2,
-                torch.arange(1.0, 3.0, 0.5), torch.zeros_like(x), torch.eye(4), torch.tril(x), torch.triu(x, 1),
-                torch.arange(12).view(3, 4) + x)
+        return (
+            torch.zeros(3, 4) + x,
+            torch.ones(4) * 2,
+            torch.full((2, 3), 1.5),
+            torch.arange(5) * 2,
+            torch.arange(1.0, 3.0, 0.5),
+            torch.zeros_like(x),
+            torch.eye(4),
+            torch.tril(x),
+            torch.triu(x, 1),
+            torch.arange(12).view(3, 4) + x,
+        )
 
     same(f, real(3, 4), externs=2)
 
 
 def test_indexing():
     def f(w, i, j):
-        return (F.embedding(i, w), w[i], w.index_select(1, j), torch.gather(w, 1, (i % 6)), F.one_hot(j, 9), w[j, j],
-                w.exp()[i].sum(), w[:, j] * 2, torch.gather(w.tanh(), 0, i % 6))
+        return (
+            F.embedding(i, w),
+            w[i],
+            w.index_select(1, j),
+            torch.gather(w, 1, (i % 6)),
+            F.one_hot(j, 9),
+            w[j, j],
+            w.exp()[i].sum(),
+            w[:, j] * 2,
+            torch.gather(w.tanh(), 0, i % 6),
+        )
 
     same(f, real(9, 9), rng.integers(0, 9, (4, 5)), rng.integers(0, 9, (6,)), externs=3)
 
 
 def test_index_gradients():
-    same(lambda w, i: (F.embedding(i, w) ** 2).sum() + w[i].sin().sum(), real(9, 33),
-         rng.integers(0, 9, (40,)), grad=1)
+    same(
+        lambda w, i: (F.embedding(i, w) ** 2).sum() + w[i].sin().sum(),
+        real(9, 33),
+        rng.integers(0, 9, (40,)),
+        grad=1,
+    )
     same(lambda x, i: (x.gather(1, i) ** 2).sum(), real(5, 6), rng.integers(0, 6, (5, 1)), grad=1)
 
 
@@ -183,34 +336,91 @@ def test_index_out_of_range():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-@pytest.mark.parametrize("m,n,k", [(1, 1, 1), (2, 3, 4), (14, 32, 8), (15, 33, 17), (32, 64, 64), (65, 130, 70),
-                                   (128, 10, 300), (1, 200, 900), (200, 1, 50), (300, 150, 500), (30, 40, 1)])
+@pytest.mark.parametrize(
+    "m,n,k",
+    [
+        (1, 1, 1),
+        (2, 3, 4),
+        (14, 32, 8),
+        (15, 33, 17),
+        (32, 64, 64),
+        (65, 130, 70),
+        (128, 10, 300),
+        (1, 200, 900),
+        (200, 1, 50),
+        (300, 150, 500),
+        (30, 40, 1),
+    ],
+)
 def test_matmul(m, n, k, dtype):
     a, b = real(m, k, dtype=dtype), real(k, n, dtype=dtype)
-    at, bt, bias, full = real(k, m, dtype=dtype), real(n, k, dtype=dtype), real(n, dtype=dtype), real(m, n, dtype=dtype)
+    at, bt, bias, full = (
+        real(k, m, dtype=dtype),
+        real(n, k, dtype=dtype),
+        real(n, dtype=dtype),
+        real(m, n, dtype=dtype),
+    )
 
     def f(a, b, at, bt, bias, full):
-        return (a @ b, at.t() @ b, a @ bt.t(), at.t() @ bt.t(), torch.addmm(bias, a, bt.t()),
-                torch.addmm(full, a, b, beta=0.5, alpha=2.0), torch.addmm(full[:, :1], a, b), a[:, : k // 2 + 1] @ b[: k // 2 + 1])
+        return (
+            a @ b,
+            at.t() @ b,
+            a @ bt.t(),
+            at.t() @ bt.t(),
+            torch.addmm(bias, a, bt.t()),
+            torch.addmm(full, a, b, beta=0.5, alpha=2.0),
+            torch.addmm(full[:, :1], a, b),
+            a[:, : k // 2 + 1] @ b[: k // 2 + 1],
+        )
 
     same(f, a, b, at, bt, bias, full, rtol=1e-4, atol=1e-4)
 
 
 def test_batched_matmul():
-    same(lambda a, b, c: (a @ b, a.transpose(1, 2) @ c, torch.baddbmm(c, a, b), (a.exp() @ b).sum(0)),
-         real(5, 6, 7), real(5, 7, 8), real(5, 6, 8), rtol=1e-4, atol=1e-4)
+    same(
+        lambda a, b, c: (
+            a @ b,
+            a.transpose(1, 2) @ c,
+            torch.baddbmm(c, a, b),
+            (a.exp() @ b).sum(0),
+        ),
+        real(5, 6, 7),
+        real(5, 7, 8),
+        real(5, 6, 8),
+        rtol=1e-4,
+        atol=1e-4,
+    )
     same(lambda a, v: (a @ v, v @ v), real(40, 30), real(30))
 
 
 def test_norms_and_losses():
-    same(lambda x: (x.softmax(1), x.log_softmax(1), x.softmax(0), x.std(1), F.layer_norm(x, (37,))), real(9, 37))
-    same(lambda x, t: F.cross_entropy(x, t, ignore_index=3), real(12, 10), rng.integers(0, 10, 12), grad=1)
-    same(lambda x, w, b: (F.layer_norm(x, (20,), w, b) ** 3).sum(), real(4, 5, 20), real(20), real(20), grad=3, rtol=2e-4)
+    same(
+        lambda x: (x.softmax(1), x.log_softmax(1), x.softmax(0), x.std(1), F.layer_norm(x, (37,))),
+        real(9, 37),
+    )
+    same(
+        lambda x, t: F.cross_entropy(x, t, ignore_index=3),
+        real(12, 10),
+        rng.integers(0, 10, 12),
+        grad=1,
+    )
+    same(
+        lambda x, w, b: (F.layer_norm(x, (20,), w, b) ** 3).sum(),
+        real(4, 5, 20),
+        real(20),
+        real(20),
+        grad=3,
+        rtol=2e-4,
+    )
     same(lambda x, y: F.mse_loss(x.tanh(), y), real(30), real(30), grad=2)
 
 
 def test_numpy_steps():
-    c = same(lambda x: (x.cumsum(0) * 2, x.argmax(1), torch.sort(x.exp(), 1)[0].sum()), real(6, 9), externs=3)
+    c = same(
+        lambda x: (x.cumsum(0) * 2, x.argmax(1), torch.sort(x.exp(), 1)[0].sum()),
+        real(6, 9),
+        externs=3,
+    )
     assert c.report["externs"]
 
 

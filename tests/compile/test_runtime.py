@@ -41,14 +41,21 @@ def test_wrong_arguments(doubled):
 
 def test_odd_memory(doubled):
     x, n = real(4, 5), np.arange(3)
-    for other in (x[::-1, ::-1], np.asfortranarray(x), np.repeat(x, 2, 0)[::2], x.astype(">f4").view(">f4")):
+    for other in (
+        x[::-1, ::-1],
+        np.asfortranarray(x),
+        np.repeat(x, 2, 0)[::2],
+        x.astype(">f4").view(">f4"),
+    ):
         if other.dtype != np.float32:
             continue
         np.testing.assert_array_equal(doubled(other, n)[0], other * 2)
     raw = np.zeros(4 * 5 * 4 + 1, np.uint8)[1:].view(np.float32).reshape(4, 5)  # not aligned
     raw[...] = x
     np.testing.assert_array_equal(doubled(raw, n)[0], x * 2)
-    np.testing.assert_array_equal(doubled(np.broadcast_to(np.float32(3), (4, 5)), n)[0], np.full((4, 5), 6))
+    np.testing.assert_array_equal(
+        doubled(np.broadcast_to(np.float32(3), (4, 5)), n)[0], np.full((4, 5), 6)
+    )
 
 
 def test_memory_is_reused_and_not_shared():
@@ -78,7 +85,7 @@ def test_outputs_are_aligned():
 def test_thread_count_does_not_change_a_bit(threads):
     x, w = real(300, 200), real(200)
     t = rng.integers(0, 200, 300)
-    fn = (lambda x, w, t: F.cross_entropy(F.layer_norm(x, (200,), w), t) + (x.tanh() * w).sum())
+    fn = lambda x, w, t: F.cross_entropy(F.layer_norm(x, (200,), w), t) + (x.tanh() * w).sum()
     native.set_num_threads(2)
     c, want, _ = run_both(fn, x, w, t, grad=2)
     try:
@@ -131,7 +138,9 @@ def test_fork():
 
 
 def test_report_and_source():
-    c = same(lambda x, w: (F.softmax(x @ w, 1), (x * 2).cumsum(0)), real(8, 9), real(9, 10), externs=1)
+    c = same(
+        lambda x, w: (F.softmax(x @ w, 1), (x * 2).cumsum(0)), real(8, 9), real(9, 10), externs=1
+    )
     r = c.report
     assert [k["kind"] for k in r["calls"]] == ["gemm"] and len(r["externs"]) == 1
     assert any("_softmax" in n for k in r["kernels"] for n in k["nodes"])
@@ -152,14 +161,27 @@ def test_no_reference_leaks():
 
 def test_fusion():
     """The shapes of fusion that the design promises."""
-    ew = (lambda x, w, b: (F.gelu(x * w + b, approximate="tanh") * x.tanh()).sum())
+    ew = lambda x, w, b: (F.gelu(x * w + b, approximate="tanh") * x.tanh()).sum()
     c = same(ew, real(64, 96), real(64, 96), real(64, 96), grad=3)
     assert len(c.report["kernels"]) == 1
     c = same(ew, real(64, 96), real(96), real(96), grad=3, rtol=1e-4)
     assert len(c.report["kernels"]) == 1
-    ln = (lambda x, g, s, c: (F.gelu(F.layer_norm(x, (100,), g, s), approximate="tanh") * c).sum())
+    ln = lambda x, g, s, c: (F.gelu(F.layer_norm(x, (100,), g, s), approximate="tanh") * c).sum()
     c = same(ln, real(30, 100), real(100), real(100), real(30, 100), grad=3, rtol=1e-4)
     assert len(c.report["kernels"]) == 1 and c.report["kernels"][0]["passes"] == 4
     c = same(F.cross_entropy, real(64, 50), rng.integers(0, 50, 64), grad=1)
     big = [k for k in c.report["kernels"] if k["columns"] == [50]]
     assert len(big) == 1 and big[0]["passes"] == 3
+
+
+def test_streaming_stores(monkeypatch):
+    """Outputs past the last cache leave by another way, with the same values."""
+    from pullback.compile import unit
+
+    x = real(600, 512)
+    c, plain, _ = run_both(lambda x: (x * 2 + 1, x.sum(1)), x, name="plain_stores")
+    monkeypatch.setattr(unit, "last_level_cache", lambda: 0)
+    streamed, got, _ = run_both(lambda x: (x * 2 + 1, x.sum(1)), x, name="streaming_stores")
+    assert "stream_f" in streamed.source and "stream_f" not in c.source
+    for a, b in zip(got, plain):
+        np.testing.assert_array_equal(a, b)

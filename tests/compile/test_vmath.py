@@ -7,15 +7,51 @@ import pytest
 
 from pullback.compile import cache, native, toolchain
 
-ONE = ["exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sqrt", "rsqrt"]
+ONE = [
+    "exp",
+    "expm1",
+    "log",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "sin",
+    "cos",
+    "tan",
+    "sqrt",
+    "rsqrt",
+]
 TYPES = {"f": ("float", np.float32), "d": ("double", np.float64)}
 
 # worst error in units in the last place, float32 and float64
-BOUNDS = {"exp": (1.5, 2), "expm1": (2.5, 3), "log": (1.5, 2), "log1p": (2.5, 3), "tanh": (6, 4), "sigmoid": (3, 4),
-          "erf": (3, 4), "sin": (2, 2), "cos": (2, 2), "tan": (4, 4), "sqrt": (0.51, 0.51), "rsqrt": (1.5, 1.5)}
-RANGES = {"exp": (-103, 88), "expm1": (-30, 88), "log": (1e-30, 1e30), "log1p": (-0.999, 1e10), "tanh": (-9, 9),
-          "sigmoid": (-80, 80), "erf": (-4.5, 4.5), "sin": (-300, 300), "cos": (-300, 300), "tan": (-300, 300),
-          "sqrt": (0, 1e30), "rsqrt": (1e-30, 1e30)}
+BOUNDS = {
+    "exp": (1.5, 2),
+    "expm1": (2.5, 3),
+    "log": (1.5, 2),
+    "log1p": (2.5, 3),
+    "tanh": (6, 4),
+    "sigmoid": (3, 4),
+    "erf": (3, 4),
+    "sin": (2, 2),
+    "cos": (2, 2),
+    "tan": (4, 4),
+    "sqrt": (0.51, 0.51),
+    "rsqrt": (1.5, 1.5),
+}
+RANGES = {
+    "exp": (-103, 88),
+    "expm1": (-30, 88),
+    "log": (1e-30, 1e30),
+    "log1p": (-0.999, 1e10),
+    "tanh": (-9, 9),
+    "sigmoid": (-80, 80),
+    "erf": (-4.5, 4.5),
+    "sin": (-300, 300),
+    "cos": (-300, 300),
+    "tan": (-300, 300),
+    "sqrt": (0, 1e30),
+    "rsqrt": (1e-30, 1e30),
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +62,13 @@ def lib():
         text += f'#undef PB_L\n#define PB_L {lanes}\n#include "vec.h"\n#include "vmath.h"\n'
     for t, (kind, _) in TYPES.items():
         lanes = width // (4 if t == "f" else 8)
+        loop = f"for (int64_t i = 0; i < n; i += {lanes}) store_{t}{lanes}(y + i, "
+        one, two = f"load_{t}{lanes}(x + i)", f"load_{t}{lanes}(e + i)"
         for fn in ONE:
-            text += (f"void {fn}_{t}({kind} *x, {kind} *y, int64_t n) {{ for (int64_t i = 0; i < n; i += {lanes}) "
-                     f"store_{t}{lanes}(y + i, {fn}_{t}{lanes}(load_{t}{lanes}(x + i))); }}\n")
-        text += (f"void pow_{t}({kind} *x, {kind} *e, {kind} *y, int64_t n) {{ for (int64_t i = 0; i < n; i += {lanes})"
-                 f" store_{t}{lanes}(y + i, pow_{t}{lanes}(load_{t}{lanes}(x + i), load_{t}{lanes}(e + i))); }}\n")
+            text += f"void {fn}_{t}({kind} *x, {kind} *y, int64_t n) {{\n"
+            text += f"  {loop}{fn}_{t}{lanes}({one})); }}\n"
+        text += f"void pow_{t}({kind} *x, {kind} *e, {kind} *y, int64_t n) {{\n"
+        text += f"  {loop}pow_{t}{lanes}({one}, {two})); }}\n"
     name = "test-vmath-" + cache.key(text, native.runtime_text(), toolchain.find().identity)
     path = native.build(cache.write(name + ".c", text.encode()), name + ".so")
     return ctypes.CDLL(str(path))
@@ -42,7 +80,9 @@ def apply(lib, fn, t, *arrays):
     arrays = [np.ascontiguousarray(np.pad(a, (0, pad), constant_values=1)) for a in arrays]
     out = np.empty(n + pad, TYPES[t][1])
     with np.errstate(all="ignore"):
-        lib[f"{fn}_{t}"](*[a.ctypes.data_as(ctypes.c_void_p) for a in (*arrays, out)], ctypes.c_int64(n + pad))
+        lib[f"{fn}_{t}"](
+            *[a.ctypes.data_as(ctypes.c_void_p) for a in (*arrays, out)], ctypes.c_int64(n + pad)
+        )
     return out[:n]
 
 
@@ -84,13 +124,18 @@ def test_float64_ulp(lib, fn):
     x = points(fn, np.float64, 400)
     got = apply(lib, fn, "d", x)
     one = mpmath.mpf(1)
-    exact = {"sigmoid": lambda v: one / (1 + mpmath.exp(-v)), "rsqrt": lambda v: one / mpmath.sqrt(v)}
+    exact = {
+        "sigmoid": lambda v: one / (1 + mpmath.exp(-v)),
+        "rsqrt": lambda v: one / mpmath.sqrt(v),
+    }
     f = exact.get(fn) or getattr(mpmath, fn)
     worst = 0.0
     with mpmath.workdps(40):
         for a, g in zip(x, got):
             want = f(mpmath.mpf(float(a)))
-            worst = max(worst, float(abs(mpmath.mpf(float(g)) - want)) / np.spacing(abs(float(want))))
+            worst = max(
+                worst, float(abs(mpmath.mpf(float(g)) - want)) / np.spacing(abs(float(want)))
+            )
     assert worst <= BOUNDS[fn][1], worst
 
 
@@ -98,8 +143,26 @@ def test_float64_ulp(lib, fn):
 @pytest.mark.parametrize("fn", ONE)
 def test_special_values(lib, fn, t):
     dtype = TYPES[t][1]
-    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, np.finfo(dtype).tiny, np.finfo(dtype).max,
-                  -np.finfo(dtype).max, np.finfo(dtype).smallest_subnormal, 1e4, -1e4, 1e6, 3e7], dtype)
+    x = np.array(
+        [
+            0.0,
+            -0.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            1.0,
+            -1.0,
+            np.finfo(dtype).tiny,
+            np.finfo(dtype).max,
+            -np.finfo(dtype).max,
+            np.finfo(dtype).smallest_subnormal,
+            1e4,
+            -1e4,
+            1e6,
+            3e7,
+        ],
+        dtype,
+    )
     got, want = apply(lib, fn, t, x), reference(fn, x.astype(np.float64)).astype(dtype)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=np.finfo(dtype).smallest_subnormal)
     if fn not in ("rsqrt",):

@@ -61,8 +61,7 @@ class DeviceArray:
     def __array__(self, dtype=None, copy=None):
         raise WrongNamespace("an array of the second device was converted to NumPy implicitly")
 
-    def __array_ufunc__(self, *args, **kwargs):
-        raise WrongNamespace(f"NumPy's {args[0].__name__} was called on the second device")
+    __array_ufunc__ = None  # NumPy refuses; a NumPy number times an array comes to __rmul__
 
     def __array_function__(self, function, *args):
         raise WrongNamespace(f"NumPy's {function.__name__} was called on the second device")
@@ -71,7 +70,7 @@ class DeviceArray:
         return xp
 
     @property
-    def __array_interface__(self):
+    def __cuda_array_interface__(self):
         """Only the address: where the memory is, not what is in it."""
         return {"data": self._host.__array_interface__["data"]}
 

@@ -13,7 +13,7 @@ typedef struct {
   T *panel;                    // packed B, or null: read b itself
   int64_t ldb;                 // row stride of a panel
   int64_t p0, kc, mc, nc, rows;  // this block of k; size of a task; tasks along m
-  int first, last;
+  int first;  // first block of k: stores instead of adding
 } N_(task);
 
 static inline __attribute__((always_inline)) V N_(mul)(T s, V b, V c) { return b * s + c; }
@@ -171,6 +171,14 @@ static void N_(pack_b)(const T *b, int64_t bk, int64_t bn, int64_t k, int64_t n,
     }
     return;
   }
+  if (bn == 1) {
+    for (int64_t p = 0; p < k; p++) {
+      T *restrict q = o + p * NR;
+      *(V *)q = *(V *)(q + L) = (V){};
+      for (int64_t j = 0; j < n; j++) q[j] = b[p * bk + j];
+    }
+    return;
+  }
   int64_t p = 0;
   if (bk == 1)
     for (; p + L <= k; p += L)
@@ -291,7 +299,7 @@ static void N_(run_batch)(void **p, int64_t begin, int64_t end) {
 
 void N_(gemm)(const pb_gemm *g) {
   enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
-  N_(task) t = {.g = g, .a = g->a, .b = g->b, .c = g->c, .bias = g->bias, .first = 1, .last = 1};
+  N_(task) t = {.g = g, .a = g->a, .b = g->b, .c = g->c, .bias = g->bias, .first = 1};
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
   if (g->k <= 0) {
     for (int64_t b = 0; b < g->batch; b++)

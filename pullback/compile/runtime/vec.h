@@ -21,6 +21,12 @@ INLINE int64_t bounded1(int64_t i, int64_t size, int wrap, pb_status *status, in
   status->value = given;
   return 0;
 }
+// after streaming stores, before another thread reads them
+INLINE void pb_fence(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
 #define PB_INF __builtin_inff()
 #define PB_NAN __builtin_nanf("")
 #endif

@@ -1,0 +1,577 @@
+"""Activations beyond the common ones of `ops/pointwise.py`: shrinkage, hard forms, gates, slopes.
+
+Each forward operator is followed by its backward operator, which is an ordinary differentiable
+entry.  Formulas with more than one moving part are in `formulas/activation.py`.
+"""
+
+from __future__ import annotations
+
+from ..core import dtype as dt
+from ..core import random as rng
+from ..core.dims import broadcast_shapes, wrap_dim
+from ..core.op import Composite, Op, Pointwise, Random
+from ..core.table import ops
+from ..errors import DTypeError, ShapeError
+from .pointwise import backward_points, points, refuse
+from .random import placed
+from .shape import in_front
+
+# ---------------------------------------------------------------------------------------------
+# Shrinkage: small values become zero
+
+
+class hardshrink(Pointwise):
+    """Each element, or 0 where its absolute value is at most `lambd`."""
+
+    schema = "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor"
+    grad = {"self": "hardshrink_backward(grad, self, lambd)"}
+    c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {self})"
+    inplace = False
+    namespace = "nn.functional"
+
+    def run(xp, self, lambd):
+        refuse("hardshrink_cpu", self, "biuc")
+        return xp.where((self >= -lambd) & (self <= lambd), 0, self)
+
+    def decomp(self, lambd=0.5):
+        return self.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3).T, 0.7)
+        yield s(s.real())
+        yield s(s.real(0, 3))
+
+
+class hardshrink_backward(Pointwise):
+    """The gradient where the absolute value exceeds `lambd`, else 0."""
+
+    schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor"
+    run = "xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_out.dtype), grad_out)"
+    grad = {"grad_out": "hardshrink_backward(grad, self, lambd)"}
+    constant = ("self",)
+    c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_out})"
+    inplace = False
+    method = False
+    function = False
+    samples = backward_points(0.5)
+
+    def decomp(grad_out, self, lambd):
+        return grad_out.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
+
+
+class softshrink(Pointwise):
+    """Each element moved towards 0 by `lambd`, but not beyond it."""
+
+    schema = "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor"
+    grad = {"self": "softshrink_backward(grad, self, lambd)"}
+    c = ("where({self} > {lambd}, {self} - {lambd}, "
+         "where({self} < -{lambd}, {self} + {lambd}, {self} * 0))")
+    inplace = False
+    method = False
+    function = False
+    namespace = "nn.functional"
+
+    def run(xp, self, lambd):
+        refuse("softshrink_cpu", self, "biuc")
+        _check_lambd(lambd)
+        inside = xp.where(self < -lambd, self + lambd, self * 0)  # times 0: NaN stays NaN
+        return xp.where(self > lambd, self - lambd, inside)
+
+    def decomp(self, lambd=0.5):
+        _check_lambd(lambd)
+        inside = ops.where(self < -lambd, self + lambd, self * 0)
+        return ops.where(self > lambd, self - lambd, inside)
+
+    samples = hardshrink.samples
+
+
+def _check_lambd(lambd) -> None:
+    if lambd < 0:
+        raise ShapeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+
+
+class softshrink_backward(Pointwise):
+    """The gradient where the absolute value exceeds `lambd`, else 0."""
+
+    schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor"
+    run = ("xp.where((self >= -lambd) & (self <= lambd), xp.asarray(0, grad_output.dtype),"
+           " grad_output)")
+    grad = {"grad_output": "softshrink_backward(grad, self, lambd)"}
+    constant = ("self",)
+    c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_output})"
+    inplace = False
+    method = False
+    function = False
+    samples = backward_points(0.5)
+
+    def decomp(grad_output, self, lambd):
+        return grad_output.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Straight pieces in place of a sigmoid
+
+
+def _straight_pieces(gradients: int = 0):
+    """Samples in all three pieces, away from the kinks at -3 and 3."""
+
+    def samples(s):
+        x = s.values([[-4.5, -3.5, -2.6], [-1.1, 0.3, 2.4], [2.7, 3.4, 5.0]])
+        for value in (x, x.T, s.real(), s.real(0, 3)):
+            yield s(*[s.real(*value.shape)] * gradients, value)
+
+    return samples
+
+
+class hardsigmoid(Pointwise):
+    """(x + 3) / 6, cut off at 0 and 1."""
+
+    schema = "hardsigmoid(Tensor self) -> Tensor"
+    grad = {"self": "hardsigmoid_backward(grad, self)"}
+    c = "where({self} <= -3, 0, where({self} >= 3, 1, ({self} + 3) / 6))"
+    method = False
+    function = False
+    namespace = "nn.functional"
+    samples = _straight_pieces()
+
+    def run(xp, self):
+        refuse("hardsigmoid_cpu", self, "biuc")
+        return xp.minimum(xp.maximum(self + 3, 0), 6) / 6
+
+    def decomp(self):
+        return (self + 3).clamp(0, 6) / 6
+
+
+class hardsigmoid_backward(Pointwise):
+    """A sixth of the gradient where -3 < x < 3, else 0."""
+
+    schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"
+    run = "xp.where((self > -3) & (self < 3), grad_output / 6, xp.asarray(0, grad_output.dtype))"
+    grad = {"grad_output": "hardsigmoid_backward(grad, self)"}
+    constant = ("self",)
+    c = "where(({self} > -3) & ({self} < 3), {grad_output} / 6, 0)"
+    inplace = False
+    method = False
+    function = False
+    samples = _straight_pieces(1)
+
+    def decomp(grad_output, self):
+        return ops.where((self > -3).logical_and(self < 3), grad_output / 6, 0)
+
+
+class hardswish(Pointwise):
+    """x times hardsigmoid(x)."""
+
+    schema = "hardswish(Tensor self) -> Tensor"
+    grad = {"self": "hardswish_backward(grad, self)"}
+    c = "{self} * where({self} <= -3, 0, where({self} >= 3, 6, {self} + 3)) / 6"
+    method = False
+    function = False
+    namespace = "nn.functional"
+    samples = _straight_pieces()
+
+    def run(xp, self):
+        refuse("hardswish_cpu", self, "biuc")
+        return self * xp.minimum(xp.maximum(self + 3, 0), 6) / 6
+
+    def decomp(self):
+        return self * (self + 3).clamp(0, 6) / 6
+
+
+class hardswish_backward(Pointwise):
+    """Gradient of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
+
+    schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"
+    grad = {
+        "grad_output": "hardswish_backward(grad, self)",
+        "self": "where((self > -3).logical_and(self < 3), grad * grad_output / 3, 0)",
+    }
+    c = ("where({self} <= -3, 0, where({self} < 3, {grad_output} * ({self} / 3 + 0.5), "
+         "{grad_output}))")
+    inplace = False
+    method = False
+    function = False
+    samples = _straight_pieces(1)
+
+    def run(xp, grad_output, self):
+        inside = xp.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
+        return xp.where(self <= -3, xp.asarray(0, inside.dtype), inside)
+
+    def decomp(grad_output, self):
+        inside = ops.where(self < 3, grad_output * (self / 3 + 0.5), grad_output)
+        return ops.where(self <= -3, 0, inside)
+
+
+# ---------------------------------------------------------------------------------------------
+# Exponential units with fixed parameters
+
+
+class celu(Pointwise):
+    """x where positive, else alpha (exp(x / alpha) - 1)."""
+
+    schema = "celu(Tensor self, Scalar alpha=1.0) -> Tensor"
+    grad = {"self": "elu_backward(grad, alpha, 1, 1 / alpha, False, self)"}
+    c = "where({self} > 0, {self}, expm1({self} / {alpha}) * {alpha})"
+    method = False
+    namespace = "nn.functional"
+
+    def run(xp, self, alpha):
+        refuse("elu_cpu", self, "biuc")
+        _check_alpha(alpha)
+        return xp.where(self > 0, self, xp.expm1(self * (1 / alpha)) * alpha)
+
+    def decomp(self, alpha=1.0):
+        _check_alpha(alpha)
+        return ops.where(self > 0, self, (self * (1 / alpha)).expm1() * alpha)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3).T, 1.5)
+        yield s(s.real(), 0.3)
+        yield s(s.real(0, 3))
+
+
+def _check_alpha(alpha) -> None:
+    if alpha == 0:
+        raise ShapeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+
+
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
+
+
+class selu(Composite):
+    """The exponential unit whose scales keep mean 0 and variance 1 of independent normal inputs."""
+
+    schema = "selu(Tensor self) -> Tensor"
+    method = False
+    inplace = True
+    namespace = "nn.functional"
+    samples = points()
+
+    def compose(self):
+        return ops.elu(self, SELU_ALPHA, SELU_SCALE)
+
+
+# ---------------------------------------------------------------------------------------------
+# Learned and random slopes
+
+
+class prelu(Composite):
+    """Each element, times a learned slope (one for all, or one per channel) where negative."""
+
+    schema = "prelu(Tensor self, Tensor weight) -> Tensor"
+    namespace = "nn.functional"
+
+    def compose(self, weight):
+        if self.dtype is not weight.dtype:
+            raise DTypeError(f"prelu: Type promoting not supported. Got {self.dtype} and "
+                             f"{weight.dtype}")
+        if weight.numel() != 1:
+            if self.ndim == 0:
+                raise ShapeError("Not allow zero-dim input tensor.")
+            channels = self.shape[1] if self.ndim > 1 else 1
+            if channels != weight.numel():
+                raise ShapeError("Mismatch of parameter numbers and input channel size. Found "
+                                 f"parameter numbers = {weight.numel()} and channel size = "
+                                 f"{channels}.")
+        if weight.ndim > 1:
+            raise ShapeError("prelu: Expected `weight` to be a scalar or 1D tensor, but got: "
+                             f"ndim = {weight.ndim}")
+        if self.ndim != weight.ndim:
+            shape = [1] * self.ndim
+            if self.ndim > 1:
+                shape[1] = weight.numel()
+            weight = weight.reshape(shape)
+        return ops._prelu_kernel(self, weight)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+        yield s(s.real(2, 3, 4), s.real(1))
+        yield s(s.real(4, 3).T, s.real())
+        yield s(s.real(), s.real(1))
+        yield s(s.real(0, 3), s.real(3))
+
+
+class _prelu_kernel(Pointwise):
+    """x where positive, else weight * x; the weight broadcasts."""
+
+    schema = "_prelu_kernel(Tensor self, Tensor weight) -> Tensor"
+    run = "xp.where(self > 0, self, self * weight)"
+    grad = {"self, weight": ("(None, None) if grad is None else"
+                             " _prelu_kernel_backward(grad, self, weight)")}
+    push = "prelu_push(self_p, self_t, weight_p, weight_t)"
+    c = "where({self} > 0, {self}, {self} * {weight})"
+    inplace = False
+    method = False
+    function = False
+
+    def decomp(self, weight):
+        return ops.where(self > 0, self, self * weight)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(1, 4))
+        yield s(s.real(4, 3).T, s.real(3, 4))
+        yield s(s.real(), s.real())
+        yield s(s.real(0, 3), s.real(1, 3))
+
+
+class _prelu_kernel_backward(Op):
+    """Gradients of _prelu_kernel for its input and, not yet summed, for its weight."""
+
+    schema = ("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight)"
+              " -> (Tensor, Tensor)")
+    promote = "default"
+    grad = {
+        "grad_output": "prelu_backward_grad_output(grads, self, weight)",
+        "self": "prelu_backward_self(grads, grad_output, self)",
+        "weight": "prelu_backward_weight(grads, grad_output, self, weight)",
+    }
+    push = {
+        "result0": ("where(self_p >= 0, grad_output_t,"
+                    " grad_output_t * weight_p + grad_output_p * weight_t)"),
+        "result1": "where(self_p >= 0, 0, grad_output_t * self_p + grad_output_p * self_t)",
+    }
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, weight):
+        positive = self > 0
+        return (xp.where(positive, grad_output, weight * grad_output),
+                xp.where(positive, xp.asarray(0, grad_output.dtype), self * grad_output))
+
+    def shape(grad_output, self, weight):
+        full = broadcast_shapes(grad_output.shape, self.shape, weight.shape)
+        return [full, broadcast_shapes(grad_output.shape, self.shape)]
+
+    def decomp(grad_output, self, weight):
+        positive = self > 0
+        return (ops.where(positive, grad_output, weight * grad_output),
+                ops.where(positive, 0, self * grad_output))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(1, 4))
+        yield s(s.real(3, 4), s.real(4, 3).T, s.real(3, 4))
+        yield s(s.real(), s.real(), s.real())
+        yield s(s.real(0, 3), s.real(0, 3), s.real(1, 3))
+
+
+def _mean_slope(lower, upper) -> float:
+    return (float(lower) + float(upper)) / 2
+
+
+class rrelu(Composite):
+    """Each element, times a random (in training) or the mean slope where negative."""
+
+    schema = ("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333,"
+              " bool training=False, Generator? generator=None) -> Tensor")
+    method = False
+    inplace = True
+    namespace = "nn.functional"
+
+    def compose(self, lower, upper, training, generator):
+        return ops.rrelu_with_noise(self, ops.empty_like(self), lower, upper, training, generator)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3).T, 0.1, 0.2)
+        yield s(s.real())
+
+
+class rrelu_with_noise(Composite):
+    """`rrelu` that writes the slopes into `noise`."""
+
+    schema = ("rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125,"
+              " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
+              " -> Tensor")
+    method = False
+    function = False
+    inplace = True
+    namespace = "nn.functional"
+
+    def compose(self, noise, lower, upper, training, generator):
+        _check_slopes(lower, upper)
+        if not training:
+            return ops.leaky_relu(self, _mean_slope(lower, upper))
+        out, slopes = ops.rrelu_with_noise_functional(self, noise, lower, upper, True, generator)
+        noise.copy_(slopes)
+        return out
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+
+
+def _check_slopes(lower, upper) -> None:
+    if lower > upper:
+        raise ShapeError("Lower bound should be less than or equal to the upper bound")
+
+
+class rrelu_with_noise_functional(Random):
+    """`rrelu` and the slopes that it drew: uniform where the element is not positive, else 1."""
+
+    schema = ("rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125,"
+              " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
+              " -> (Tensor, Tensor noise_out)")
+    grad = {"self": ("rrelu_with_noise_backward(grad, self, noise_out, lower, upper, training,"
+                     " False)")}
+    push = {"result0": ("rrelu_with_noise_backward(self_t, self_p, noise_out, lower, upper,"
+                        " training, False)")}
+    nondiff = ("noise",)
+    diff_outputs = (True, False)
+    method = False
+    function = False
+
+    def run(xp, self, noise, lower, upper, training, generator):
+        refuse("rrelu_with_noise_out_cpu", self, "biuc")
+        _check_slopes(lower, upper)
+        low = self <= 0
+        if not training:
+            slope = self.dtype.type(_mean_slope(lower, upper))
+            return xp.where(low, self * slope, self), noise.copy()
+        drawn = rng.uniform(generator or rng.default_generator, (int(low.sum()),),
+                            dt.float64.np, float(lower), float(upper))
+        slopes = xp.ones(self.shape, dtype=self.dtype)
+        slopes[low] = placed(xp, drawn).astype(self.dtype)
+        return self * slopes, slopes
+
+    def shape(self, noise, lower, upper, training, generator):
+        return [tuple(self.shape), tuple(self.shape)]
+
+    def dtype(self, noise, lower, upper, training, generator):
+        return [self.dtype, self.dtype]
+
+    def batch(n, batched, self, noise, *rest):
+        return ops.rrelu_with_noise_functional(
+            in_front(self, batched[0], n), in_front(noise, batched[1], n), *rest)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), 0.1, 0.3, True)
+        yield s(s.real(3, 4), s.real(3, 4), 0.1, 0.3, False)
+
+
+class rrelu_with_noise_backward(Pointwise):
+    """The gradient times the slopes that were used."""
+
+    schema = ("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise,"
+              " Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor")
+    grad = {"grad_output": ("rrelu_with_noise_backward(grad, self, noise, lower, upper, training,"
+                            " self_is_result)")}
+    constant = ("self",)
+    inplace = False
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, noise, lower, upper, training, self_is_result):
+        noise, self = xp.broadcast_arrays(noise, self)  # the unused one counts for the shape only
+        if training and upper - lower > 1e-6:
+            return grad_output * noise
+        return xp.where(self > 0, grad_output, grad_output * _mean_slope(lower, upper))
+
+    def decomp(grad_output, self, noise, lower, upper, training, self_is_result):
+        if training and upper - lower > 1e-6:
+            return grad_output * noise
+        return ops.leaky_relu_backward(grad_output, self, _mean_slope(lower, upper), False)
+
+    def samples(s):
+        for training in (True, False):
+            yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 0.1, 0.3, training, False)
+        yield s(s.real(), s.real(), s.real(), 0.1, 0.3, True, False)
+
+
+# ---------------------------------------------------------------------------------------------
+# Gated linear units
+
+
+def _halves(shape, dim: int) -> int:
+    """The wrapped dim that a gated unit halves."""
+    if len(shape) == 0:
+        raise ShapeError("glu does not support 0-dimensional tensors")
+    dim = wrap_dim(dim, len(shape))
+    if shape[dim] % 2:
+        raise ShapeError(f"Halving dimension must be even, but dimension {dim} is size "
+                         f"{shape[dim]}")
+    return dim
+
+
+def _split(xp, self, dim):
+    """The two halves of an array along a wrapped dim."""
+    half = self.shape[dim] // 2
+    lead = (slice(None),) * dim
+    return self[(*lead, slice(0, half))], self[(*lead, slice(half, None))]
+
+
+class glu(Op):
+    """First half along a dim times the sigmoid of the second half."""
+
+    schema = "glu(Tensor self, int dim=-1) -> Tensor"
+    grad = {"self": "glu_backward(grad, self, dim)"}
+    push = "glu_push(self_p, self_t, dim)"
+    cost = "cheap"
+    method = False
+    function = False
+    namespace = "nn.functional"
+
+    def run(xp, self, dim):
+        refuse("glu_cpu", self, "biuc")
+        a, b = _split(xp, self, _halves(self.shape, dim))
+        return a / (1 + xp.exp(-b))
+
+    def shape(self, dim):
+        shape = list(self.shape)
+        shape[_halves(shape, dim)] //= 2
+        return tuple(shape)
+
+    def batch(n, batched, self, dim):
+        return ops.glu(self, _halves(self.shape[1:], dim) + 1)
+
+    def decomp(self, dim=-1):
+        a, b = ops.chunk(self, 2, _halves(self.shape, dim))
+        return a * b.sigmoid()
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3), 0)
+        yield s(s.real(2, 4, 3), -2)
+        yield s(s.real(4, 3).T)
+        yield s(s.real(0, 4))
+        yield s(s.real(2, 0))
+
+
+class glu_backward(Op):
+    """Gradient of glu: g s(b) for the first half, g a s'(b) for the second."""
+
+    schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor"
+    grad = {
+        "grad_output": "glu_push(self, grad, dim)",
+        "self": "glu_curvature(grad_output, grad, self, dim)",
+    }
+    push = "glu_backward_push(grad_output_p, grad_output_t, self_p, self_t, dim)"
+    shape = "self.shape"
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, dim):
+        dim = _halves(self.shape, dim)
+        a, b = _split(xp, self, dim)
+        gate = 1 / (1 + xp.exp(-b))
+        first = grad_output * gate
+        return xp.concatenate([first, first * (1 - gate) * a], axis=dim)
+
+    def batch(n, batched, grad_output, self, dim):
+        grad_output, self = in_front(grad_output, batched[0], n), in_front(self, batched[1], n)
+        return ops.glu_backward(grad_output, self, _halves(self.shape[1:], dim) + 1)
+
+    def decomp(grad_output, self, dim):
+        dim = _halves(self.shape, dim)
+        a, b = ops.chunk(self, 2, dim)
+        gate = b.sigmoid()
+        first = grad_output * gate
+        return ops.cat([first, first * (1 - gate) * a], dim)
+
+    def samples(s):
+        yield s(s.real(3, 2), s.real(3, 4), -1)
+        yield s(s.real(2, 3), s.real(4, 3), 0)
+        yield s(s.real(2, 2, 3), s.real(2, 4, 3), -2)
+        yield s(s.real(0, 2), s.real(0, 4), 1)
