@@ -1,7 +1,7 @@
 """Pullback: differentiates Python array programs and compiles them ahead of time.
 
-`import pullback as torch` runs ordinary PyTorch programs.  Names are resolved lazily, so importing is cheap.
-Read `docs/internals.md` for the architecture, `core/` for the heart of it.
+`import pullback as torch` runs ordinary PyTorch programs.  Names are resolved lazily, so importing
+is cheap. Read `docs/internals.md` for the architecture, `core/` for the heart of it.
 """
 
 from __future__ import annotations
@@ -11,27 +11,28 @@ import warnings as _warnings
 
 __version__ = "0.1.0"
 
-# array libraries warn about overflow and division by zero; PyTorch's semantics are silent infinities and NaNs
+# array libraries warn about overflow and division by zero; PyTorch's semantics are silent
+# infinities and NaNs
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
 
-from .core import dtype as _dt  # noqa: E402
-from .core import op as _op  # noqa: E402
-from .core.device import Device as device  # noqa: E402
-from .core.dtype import DType as dtype  # noqa: E402
-from .core.dtype import finfo, iinfo  # noqa: E402
-from .core.handle import Tensor  # noqa: E402
-from .core.size import Size  # noqa: E402
-from . import tensor as _tensor  # noqa: E402
+from . import tensor as _tensor
+from .core import dtype as _dt
+from .core import op as _op
+from .core.device import Device as device
+from .core.dtype import DType as dtype
+from .core.dtype import finfo, iinfo
+from .core.handle import Tensor
+from .core.size import Size
 
-del tensor  # the submodule's name; `pullback.tensor` is the function of `creation.py`
+del tensor  # noqa: F821  the submodule's name; `pullback.tensor` is the function of `creation.py`
 _tensor.attach()
 _op._watchers.append(_tensor.attach_entry)
-from .core.table import load_table as _load_table  # noqa: E402
-from .core.table import ops as _operators  # noqa: E402
+from .core.table import load_table as _load_table
+from .core.table import ops as _operators
 
 _load_table()
-from .ops.shape import CASTS as _CASTS  # noqa: E402
-from .ops.shape import cast_method as _cast_method  # noqa: E402
+from .ops.shape import CASTS as _CASTS
+from .ops.shape import cast_method as _cast_method
 
 for _name, _target in _CASTS.items():
     setattr(Tensor, _name, _cast_method(_target))
@@ -46,30 +47,79 @@ channels_last = "channels_last"
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 
 _LAZY = {
-    "autograd": "autograd", "func": "func", "nn": "nn", "optim": "optim", "fx": "fx", "compile": "compile",
-    "linalg": "linalg", "special": "special", "testing": "testing", "utils": "utils", "ops": "ops", "errors": "errors",
-    "derivatives": "derivatives", "aot": "aot", "cache": "compile.cache", "random": "random_api",
+    "autograd": "autograd",
+    "func": "func",
+    "nn": "nn",
+    "optim": "optim",
+    "fx": "fx",
+    "compile": "compile",
+    "linalg": "linalg",
+    "special": "special",
+    "fft": "fft",
+    "signal": "signal",
+    "testing": "testing",
+    "utils": "utils",
+    "ops": "ops",
+    "errors": "errors",
+    "derivatives": "derivatives",
+    "aot": "aot",
+    "cache": "compile.cache",
+    "random": "random_api",
 }
 _FROM = {
-    "no_grad": "autograd.grad_mode", "enable_grad": "autograd.grad_mode", "set_grad_enabled": "autograd.grad_mode",
-    "inference_mode": "autograd.grad_mode", "is_grad_enabled": "autograd.grad_mode",
-    "is_inference_mode_enabled": "autograd.grad_mode", "vmap": "func.vmap",
-    "manual_seed": "random_api", "seed": "random_api", "initial_seed": "random_api", "get_rng_state": "random_api",
-    "set_rng_state": "random_api", "Generator": "random_api", "default_generator": "random_api",
-    "set_printoptions": "printing", "tensor": "creation", "as_tensor": "creation", "asarray": "creation",
-    "from_numpy": "creation", "from_dlpack": "creation", "is_tensor": "creation", "numel": "creation",
-    "is_floating_point": "creation", "is_complex": "creation", "set_default_dtype": "creation",
-    "get_default_dtype": "creation", "promote_types": "creation", "result_type": "creation", "can_cast": "creation",
-    "set_num_threads": "creation", "get_num_threads": "creation", "broadcast_shapes": "creation",
-    "broadcast_tensors": "creation", "typename": "creation", "is_nonzero": "creation", "make_fx": "fx.make_fx",
-    "einsum": "functional", "tensordot": "functional", "chain_matmul": "functional",
-    "meshgrid": "functional", "block_diag": "functional", "cartesian_prod": "functional", "atleast_1d": "functional",
-    "atleast_2d": "functional", "atleast_3d": "functional",
+    "no_grad": "autograd.grad_mode",
+    "enable_grad": "autograd.grad_mode",
+    "set_grad_enabled": "autograd.grad_mode",
+    "inference_mode": "autograd.grad_mode",
+    "is_grad_enabled": "autograd.grad_mode",
+    "is_inference_mode_enabled": "autograd.grad_mode",
+    "vmap": "func.vmap",
+    "manual_seed": "random_api",
+    "seed": "random_api",
+    "initial_seed": "random_api",
+    "get_rng_state": "random_api",
+    "set_rng_state": "random_api",
+    "Generator": "random_api",
+    "default_generator": "random_api",
+    "set_printoptions": "printing",
+    "tensor": "creation",
+    "as_tensor": "creation",
+    "asarray": "creation",
+    "from_numpy": "creation",
+    "from_dlpack": "creation",
+    "is_tensor": "creation",
+    "numel": "creation",
+    "is_floating_point": "creation",
+    "is_complex": "creation",
+    "set_default_dtype": "creation",
+    "get_default_dtype": "creation",
+    "promote_types": "creation",
+    "result_type": "creation",
+    "can_cast": "creation",
+    "set_num_threads": "creation",
+    "get_num_threads": "creation",
+    "broadcast_shapes": "creation",
+    "broadcast_tensors": "creation",
+    "typename": "creation",
+    "is_nonzero": "creation",
+    "make_fx": "fx.make_fx",
+    "einsum": "functional",
+    "tensordot": "functional",
+    "chain_matmul": "functional",
+    "meshgrid": "functional",
+    "block_diag": "functional",
+    "cartesian_prod": "functional",
+    "atleast_1d": "functional",
+    "atleast_2d": "functional",
+    "atleast_3d": "functional",
+    "svd_lowrank": "linalg",
+    "pca_lowrank": "linalg",
 }
 
 
 def __getattr__(name: str):
     import importlib
+
     if name in _LAZY:
         value = importlib.import_module(f".{_LAZY[name]}", __name__)
     elif name in _FROM:

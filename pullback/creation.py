@@ -8,15 +8,18 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import state as _state
+from .core.data import make_tensor_data
 from .core.handle import Tensor, make
 from .core.size import Size
 from .core.stack import note_birth
 from .core.table import ops
 
 
-def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def tensor(
+    data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A new leaf with a copy of the data."""
-    from .ops.create import make_tensor_data
+
     if isinstance(data, Tensor):
         t = data.detach().clone()
         t = t if dtype is None else t.to(dt.as_dtype(dtype))
@@ -49,8 +52,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if not array.dtype.isnative:
-        raise ValueError("given numpy array has byte order different from the native byte order. Conversion "
-                         "between byte orders is currently not supported.")
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. Conversion "
+            "between byte orders is currently not supported."
+        )
     dt.of(array.dtype)
     return _fresh(array)
 
@@ -137,8 +142,9 @@ def broadcast_shapes(*shapes) -> Size:
     try:
         return Size(np.broadcast_shapes(*(s if isinstance(s, int) else tuple(s) for s in shapes)))
     except ValueError:
-        raise errors.ShapeError(f"Shape mismatch: {shapes} cannot be broadcast together "
-                                f"({errors.user_line(2)})") from None
+        raise errors.ShapeError(
+            f"Shape mismatch: {shapes} cannot be broadcast together ({errors.user_line(2)})"
+        ) from None
 
 
 def broadcast_tensors(*tensors):
@@ -151,16 +157,22 @@ def broadcast_tensors(*tensors):
 
 def typename(value) -> str:
     """The type's name."""
-    return value.type() if isinstance(value, Tensor) else f"{type(value).__module__}.{type(value).__qualname__}"
+    return (
+        value.type()
+        if isinstance(value, Tensor)
+        else f"{type(value).__module__}.{type(value).__qualname__}"
+    )
 
 
 def set_num_threads(count: int) -> None:
     """How many threads compiled code uses."""
     from .compile import native
+
     native.set_num_threads(count)
 
 
 def get_num_threads() -> int:
     """How many threads compiled code uses."""
     from .compile import native
+
     return native.get_num_threads()

@@ -104,7 +104,9 @@ def forward_mode(overload: OpOverload) -> tuple[str, dict[str, str]]:
         return "by its decomposition", {}
     if (overload.is_view and rule is not None) or op.linear:
         why = "a view" if overload.is_view else f"linear in {', '.join(op.linear)}"
-        return f"the operator itself ({why})", {names[0]: "auto_linear"} if one and rule else {}
+        varying = [] if rule is None else [n for n, d in zip(names, rule.diff_outputs) if d]
+        texts = {varying[0]: "auto_linear"} if len(varying) == 1 else {}
+        return f"the operator itself ({why})", texts
     if rule is None:
         return "", {}
     if op.multilinear:

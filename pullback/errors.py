@@ -1,9 +1,9 @@
 """Every exception class of the package, with its cause and its cure.
 
-The first line of a message says what happened in the user's words, with the user's file and line; then
-comes the state (shapes, versions, operators); then one or two cures.  Each class also derives from
-the builtin type that PyTorch raises in the same place, so `except RuntimeError` keeps working.
-The docstrings below are the pages of `docs/errors.md`.
+The first line of a message says what happened in the user's words, with the user's file and line;
+then comes the state (shapes, versions, operators); then one or two cures.  Each class also
+derives from the builtin type that PyTorch raises in the same place, so `except RuntimeError`
+keeps working. The docstrings below are the pages of `docs/errors.md`.
 """
 
 from __future__ import annotations
@@ -56,18 +56,24 @@ def named(kind: type, name: str, what: str, state: list[str] = (), cure: str = "
 _LINE = re.compile(r"\S+:\d+\)?")
 
 
-def located(error: PullbackError, state: list[str] = ()) -> PullbackError:
-    """An error with the user's line in its first line and a cure, whoever raised it."""
+def located(error: PullbackError, state: list[str] = ()) -> None:
+    """Give an error the user's line in its first line and a cure, whoever raised it."""
     first, *rest = str(error).splitlines() or [""]
     if not _LINE.search(first):
         first = f"{first} ({user_line(2)})"
         if not any("Fix:" in line for line in rest):
             rest += text("", state, error.cure).splitlines()[1:]
         error.args = ("\n".join([first, *rest]),)
-    return error
 
 
-_DTYPE_WORDS = ("dtype", "scalar type", "not implemented for", "data type", "floating point", "integral")
+_DTYPE_WORDS = (
+    "dtype",
+    "scalar type",
+    "not implemented for",
+    "data type",
+    "floating point",
+    "integral",
+)
 
 
 def translated(name: str, error: Exception, state: str | list[str] = ()) -> Exception:
@@ -97,9 +103,9 @@ class PullbackError(Exception):
 class ShapeError(PullbackError, RuntimeError):
     """Shapes do not fit the operator.
 
-    Cause: operands cannot be broadcast, inner sizes of a matrix product differ, or a view does not have as
-    many elements as its input.  Cure: compare the shapes in the message; `unsqueeze`, `transpose` or
-    `reshape` the operand that is wrong.
+    Cause: operands cannot be broadcast, inner sizes of a matrix product differ, or a view does
+    not have as many elements as its input.  Cure: compare the shapes in the message; `unsqueeze`,
+    `transpose` or `reshape` the operand that is wrong.
     """
 
     cure = "compare the shapes; unsqueeze, transpose or reshape the operand that is wrong"
@@ -151,8 +157,8 @@ class LinAlgError(PullbackError, RuntimeError):
     """A matrix has no inverse, solution or factorization of the kind that was asked for.
 
     Cause: the matrix is singular, not positive-definite, or has infinite or undefined elements.
-    Cure: check the matrix; adding a small multiple of the identity often helps; the operators whose names
-    end in `_ex` return `info` instead of raising.
+    Cure: check the matrix; adding a small multiple of the identity often helps; the operators
+    whose names end in `_ex` return `info` instead of raising.
     """
 
 
@@ -167,16 +173,17 @@ class LeafWriteError(PullbackError, RuntimeError):
 class ViewWriteError(PullbackError, RuntimeError):
     """An in-place operator was called on a view that must not be written.
 
-    Cause: the view is one of several made by one call (`split`, `unbind`), was made under `no_grad`, or its
-    elements share memory (`expand`).  Cure: clone the view first, or index the base directly.
+    Cause: the view is one of several made by one call (`split`, `unbind`), was made under
+    `no_grad`, or its elements share memory (`expand`).  Cure: clone the view first, or index the
+    base directly.
     """
 
 
 class SavedValueModified(PullbackError, RuntimeError):
     """A value that a gradient needs was overwritten in place after it was saved.
 
-    Cause: the tensor was used by an operator whose derivative needs it, then changed by an in-place operator.
-    Cure: use the out-of-place operator, or clone before writing.
+    Cause: the tensor was used by an operator whose derivative needs it, then changed by an
+    in-place operator. Cure: use the out-of-place operator, or clone before writing.
     """
 
 
@@ -198,8 +205,8 @@ class NoGraph(PullbackError, RuntimeError):
 class GradientShapeError(PullbackError, RuntimeError):
     """A gradient does not have the shape, dtype or kind of the tensor that it belongs to.
 
-    Cure: give `backward(gradient=...)` a tensor of the output's shape; return from a custom backward a
-    gradient of the input's shape.
+    Cure: give `backward(gradient=...)` a tensor of the output's shape; return from a custom
+    backward a gradient of the input's shape.
     """
 
 
@@ -243,8 +250,8 @@ class BatchedWriteError(PullbackError, RuntimeError):
 class DataDependentError(PullbackError, RuntimeError):
     """The program asked for a value while only shapes are known (capture, fake tensors, vmap).
 
-    Cause: `if tensor:`, `.item()`, `nonzero` and the like depend on data.  Cure: use `where`, or keep
-    the decision outside of the compiled function.
+    Cause: `if tensor:`, `.item()`, `nonzero` and the like depend on data.  Cure: use `where`, or
+    keep the decision outside of the compiled function.
     """
 
 
@@ -263,8 +270,8 @@ class SchemaError(PullbackError, ValueError):
 class CompileError(PullbackError, RuntimeError):
     """A captured graph could not be compiled.
 
-    Cause: a broken compiler or an unusable cache directory.  Cure: as the message says; `PULLBACK_CC`
-    selects a compiler, `PULLBACK_CACHE_DIR` the cache.
+    Cause: a broken compiler or an unusable cache directory.  Cure: as the message says;
+    `PULLBACK_CC` selects a compiler, `PULLBACK_CACHE_DIR` the cache.
     """
 
 
@@ -273,3 +280,21 @@ class TransformError(PullbackError, RuntimeError):
 
     Cause: `in_dims` that do not fit the arguments, tangents of another shape, and so on.
     """
+
+
+_COMPILER = (
+    "CacheUnusable",
+    "CompileWarning",
+    "CompilerFailed",
+    "CompilerNotFound",
+    "GraphNotSupported",
+)
+
+
+def __getattr__(name: str) -> type:
+    """The compiler's own classes; they live with the compiler, which is loaded when first used."""
+    if name in _COMPILER:
+        import importlib
+
+        return getattr(importlib.import_module("pullback.compile.errors"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,57 @@
-"""`pullback.linalg`: the operators of the table whose names begin with `linalg_`."""
+"""`pullback.linalg`: the operators of the table whose names begin with `linalg_`.
+
+What the schema language cannot say, or what draws random numbers, stands here as a function.
+"""
 
 from __future__ import annotations
 
+from .core.handle import Tensor
 from .core.op import aliases, families
 from .core.table import ops
+from .errors import LinAlgError
+
+__all__ = ["LinAlgError", "pca_lowrank", "svd_lowrank"]
+
+
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None):
+    """The largest `q` singular values of A - M with their vectors U and V, by random projection.
+
+    Good where the others are small; `niter` steps of subspace iteration make it better
+    (N. Halko, P. G. Martinsson, J. A. Tropp, Finding structure with randomness, 2009).
+    """
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    matrix = A if M is None else A - M.expand(A.shape)
+    rows, columns = matrix.shape[-2:]
+    turned = rows < columns or columns > q  # project the longer side
+    matrix = matrix.mH if turned else matrix
+    basis = _span(matrix, q, niter)
+    u, s, vh = ops.linalg_svd(basis.mH @ matrix, full_matrices=False)
+    u, v = basis @ u, vh.mH
+    return (v, s, u) if turned else (u, s, v)
+
+
+def _span(matrix: Tensor, q: int, niter: int) -> Tensor:
+    """Orthonormal vectors that nearly span the columns of a matrix."""
+    start = ops.randn((matrix.shape[-1], q), dtype=matrix.dtype, device=matrix.device)
+    basis = ops.linalg_qr(matrix @ start)[0]
+    for _ in range(niter):
+        basis = ops.linalg_qr(matrix.mH @ basis)[0]
+        basis = ops.linalg_qr(matrix @ basis)[0]
+    return basis
+
+
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2):
+    """Principal components of the rows of A: `svd_lowrank` of A less the mean of its rows."""
+    rows, columns = A.shape[-2:]
+    q = min(6, rows, columns) if q is None else q
+    if not 0 <= q <= min(rows, columns):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than "
+                         f"min(m, n)={min(rows, columns)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    if A.dtype.category < 2:
+        raise ValueError(f"input must be of floating point or complex type, but got {A.dtype}")
+    return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 
 def __getattr__(name: str):
@@ -15,4 +63,5 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted(n[len("linalg_"):] for n in (*families, *aliases) if n.startswith("linalg_"))
+    own = {n[len("linalg_"):] for n in (*families, *aliases) if n.startswith("linalg_")}
+    return sorted(own | {"LinAlgError"})

@@ -1,7 +1,7 @@
 """`Tensor`'s methods: facts, conversion, autograd front, operators.
 
-The class itself is in `core/handle.py`.  Methods that are operators of the table are attached from it; what
-stands here is only what the table cannot say.  Read next: `core/surface.py`.
+The class itself is in `core/handle.py`.  Methods that are operators of the table are attached
+from it; what stands here is only what the table cannot say.  Read next: `core/surface.py`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import fast, surface
+from .core.data import make_tensor_data
 from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, make, meta_of
 from .core.indexing import getitem, setitem
-from .core.op import families, overload_of
 from .core.op import aliases as op_aliases
+from .core.op import families, overload_of
 from .core.size import Size
 from .core.stack import bind
 from .core.state import fast as space
@@ -40,15 +41,23 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
     data = _up_to_date(t)._data
     while isinstance(data, Box):
         if type(data) is Fake:
-            raise errors.DataDependentError(errors.text(
-                f"{what} needs the values of a tensor, but only its shape is known here "
-                f"({errors.user_line(2)})", f"tensor: {t.dtype.name}{list(t.shape)}",
-                ["use where() instead of a Python condition", "or compute this outside of the captured function"]))
+            raise errors.DataDependentError(
+                errors.text(
+                    f"{what} needs the values of a tensor, but only its shape is known here "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {t.dtype.name}{list(t.shape)}",
+                    [
+                        "use where() instead of a Python condition",
+                        "or compute this outside of the captured function",
+                    ],
+                )
+            )
         data = data.concrete(t, what)._data
     return data
 
 
 # facts
+
 
 def _shape(self) -> Size:
     if self._link is not None:
@@ -66,16 +75,25 @@ def _grad_fn(self):
 def _set_requires_grad(self, value: bool = True):
     if value:
         if self.dtype.category < 2:
-            raise errors.DTypeError(errors.text(
-                f"only Tensors of floating point and complex dtype can require gradients, not {self.dtype} "
-                f"({errors.user_line(2)})", cure="convert with .float() first"))
+            raise errors.DTypeError(
+                errors.text(
+                    "only Tensors of floating point and complex dtype can require gradients, not "
+                    f"{self.dtype} "
+                    f"({errors.user_line(2)})",
+                    cure="convert with .float() first",
+                )
+            )
         if _up_to_date(self)._edge is None:
             self._edge = Accumulate(self)
     elif self._edge is not None:
         if not isinstance(self._edge, Accumulate):
-            raise errors.NoGraph(errors.text(
-                f"you can only change requires_grad flags of leaf variables ({errors.user_line(2)})",
-                cure="use detach() to get a tensor without history"))
+            raise errors.NoGraph(
+                errors.text(
+                    "you can only change requires_grad flags of leaf variables "
+                    f"({errors.user_line(2)})",
+                    cure="use detach() to get a tensor without history",
+                )
+            )
         self._edge = None
 
 
@@ -95,6 +113,7 @@ def _set_grad(self, value):
             self._meta.grad = None
         return
     from .autograd.engine import as_gradient
+
     meta_of(self).grad = as_gradient(value, self)
 
 
@@ -158,6 +177,7 @@ def size(self: Tensor, dim: int | None = None):
     if dim is None:
         return _shape(self)
     from .core.dims import wrap_dim
+
     return self._data.shape[wrap_dim(dim, self._data.ndim)]
 
 
@@ -168,13 +188,18 @@ def numel(self: Tensor) -> int:
 
 # values
 
+
 def item(self: Tensor):
     """The only element as a Python number."""
     array = concrete(self, "item()")
     if array.size != 1:
-        raise errors.ShapeError(errors.text(
-            f"a Tensor with {array.size} elements cannot be converted to Scalar ({errors.user_line(2)})",
-            cure="index one element first, or use tolist()"))
+        raise errors.ShapeError(
+            errors.text(
+                f"a Tensor with {array.size} elements cannot be converted to Scalar "
+                f"({errors.user_line(2)})",
+                cure="index one element first, or use tolist()",
+            )
+        )
     value = array.reshape(()).item() if array.dtype != dt.bfloat16.np else float(array.reshape(()))
     return value
 
@@ -188,9 +213,13 @@ def tolist(self: Tensor):
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The array itself, sharing memory."""
     if self.requires_grad and not force:
-        raise errors.NoGraph(errors.text(
-            f"Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead. "
-            f"({errors.user_line(2)})"))
+        raise errors.NoGraph(
+            errors.text(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                "instead. "
+                f"({errors.user_line(2)})"
+            )
+        )
     array = concrete(self, "numpy()")
     return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
 
@@ -206,8 +235,10 @@ def __array__(self, dtype=None, copy=None):
 
 def __dlpack__(self, **kwargs):
     if self.requires_grad:
-        raise BufferError(f"Can't export tensors that require gradient, use tensor.detach() "
-                          f"({errors.user_line(2)})")
+        raise BufferError(
+            f"Can't export tensors that require gradient, use tensor.detach() "
+            f"({errors.user_line(2)})"
+        )
     return concrete(self, "__dlpack__()").__dlpack__(**kwargs)
 
 
@@ -218,9 +249,14 @@ def __dlpack_device__(self):
 def __bool__(self) -> bool:
     array = concrete(self, "a Python condition (bool())")
     if array.size != 1:
-        raise errors.ShapeError(errors.text(
-            f"Boolean value of Tensor with {'no values' if not array.size else 'more than one value'} is "
-            f"ambiguous ({errors.user_line(2)})", cure="use .any() or .all()"))
+        raise errors.ShapeError(
+            errors.text(
+                "Boolean value of Tensor with "
+                f"{'no values' if not array.size else 'more than one value'} is "
+                f"ambiguous ({errors.user_line(2)})",
+                cure="use .any() or .all()",
+            )
+        )
     return bool(array.reshape(()))
 
 
@@ -232,15 +268,25 @@ def __index__(self) -> int:
 
 def __repr__(self) -> str:
     from .printing import tensor_repr
+
     data = _up_to_date(self)._data
     if isinstance(data, Box):
-        return data.describe(self) if hasattr(data, "describe") else (
-            f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})")
+        return (
+            data.describe(self)
+            if hasattr(data, "describe")
+            else (f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})")
+        )
     array = numpy(self, force=True)
     fn = _grad_fn(self)
     leaf = self._edge is not None and fn is None
-    return tensor_repr(array, self.dtype.name, requires_grad=leaf, grad_fn_name=fn.name() if fn else None,
-                       device=str(self.device), default_dtype=dt.default().name)
+    return tensor_repr(
+        array,
+        self.dtype.name,
+        requires_grad=leaf,
+        grad_fn_name=fn.name() if fn else None,
+        device=str(self.device),
+        default_dtype=dt.default().name,
+    )
 
 
 def __format__(self, spec: str) -> str:
@@ -267,8 +313,10 @@ def __contains__(self, value) -> bool:
 
 def __deepcopy__(self, memo):
     if not (self._edge is None or isinstance(self._edge, Accumulate)):
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                           "protocol at the moment")
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+            "protocol at the moment"
+        )
     new = object.__new__(type(self))
     new._data = copy.deepcopy(self._data)
     new._edge = new._link = new._cell = new._meta = None
@@ -294,14 +342,23 @@ def _rebuild(cls, array, requires_grad, extra):
 def __reduce_ex__(self, protocol):
     if not (self._edge is None or isinstance(self._edge, Accumulate)):
         raise RuntimeError("only leaf tensors can be pickled; detach() first")
-    return _rebuild, (type(self), concrete(self, "pickling"), self.requires_grad, dict(self.__dict__))
+    return _rebuild, (
+        type(self),
+        concrete(self, "pickling"),
+        self.requires_grad,
+        dict(self.__dict__),
+    )
 
 
 def __new__(cls, *args, **kwargs):
     """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
-    from .ops.create import make_tensor_data
+
     if len(args) == 1 and not isinstance(args[0], int):
-        source = args[0]._data if isinstance(args[0], Tensor) else make_tensor_data(args[0], dt.default())
+        source = (
+            args[0]._data
+            if isinstance(args[0], Tensor)
+            else make_tensor_data(args[0], dt.default())
+        )
         array = np.asarray(source, dtype=dt.default().np)
     else:
         array = np.empty(tuple(args) or (0,), dt.default().np)
@@ -310,9 +367,13 @@ def __new__(cls, *args, **kwargs):
 
 # autograd front
 
-def backward(self: Tensor, gradient=None, retain_graph=None, create_graph: bool = False, inputs=None) -> None:
+
+def backward(
+    self: Tensor, gradient=None, retain_graph=None, create_graph: bool = False, inputs=None
+) -> None:
     """Accumulate the gradients of this tensor into the leaves."""
     from .autograd.engine import backward as run
+
     run([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
 
 
@@ -326,8 +387,7 @@ def detach(self: Tensor) -> Tensor:
 def detach_(self: Tensor) -> Tensor:
     """Forget the history."""
     if self._link is not None:
-        raise errors.ViewWriteError(
-            "Can't detach views in-place. Use detach() instead.")
+        raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
     self._edge = None
     return self
 
@@ -381,6 +441,7 @@ def retain_grad(self: Tensor) -> None:
     if isinstance(self._edge, Accumulate) or meta_of(self).retains:
         return
     import weakref
+
     meta_of(self).retains = True
     owner = weakref.ref(self)
 
@@ -389,10 +450,12 @@ def retain_grad(self: Tensor) -> None:
         if t is not None:
             have = t._meta.grad
             t._meta.grad = grad if have is None else have + grad
+
     register_hook(self, keep)
 
 
 # conversions that the table cannot spell
+
 
 def cpu(self: Tensor) -> Tensor:
     """The tensor in main memory."""
@@ -407,8 +470,15 @@ def cuda(self: Tensor, device=None) -> Tensor:
 def type_(self: Tensor, dtype=None):
     """The tensor converted to a dtype, or the name of its type."""
     if dtype is None:
-        names = {"float32": "FloatTensor", "float64": "DoubleTensor", "int64": "LongTensor", "bool": "BoolTensor",
-                 "int32": "IntTensor", "float16": "HalfTensor", "uint8": "ByteTensor"}
+        names = {
+            "float32": "FloatTensor",
+            "float64": "DoubleTensor",
+            "int64": "LongTensor",
+            "bool": "BoolTensor",
+            "int32": "IntTensor",
+            "float16": "HalfTensor",
+            "uint8": "ByteTensor",
+        }
         return "torch." + names.get(self.dtype.name, self.dtype.name)
     return self.to(dt.as_dtype(dtype))
 
@@ -416,22 +486,23 @@ def type_(self: Tensor, dtype=None):
 def _getitem(self, key):
     try:
         return getitem(self, key)
+    except errors.PullbackError:
+        raise
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise _refused("x[...]", self, error)
+        raise errors.translated("x[...]", error, [_facts(self)]) from error
 
 
 def _setitem(self, key, value):
     try:
         setitem(self, key, value)
+    except errors.PullbackError:
+        raise
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise _refused("x[...] = y", self, error)
+        raise errors.translated("x[...] = y", error, [_facts(self)]) from error
 
 
-def _refused(what: str, t: Tensor, error: Exception) -> Exception:
-    """An error of indexing with the user's line; ours pass as they are."""
-    if isinstance(error, errors.PullbackError):
-        return error.with_traceback(error.__traceback__)
-    return errors.translated(what, error, [f"x: {t.dtype.name}{list(t.shape)}"])
+def _facts(t: Tensor) -> str:
+    return f"x: {t.dtype.name}{list(t.shape)}"
 
 
 def where(self: Tensor, condition: Tensor, other) -> Tensor:
@@ -452,8 +523,9 @@ def untracked_write(self: Tensor, array) -> None:
 
 # operators
 
+
 def _binary(base: str, swapped: str | None = None):
-    """An operator method of the fast path: generated on the first call, then put in its own place."""
+    """An operator method of the general path."""
     name = swapped or base
 
     def method(self, other, **rest):
@@ -463,6 +535,7 @@ def _binary(base: str, swapped: str | None = None):
             if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
                 raise
             return NotImplemented
+
     return method
 
 
@@ -481,24 +554,53 @@ def install_fast(cls, dunder: str, base: str, overload: str) -> None:
         else:
             setattr(cls, dunder, slow)
         return getattr(cls, dunder)(self, *rest)
+
     first.__name__ = dunder
     setattr(cls, dunder, first)
 
 
-REFLECTED = {"__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__rand__": "bitwise_and",
-             "__ror__": "bitwise_or", "__rxor__": "bitwise_xor"}
-PLAIN = {"__floordiv__": "floor_divide", "__mod__": "remainder", "__matmul__": "matmul", "__and__": "bitwise_and",
-         "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift",
-         "__rshift__": "bitwise_right_shift", "__eq__": "eq", "__ne__": "ne", "__lt__": "lt", "__le__": "le",
-         "__gt__": "gt", "__ge__": "ge"}
-INPLACE = {"__iadd__": "add_", "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_",
-           "__ifloordiv__": "floor_divide_", "__imod__": "remainder_", "__ipow__": "pow_",
-           "__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_"}
+REFLECTED = {
+    "__radd__": "add",
+    "__rmul__": "mul",
+    "__rsub__": "rsub",
+    "__rand__": "bitwise_and",
+    "__ror__": "bitwise_or",
+    "__rxor__": "bitwise_xor",
+}
+PLAIN = {
+    "__floordiv__": "floor_divide",
+    "__mod__": "remainder",
+    "__matmul__": "matmul",
+    "__and__": "bitwise_and",
+    "__or__": "bitwise_or",
+    "__xor__": "bitwise_xor",
+    "__lshift__": "bitwise_left_shift",
+    "__rshift__": "bitwise_right_shift",
+    "__eq__": "eq",
+    "__ne__": "ne",
+    "__lt__": "lt",
+    "__le__": "le",
+    "__gt__": "gt",
+    "__ge__": "ge",
+}
+INPLACE = {
+    "__iadd__": "add_",
+    "__isub__": "sub_",
+    "__imul__": "mul_",
+    "__itruediv__": "div_",
+    "__ifloordiv__": "floor_divide_",
+    "__imod__": "remainder_",
+    "__ipow__": "pow_",
+    "__iand__": "bitwise_and_",
+    "__ior__": "bitwise_or_",
+    "__ixor__": "bitwise_xor_",
+}
 
 
 def _swapped(name: str):
     def method(self, other):
         return getattr(ops, name)(other, self)
+
     return method
 
 
@@ -511,52 +613,101 @@ def _equality(name: str):
         if other is None or isinstance(other, (str, dict, set)):
             return NotImplemented
         return getattr(ops, name)(self, other)
+
     return method
 
 
 def attach(cls=Tensor) -> None:
     """Give the handle its methods."""
     facts = {
-        "shape": property(_shape), "dtype": property(lambda t: dt.of(t._data.dtype)),
-        "ndim": property(lambda t: t._data.ndim), "device": property(_device),
+        "shape": property(_shape),
+        "dtype": property(lambda t: dt.of(t._data.dtype)),
+        "ndim": property(lambda t: t._data.ndim),
+        "device": property(_device),
         "requires_grad": property(lambda t: _up_to_date(t)._edge is not None, _set_requires_grad),
-        "is_leaf": property(lambda t: _grad_fn(t) is None), "grad_fn": property(_grad_fn),
+        "is_leaf": property(lambda t: _grad_fn(t) is None),
+        "grad_fn": property(_grad_fn),
         "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
-        "data": property(_get_data, _set_data), "itemsize": property(lambda t: t._data.dtype.itemsize),
+        "data": property(_get_data, _set_data),
+        "itemsize": property(lambda t: t._data.dtype.itemsize),
         "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
         "_version": property(lambda t: 0 if t._cell is None else t._cell.version),
         "_base": property(lambda t: None if t._link is None else t._link.base),
-        "layout": property(lambda t: "strided"), "is_cuda": property(lambda t: t.device.type == "cuda"),
-        "is_sparse": property(lambda t: False), "is_quantized": property(lambda t: False),
-        "is_meta": property(lambda t: t.device.type == "meta"), "names": property(lambda t: (None,) * t.ndim),
+        "layout": property(lambda t: "strided"),
+        "is_cuda": property(lambda t: t.device.type == "cuda"),
+        "is_sparse": property(lambda t: False),
+        "is_quantized": property(lambda t: False),
+        "is_meta": property(lambda t: t.device.type == "meta"),
+        "names": property(lambda t: (None,) * t.ndim),
         "output_nr": property(lambda t: t._edge.number if type(t._edge) is Port else 0),
         "retains_grad": property(lambda t: t._meta is not None and t._meta.retains),
         "name": property(lambda t: None if t._meta is None else t._meta.name),
     }
-    for name, op in (("T", "numpy_T"), ("mT", "mT"), ("mH", "mH"), ("H", "matrix_H"), ("real", "real"),
-                     ("imag", "imag")):
+    for name, op in (
+        ("T", "numpy_T"),
+        ("mT", "mT"),
+        ("mH", "mH"),
+        ("H", "matrix_H"),
+        ("real", "real"),
+        ("imag", "imag"),
+    ):
         facts[name] = property(lambda t, op=op: getattr(ops, op)(t))
     for name, value in facts.items():
         setattr(cls, name, value)
     own = {
-        "requires_grad_": requires_grad_, "stride": stride, "storage_offset": storage_offset,
-        "is_contiguous": is_contiguous, "data_ptr": data_ptr, "size": size, "numel": numel, "nelement": numel,
-        "dim": lambda self: self._data.ndim, "ndimension": lambda self: self._data.ndim, "item": item,
-        "tolist": tolist, "numpy": numpy, "__array__": __array__, "__dlpack__": __dlpack__,
-        "__dlpack_device__": __dlpack_device__, "__bool__": __bool__, "__index__": __index__,
-        "__int__": lambda self: int(item(self)), "__float__": lambda self: float(item(self)),
-        "__complex__": lambda self: complex(item(self)), "__repr__": __repr__, "__str__": __repr__,
-        "__format__": __format__, "__len__": __len__, "__iter__": __iter__, "__contains__": __contains__,
-        "__deepcopy__": __deepcopy__, "__reduce_ex__": __reduce_ex__, "__new__": __new__, "backward": backward,
-        "detach_": detach_, "register_hook": register_hook, "retain_grad": retain_grad,
-        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook, "cpu": cpu, "cuda": cuda,
-        "type": type_, "__getitem__": _getitem, "__setitem__": _setitem, "zero_": zero_, "where": where,
+        "requires_grad_": requires_grad_,
+        "stride": stride,
+        "storage_offset": storage_offset,
+        "is_contiguous": is_contiguous,
+        "data_ptr": data_ptr,
+        "size": size,
+        "numel": numel,
+        "nelement": numel,
+        "dim": lambda self: self._data.ndim,
+        "ndimension": lambda self: self._data.ndim,
+        "item": item,
+        "tolist": tolist,
+        "numpy": numpy,
+        "__array__": __array__,
+        "__dlpack__": __dlpack__,
+        "__dlpack_device__": __dlpack_device__,
+        "__bool__": __bool__,
+        "__index__": __index__,
+        "__int__": lambda self: int(item(self)),
+        "__float__": lambda self: float(item(self)),
+        "__complex__": lambda self: complex(item(self)),
+        "__repr__": __repr__,
+        "__str__": __repr__,
+        "__format__": __format__,
+        "__len__": __len__,
+        "__iter__": __iter__,
+        "__contains__": __contains__,
+        "__deepcopy__": __deepcopy__,
+        "__reduce_ex__": __reduce_ex__,
+        "__new__": __new__,
+        "backward": backward,
+        "detach_": detach_,
+        "register_hook": register_hook,
+        "retain_grad": retain_grad,
+        "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+        "cpu": cpu,
+        "cuda": cuda,
+        "type": type_,
+        "__getitem__": _getitem,
+        "__setitem__": _setitem,
+        "zero_": zero_,
+        "where": where,
         "element_size": lambda self: self._data.dtype.itemsize,
         "is_floating_point": lambda self: self.dtype.is_floating_point,
-        "is_complex": lambda self: self.dtype.is_complex, "is_signed": lambda self: self.dtype.is_signed,
+        "is_complex": lambda self: self.dtype.is_complex,
+        "is_signed": lambda self: self.dtype.is_signed,
         "get_device": lambda self: -1 if self.device.type == "cpu" else self.device.index or 0,
-        "resolve_conj": lambda self: self, "resolve_neg": lambda self: self, "is_conj": lambda self: False,
-        "is_neg": lambda self: False, "is_inference": lambda self: False, "__hash__": object.__hash__,
+        "resolve_conj": lambda self: self,
+        "resolve_neg": lambda self: self,
+        "is_conj": lambda self: False,
+        "is_neg": lambda self: False,
+        "is_inference": lambda self: False,
+        "__hash__": object.__hash__,
     }
     for name, value in own.items():
         setattr(cls, name, value)
@@ -575,9 +726,13 @@ def attach(cls=Tensor) -> None:
     cls.__invert__ = lambda self: ops.bitwise_not(self)
     cls.__pos__ = lambda self: self
     cls.__abs__ = lambda self: ops.abs(self)
-    for dunder, base, overload in (("__add__", "add", "Tensor"), ("__sub__", "sub", "Tensor"),
-                                   ("__mul__", "mul", "Tensor"), ("__truediv__", "div", "Tensor"),
-                                   ("__neg__", "neg", "")):
+    for dunder, base, overload in (
+        ("__add__", "add", "Tensor"),
+        ("__sub__", "sub", "Tensor"),
+        ("__mul__", "mul", "Tensor"),
+        ("__truediv__", "div", "Tensor"),
+        ("__neg__", "neg", ""),
+    ):
         install_fast(cls, dunder, base, overload)
     cls.__pow__ = _binary("pow")
 
@@ -590,6 +745,7 @@ def _method(name: str):
         if packet is None:
             packet = getattr(ops, name)
         return packet(self, *args, **kwargs)
+
     call.__name__ = name
     call.__qualname__ = f"Tensor.{name}"
     return call
@@ -597,7 +753,7 @@ def _method(name: str):
 
 def attach_entry(op, cls=Tensor) -> None:
     """Offer a table entry as Tensor method(s)."""
-    head = op.schema[op.schema.index("(") + 1:]
+    head = op.schema[op.schema.index("(") + 1 :]
     if not head.startswith("Tensor") or op.base_name.startswith("__"):
         return
     for name in (op.base_name, *op.aliases):
@@ -623,6 +779,7 @@ def _fast_unary(cls, name: str):
                 made = fast.compile_fast(entry, slow, "method")
         setattr(cls, name, made or slow)
         return getattr(cls, name)(self, *args, **kwargs)
+
     first.__name__ = name
     return first
 

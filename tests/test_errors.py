@@ -1,4 +1,4 @@
-"""Bad input: every refusal has its own class, the user's line, the state and the cure, and changes nothing."""
+"""Bad input: each refusal has its class, the user's line, the state, the cure; nothing changes."""
 
 import ast
 import inspect
@@ -79,12 +79,30 @@ def refused_later():
 
 # name -> (call, error class, the type that PyTorch raises, part of the first line)
 BAD = {
-    "broadcast": (lambda: x23() + torch.ones(2), errors.ShapeError, RuntimeError, "size of tensor a"),
-    "broadcast of a function": (lambda: torch.mul(x23(), torch.ones(4)), errors.ShapeError,
-                                RuntimeError, "non-singleton dimension 1"),
-    "broadcast in place": (lambda: x23().add_(torch.ones(2)), errors.ShapeError, RuntimeError, "add"),
-    "in place would grow": (lambda: torch.ones(3).add_(x23()), errors.ShapeError, RuntimeError,
-                            "doesn't match the broadcast shape"),
+    "broadcast": (
+        lambda: x23() + torch.ones(2),
+        errors.ShapeError,
+        RuntimeError,
+        "size of tensor a",
+    ),
+    "broadcast of a function": (
+        lambda: torch.mul(x23(), torch.ones(4)),
+        errors.ShapeError,
+        RuntimeError,
+        "non-singleton dimension 1",
+    ),
+    "broadcast in place": (
+        lambda: x23().add_(torch.ones(2)),
+        errors.ShapeError,
+        RuntimeError,
+        "add",
+    ),
+    "in place would grow": (
+        lambda: torch.ones(3).add_(x23()),
+        errors.ShapeError,
+        RuntimeError,
+        "doesn't match the broadcast shape",
+    ),
     "matrix product": (lambda: x23() @ x23(), errors.ShapeError, RuntimeError, "(2x3 and 2x3)"),
     "view": (lambda: x23().view(4), errors.ShapeError, RuntimeError, "invalid for input of size 6"),
     "view of strides": (lambda: x23().T.view(6), errors.ShapeError, RuntimeError, "view"),
@@ -92,87 +110,228 @@ BAD = {
     "two holes": (lambda: x23().reshape(-1, -1), errors.ShapeError, RuntimeError, "one dimension"),
     "expand": (lambda: x23().expand(2, 4), errors.ShapeError, RuntimeError, "expanded size"),
     "cat": (lambda: torch.cat([x23(), torch.ones(2, 2)]), errors.ShapeError, RuntimeError, "cat"),
-    "stack": (lambda: torch.stack([x23(), torch.ones(2)]), errors.ShapeError, RuntimeError, "stack"),
+    "stack": (
+        lambda: torch.stack([x23(), torch.ones(2)]),
+        errors.ShapeError,
+        RuntimeError,
+        "stack",
+    ),
     "split": (lambda: x23().split([1, 5], 1), errors.ShapeError, RuntimeError, "split"),
-    "einsum": (lambda: torch.einsum("ij,jk->ik", x23(), x23()), errors.ShapeError, RuntimeError,
-               "einsum"),
+    "einsum": (
+        lambda: torch.einsum("ij,jk->ik", x23(), x23()),
+        errors.ShapeError,
+        RuntimeError,
+        "einsum",
+    ),
     "item": (lambda: x23().item(), errors.ShapeError, RuntimeError, "6 elements"),
     "truth": (lambda: bool(x23()), errors.ShapeError, RuntimeError, "ambiguous"),
-    "assignment": (lambda: x23().__setitem__(0, torch.ones(2)), errors.ShapeError, RuntimeError, ""),
+    "assignment": (
+        lambda: x23().__setitem__(0, torch.ones(2)),
+        errors.ShapeError,
+        RuntimeError,
+        "",
+    ),
     "dim": (lambda: x23().sum(2), errors.DimError, IndexError, "Dimension out of range"),
-    "negative dim": (lambda: x23().softmax(-3), errors.DimError, IndexError, "Dimension out of range"),
+    "negative dim": (
+        lambda: x23().softmax(-3),
+        errors.DimError,
+        IndexError,
+        "Dimension out of range",
+    ),
     "dims": (lambda: x23().permute(0, 2), errors.DimError, IndexError, "Dimension out of range"),
-    "unsqueeze": (lambda: x23().unsqueeze(4), errors.DimError, IndexError, "Dimension out of range"),
+    "unsqueeze": (
+        lambda: x23().unsqueeze(4),
+        errors.DimError,
+        IndexError,
+        "Dimension out of range",
+    ),
     "index": (lambda: x23()[2], errors.DimError, IndexError, "out of bounds"),
     "index tensor": (lambda: x23()[torch.tensor([5])], errors.DimError, IndexError, "out of"),
     "too many indices": (lambda: x23()[0, 0, 0], errors.DimError, IndexError, "too many indices"),
-    "written index": (lambda: x23().__setitem__(7, 1), errors.DimError, IndexError, "out of bounds"),
-    "gather": (lambda: x23().gather(0, torch.tensor([[9, 0, 0]])), errors.PullbackError,
-               RuntimeError, "gather"),
+    "written index": (
+        lambda: x23().__setitem__(7, 1),
+        errors.DimError,
+        IndexError,
+        "out of bounds",
+    ),
+    "gather": (
+        lambda: x23().gather(0, torch.tensor([[9, 0, 0]])),
+        errors.PullbackError,
+        RuntimeError,
+        "gather",
+    ),
     "mean of integers": (lambda: torch.arange(3).mean(), errors.DTypeError, RuntimeError, "dtype"),
-    "float into int": (lambda: torch.arange(3).add_(0.5), errors.DTypeError, RuntimeError,
-                       "can't be cast"),
-    "out dtype": (lambda: torch.add(x23(), 1, out=torch.zeros(2, 3, dtype=torch.int32)),
-                  errors.DTypeError, RuntimeError, "can't be cast"),
-    "matrix dtypes": (lambda: x23() @ torch.ones(3, 2).double(), errors.DTypeError, RuntimeError,
-                      "dtype"),
-    "integer leaf": (lambda: torch.arange(3).requires_grad_(), errors.DTypeError, RuntimeError,
-                     "floating point"),
-    "unknown device": (lambda: torch.ones(2, device="abacus"), errors.DeviceError, RuntimeError,
-                       "abacus"),
+    "float into int": (
+        lambda: torch.arange(3).add_(0.5),
+        errors.DTypeError,
+        RuntimeError,
+        "can't be cast",
+    ),
+    "out dtype": (
+        lambda: torch.add(x23(), 1, out=torch.zeros(2, 3, dtype=torch.int32)),
+        errors.DTypeError,
+        RuntimeError,
+        "can't be cast",
+    ),
+    "matrix dtypes": (
+        lambda: x23() @ torch.ones(3, 2).double(),
+        errors.DTypeError,
+        RuntimeError,
+        "dtype",
+    ),
+    "integer leaf": (
+        lambda: torch.arange(3).requires_grad_(),
+        errors.DTypeError,
+        RuntimeError,
+        "floating point",
+    ),
+    "unknown device": (
+        lambda: torch.ones(2, device="abacus"),
+        errors.DeviceError,
+        RuntimeError,
+        "abacus",
+    ),
     "argument type": (lambda: x23().sum("rows"), errors.ArgumentError, TypeError, "sum()"),
-    "missing argument": (lambda: torch.where(x23() > 0, x23()), errors.ArgumentError, TypeError,
-                         "where()"),
+    "missing argument": (
+        lambda: torch.where(x23() > 0, x23()),
+        errors.ArgumentError,
+        TypeError,
+        "where()",
+    ),
     "unknown keyword": (lambda: x23().sum(axes=1), errors.ArgumentError, TypeError, "sum()"),
     "leaf": (lambda: leaf().add_(1), errors.LeafWriteError, RuntimeError, "leaf Variable"),
-    "item of a leaf": (lambda: leaf().__setitem__(0, 1.0), errors.LeafWriteError, RuntimeError,
-                       "leaf Variable"),
-    "view of a leaf": (lambda: leaf()[1:].mul_(2), errors.LeafWriteError, RuntimeError,
-                       "view of a leaf"),
+    "item of a leaf": (
+        lambda: leaf().__setitem__(0, 1.0),
+        errors.LeafWriteError,
+        RuntimeError,
+        "leaf Variable",
+    ),
+    "view of a leaf": (
+        lambda: leaf()[1:].mul_(2),
+        errors.LeafWriteError,
+        RuntimeError,
+        "view of a leaf",
+    ),
     "one of several views": (split_write, errors.ViewWriteError, RuntimeError, "Output of split"),
     "view from no_grad": (no_grad_view, errors.ViewWriteError, RuntimeError, "no_grad"),
-    "expanded": (lambda: torch.ones(1).expand(3).add_(1), errors.ViewWriteError, RuntimeError,
-                 "single memory location"),
+    "expanded": (
+        lambda: torch.ones(1).expand(3).add_(1),
+        errors.ViewWriteError,
+        RuntimeError,
+        "single memory location",
+    ),
     "saved value": (overwritten, errors.SavedValueModified, RuntimeError, "inplace operation"),
     "backward twice": (twice, errors.GraphFreed, RuntimeError, "second time"),
-    "no graph": (lambda: x23().sum().backward(), errors.NoGraph, RuntimeError,
-                 "does not require grad"),
-    "no scalar": (lambda: (leaf() * 2).backward(), errors.GradientShapeError, RuntimeError,
-                  "scalar outputs"),
-    "seed": (lambda: (leaf() * 2).backward(x23()), errors.GradientShapeError, RuntimeError,
-             "Mismatch in shape"),
-    "unused": (lambda: torch.autograd.grad(leaf().sum(), leaf()), errors.UnusedInput, RuntimeError,
-               "used in the graph"),
+    "no graph": (
+        lambda: x23().sum().backward(),
+        errors.NoGraph,
+        RuntimeError,
+        "does not require grad",
+    ),
+    "no scalar": (
+        lambda: (leaf() * 2).backward(),
+        errors.GradientShapeError,
+        RuntimeError,
+        "scalar outputs",
+    ),
+    "seed": (
+        lambda: (leaf() * 2).backward(x23()),
+        errors.GradientShapeError,
+        RuntimeError,
+        "Mismatch in shape",
+    ),
+    "unused": (
+        lambda: torch.autograd.grad(leaf().sum(), leaf()),
+        errors.UnusedInput,
+        RuntimeError,
+        "used in the graph",
+    ),
     "numpy of history": (lambda: leaf().numpy(), errors.NoGraph, RuntimeError, "detach().numpy()"),
-    "out with history": (lambda: torch.mul(leaf(), 2, out=torch.zeros(3)), errors.NotDifferentiable,
-                         RuntimeError, "out="),
-    "no derivative": (refused_later, errors.DerivativeNotWritten, NotImplementedError,
-                      "not implemented"),
-    "escaped from grad": (lambda: escaped(lambda f: grad(f)(leaf())), errors.EscapedTensor,
-                          RuntimeError, "func.grad"),
-    "escaped from vmap": (lambda: escaped(lambda f: vmap(f)(x23())), errors.EscapedTensor,
-                          RuntimeError, "vmap"),
-    "escaped from jvp": (lambda: escaped(lambda f: jvp(f, (x23(),), (x23(),))), errors.EscapedTensor,
-                         RuntimeError, "jvp"),
-    "escaped from capture": (lambda: escaped(lambda f: torch.make_fx(f)(x23())),
-                             errors.EscapedTensor, RuntimeError, "captured"),
+    "out with history": (
+        lambda: torch.mul(leaf(), 2, out=torch.zeros(3)),
+        errors.NotDifferentiable,
+        RuntimeError,
+        "out=",
+    ),
+    "no derivative": (
+        refused_later,
+        errors.DerivativeNotWritten,
+        NotImplementedError,
+        "not implemented",
+    ),
+    "escaped from grad": (
+        lambda: escaped(lambda f: grad(f)(leaf())),
+        errors.EscapedTensor,
+        RuntimeError,
+        "func.grad",
+    ),
+    "escaped from vmap": (
+        lambda: escaped(lambda f: vmap(f)(x23())),
+        errors.EscapedTensor,
+        RuntimeError,
+        "vmap",
+    ),
+    "escaped from jvp": (
+        lambda: escaped(lambda f: jvp(f, (x23(),), (x23(),))),
+        errors.EscapedTensor,
+        RuntimeError,
+        "jvp",
+    ),
+    "escaped from capture": (
+        lambda: escaped(lambda f: torch.make_fx(f)(x23())),
+        errors.EscapedTensor,
+        RuntimeError,
+        "captured",
+    ),
     "write out of vmap": (outside_write, errors.BatchedWriteError, RuntimeError, "vmap"),
-    "branch under vmap": (lambda: vmap(branch)(x23()), errors.DataDependentError, RuntimeError,
-                          "vmap"),
-    "branch under make_fx": (lambda: torch.make_fx(branch, tracing_mode="fake")(x23()),
-                             errors.DataDependentError, RuntimeError, "captured"),
-    "branch under compile": (lambda: torch.compile(branch)(x23()), errors.DataDependentError,
-                             RuntimeError, "captured"),
-    "item under compile": (lambda: torch.compile(lambda x: x * x.sum().item())(x23()),
-                           errors.DataDependentError, RuntimeError, "item()"),
-    "item of a fake": (lambda: torch.make_fx(lambda x: x * x.sum().item(), tracing_mode="fake")(
-        x23()), errors.DataDependentError, RuntimeError, "item()"),
-    "gradient of a vector": (lambda: grad(lambda x: x * 2)(x23()), errors.TransformError,
-                             RuntimeError, "scalar tensor"),
-    "tangent shape": (lambda: jvp(torch.sin, (x23(),), (torch.ones(2),)), errors.TransformError,
-                      RuntimeError, "tangent"),
-    "sizes under vmap": (lambda: vmap(torch.add)(x23(), torch.ones(4)), errors.TransformError,
-                         RuntimeError, "same size"),
+    "branch under vmap": (
+        lambda: vmap(branch)(x23()),
+        errors.DataDependentError,
+        RuntimeError,
+        "vmap",
+    ),
+    "branch under make_fx": (
+        lambda: torch.make_fx(branch, tracing_mode="fake")(x23()),
+        errors.DataDependentError,
+        RuntimeError,
+        "captured",
+    ),
+    "branch under compile": (
+        lambda: torch.compile(branch)(x23()),
+        errors.DataDependentError,
+        RuntimeError,
+        "captured",
+    ),
+    "item under compile": (
+        lambda: torch.compile(lambda x: x * x.sum().item())(x23()),
+        errors.DataDependentError,
+        RuntimeError,
+        "item()",
+    ),
+    "item of a fake": (
+        lambda: torch.make_fx(lambda x: x * x.sum().item(), tracing_mode="fake")(x23()),
+        errors.DataDependentError,
+        RuntimeError,
+        "item()",
+    ),
+    "gradient of a vector": (
+        lambda: grad(lambda x: x * 2)(x23()),
+        errors.TransformError,
+        RuntimeError,
+        "scalar tensor",
+    ),
+    "tangent shape": (
+        lambda: jvp(torch.sin, (x23(),), (torch.ones(2),)),
+        errors.TransformError,
+        RuntimeError,
+        "tangent",
+    ),
+    "sizes under vmap": (
+        lambda: vmap(torch.add)(x23(), torch.ones(4)),
+        errors.TransformError,
+        RuntimeError,
+        "same size",
+    ),
 }
 
 
@@ -183,15 +342,21 @@ def test_bad_input(name):
         call()
     error = caught.value
     assert isinstance(error, kind) and isinstance(error, errors.PullbackError), type(error)
-    first, *rest = str(error).splitlines()
+    first = str(error).splitlines()[0]
     assert fragment in first
     assert re.search(rf"{re.escape(HERE)}:\d+", first), f"no line in {first!r}"
     assert torch.is_grad_enabled()
     assert (torch.ones(2) + 1).tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("name", [n for n, (_, kind, _, _) in BAD.items() if kind not in (
-    errors.ArgumentError, errors.TransformError, errors.PullbackError)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n, (_, kind, _, _) in BAD.items()
+        if kind not in (errors.ArgumentError, errors.TransformError, errors.PullbackError)
+    ],
+)
 def test_every_message_has_a_cure(name):
     call, kind, _, _ = BAD[name]
     with pytest.raises(kind) as caught:
@@ -212,13 +377,21 @@ def test_argument_errors_list_the_signatures():
     assert "sum.dim_IntList(Tensor self" in str(caught.value)
 
 
-@pytest.mark.parametrize("call", [
-    lambda x: x.add_(torch.ones(7)), lambda x: x.add_("a"), lambda x: x.__setitem__(9, 1),
-    lambda x: x.__setitem__(slice(None), torch.ones(7)), lambda x: x.mul_(1j),
-    lambda x: torch.add(torch.ones(2), torch.ones(3), out=x), lambda x: x.copy_(torch.ones(7)),
-    lambda x: x.index_put_((torch.tensor([99]),), torch.ones(1)), lambda x: x.unsqueeze_(9),
-    lambda x: x.scatter_(0, torch.tensor([[99, 0, 0]]), torch.ones(1, 3)),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.add_(torch.ones(7)),
+        lambda x: x.add_("a"),
+        lambda x: x.__setitem__(9, 1),
+        lambda x: x.__setitem__(slice(None), torch.ones(7)),
+        lambda x: x.mul_(1j),
+        lambda x: torch.add(torch.ones(2), torch.ones(3), out=x),
+        lambda x: x.copy_(torch.ones(7)),
+        lambda x: x.index_put_((torch.tensor([99]),), torch.ones(1)),
+        lambda x: x.unsqueeze_(9),
+        lambda x: x.scatter_(0, torch.tensor([[99, 0, 0]]), torch.ones(1, 3)),
+    ],
+)
 def test_tensors_are_left_as_they_were(call):
     x = x23()
     memory, before = x.data_ptr(), x.tolist()
@@ -235,8 +408,11 @@ def test_failed_capture_leaves_inputs():
         x.mul_(5)
         return branch(x)
 
-    for run in (lambda: torch.make_fx(f, tracing_mode="fake")(x), lambda: torch.compile(f)(x),
-                lambda: vmap(f)(x)):
+    for run in (
+        lambda: torch.make_fx(f, tracing_mode="fake")(x),
+        lambda: torch.compile(f)(x),
+        lambda: vmap(f)(x),
+    ):
         with pytest.raises(errors.DataDependentError):
             run()
         assert x.tolist() == [[1, 1, 1], [1, 1, 1]] and x._version == 0
@@ -254,12 +430,15 @@ def test_failed_transform_leaves_captured_tensors():
     assert (total + 1).shape == (3,)
 
 
-@pytest.mark.parametrize(("formulas", "fragment"), [
-    ({"self": "grad * cosx"}, "cosx"),
-    ({"other": "grad"}, "other"),
-    ({"self": "grad *"}, "cannot read"),
-    ({"self": "grad * result1"}, "result1"),
-])
+@pytest.mark.parametrize(
+    ("formulas", "fragment"),
+    [
+        ({"self": "grad * cosx"}, "cosx"),
+        ({"other": "grad"}, "other"),
+        ({"self": "grad *"}, "cannot read"),
+        ({"self": "grad * result1"}, "result1"),
+    ],
+)
 def test_unknown_names_in_a_formula(formulas, fragment):
     class bad_formula(Op):
         """An operator with a malformed derivative."""
@@ -280,18 +459,23 @@ def test_unknown_names_in_a_formula(formulas, fragment):
 
 def test_every_class_has_a_page():
     """Docstrings are documentation: what it is, its cause or its cure."""
-    kinds = [v for v in vars(errors).values() if isinstance(v, type)
-             and issubclass(v, errors.PullbackError)]
+    kinds = [
+        v
+        for v in vars(errors).values()
+        if isinstance(v, type) and issubclass(v, errors.PullbackError)
+    ]
     assert len(kinds) > 20
     for kind in kinds:
         assert len(kind.__doc__.split()) > 8, kind.__name__
         if kind is not errors.PullbackError:
-            assert any(issubclass(kind, b) for b in (
-                RuntimeError, TypeError, ValueError, LookupError, NotImplementedError)), kind
+            assert any(
+                issubclass(kind, b)
+                for b in (RuntimeError, TypeError, ValueError, LookupError, NotImplementedError)
+            ), kind
 
 
 def test_messages_do_not_mention_internal_frames():
-    """A first line names the user's file even through composites, formulas and nested transforms."""
+    """The first line names the user's file, also through composites and nested transforms."""
     with pytest.raises(RuntimeError) as caught:
         vmap(grad(lambda x: (x @ torch.ones(7, 2)).sum()))(x23())
     assert HERE in str(caught.value).splitlines()[0]

@@ -1,7 +1,8 @@
-"""`Compiled` and `aot_function`: capture per signature, cut the joint graph, compile both halves, run.
+"""`Compiled` and `aot_function`: capture per signature, cut the joint graph, compile both
+halves, run.
 
-A signature is what the captured graph depends on: the structure of the arguments, shapes, dtypes, which
-tensors require grad, which are the same object, and every Python value.
+A signature is what the captured graph depends on: the structure of the arguments, shapes, dtypes,
+which tensors require grad, which are the same object, and every Python value.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.op import overload
@@ -62,7 +62,9 @@ def forward_only(module: GraphModule, count: int) -> GraphModule:
         if node.op == "placeholder" and node.name.startswith("tangents_"):
             continue
         if node.op == "output":
-            graph.output(tuple(copied[n] if hasattr(n, "graph") else n for n in node.args[0][:count]))
+            graph.output(
+                tuple(copied[n] if hasattr(n, "graph") else n for n in node.args[0][:count])
+            )
             break
         if all(n in copied for n in node.all_input_nodes):
             copied[node] = graph.node_copy(node, lambda n: copied[n])
@@ -104,8 +106,12 @@ class Compiled:
             shapes, dtypes, tracked = last[0]
             try:
                 arrays = [t._data for t in args]
-                if tracked == [t._edge is not None for t in args] and shapes == [a.shape for a in arrays] and (
-                        dtypes == [a.dtype for a in arrays]) and _plain.issuperset([a.__class__ for a in arrays]):
+                if (
+                    tracked == [t._edge is not None for t in args]
+                    and shapes == [a.shape for a in arrays]
+                    and (dtypes == [a.dtype for a in arrays])
+                    and _plain.issuperset([a.__class__ for a in arrays])
+                ):
                     return last[1].run(args, arrays)
             except AttributeError:  # something else than a tensor among the arguments
                 pass
@@ -114,24 +120,39 @@ class Compiled:
     def _general(self, args, kwargs):
         flat, spec = tree_flatten((args, kwargs))
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        if fast["ACTIVE"] and (state.mode or len(state.stack) > 1) or any(
-                type(t._data) is not _ndarray for t in tensors):
+        if (
+            fast["ACTIVE"]
+            and (state.mode or len(state.stack) > 1)
+            or any(type(t._data) is not _ndarray for t in tensors)
+        ):
             return self.function(*args, **kwargs)
         key = (spec, state.record[0], dt.default(), *[key_of(v) for v in flat], aliases(tensors))
         program = self.programs.get(key)
         if program is None or not self._adopted_fit(program):
             program = self.programs[key] = self.build(flat, spec)
-        if not kwargs and len(tensors) == len(args) and key[-1] is None and not program.joint.adopted and all(
-                t._data.flags.c_contiguous and t._link is None for t in tensors):
-            guards = ([t._data.shape for t in tensors], [t._data.dtype for t in tensors],
-                      [t._edge is not None for t in tensors])
+        if (
+            not kwargs
+            and len(tensors) == len(args)
+            and key[-1] is None
+            and not program.joint.adopted
+            and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
+        ):
+            guards = (
+                [t._data.shape for t in tensors],
+                [t._data.dtype for t in tensors],
+                [t._edge is not None for t in tensors],
+            )
             self._last = guards, program, state.record[0]
         return program.run(tensors, [t._data for t in tensors])
 
     def parts(self) -> dict:
         """What has been compiled so far: (program number, part) -> compiled graph."""
-        return {(i, name): part for i, program in enumerate(self.programs.values())
-                for name, part in program._made.items() if name != "eager"}
+        return {
+            (i, name): part
+            for i, program in enumerate(self.programs.values())
+            for name, part in program._made.items()
+            if name != "eager"
+        }
 
     def source_paths(self) -> list[str]:
         """The generated C files."""
@@ -212,8 +233,11 @@ def boxed(function):
     def run(*arrays):
         handles = [make(a) for a in arrays]
         with no_grad():
-            out = function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
+            out = (
+                function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
+            )
         return tuple(o._data if isinstance(o, Tensor) else o for o in out)
+
     return run
 
 
@@ -224,22 +248,36 @@ def nop(module, example_inputs=None):
 
 def make_boxed_func(function):
     """A function that takes one list of arguments."""
+
     def run(args):
         return function(*args)
+
     run._boxed_call = True
     return run
 
 
 def make_boxed_compiler(compiler):
     """A compiler whose results take one list of arguments."""
+
     @functools.wraps(compiler)
     def run(module, example_inputs):
         return make_boxed_func(compiler(module, example_inputs))
+
     return run
 
 
-def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=None, decompositions=None, num_params_buffers=0,
-                 keep_inference_input_mutations: bool = False, inference_compiler=None, *, dynamic: bool = False):
+def aot_function(
+    fn,
+    fw_compiler,
+    bw_compiler=None,
+    partition_fn=None,
+    decompositions=None,
+    num_params_buffers=0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler=None,
+    *,
+    dynamic: bool = False,
+):
     """Capture `fn` into forward and backward graphs and hand them to the user's compilers."""
     from .partition import default_partition
 
@@ -248,6 +286,10 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=None, decomposi
 
     def cut(module, count):
         return (partition_fn or default_partition)(module, None, num_fwd_outputs=count)
+
     from ..fx.make_fx import _overload
+
     table = {_overload(k): v for k, v in (decompositions or {}).items()}
-    return Compiled(fn, Backend(adapted(fw_compiler), adapted(bw_compiler or fw_compiler), cut, table))
+    return Compiled(
+        fn, Backend(adapted(fw_compiler), adapted(bw_compiler or fw_compiler), cut, table)
+    )

@@ -1,8 +1,9 @@
-"""Capture: run a function on fake tensors, the engine included, and get one joint graph without mutation.
+"""Capture: run a function on fake tensors, the engine included, and get one joint graph without
+mutation.
 
-Tensors that the function reaches through closures or modules are *adopted*: while the capture runs, their
-handles hold traced boxes like the inputs', so that they become inputs of the graph, take part in autograd and
-may be written.  Read next: `partition.py`, `runtime.py`.
+Tensors that the function reaches through closures or modules are *adopted*: while the capture runs,
+their handles hold traced boxes like the inputs', so that they become inputs of the graph, take part
+in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,11 @@ class CaptureRecorder(Recorder):
         first = next(iter(self.graph.nodes), None)
         if first is None:
             return self.input(value)
-        point = self.graph.inserting_after(self._last) if self._last else self.graph.inserting_before(first)
+        point = (
+            self.graph.inserting_after(self._last)
+            if self._last
+            else self.graph.inserting_before(first)
+        )
         with point:
             return self.input(value)
 
@@ -170,11 +175,22 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             values.append(t)
     for o in leaves:
         outputs.append(_describe(level, o, by_handle, graph_outputs, values))
-    joint = Joint(None, [a.handle for a in level.adopted], outputs, out_spec, mutated, len(graph_outputs), [], [])
+    joint = Joint(
+        None,
+        [a.handle for a in level.adopted],
+        outputs,
+        out_spec,
+        mutated,
+        len(graph_outputs),
+        [],
+        [],
+    )
     varying = [(k, v) for k, v in enumerate(values) if v._edge is not None]
     chosen = [(i, s) for i, s in enumerate(starts) if s is not None]
     if varying and chosen:
-        tangents = [level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)]
+        tangents = [
+            level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)
+        ]
         joint.tangent_of = [k for k, _ in varying]
         sources = [make(boxes[i][0], s) for i, s in chosen]
         grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
@@ -195,7 +211,7 @@ def _describe(level, o, by_handle, graph_outputs, values):
     if o._link is not None and id(o._link.base) in by_handle and not o._link.multi:
         return Output("alias", by_handle[id(o._link.base)], o._link.chain)
     node = level.node(o)
-    for k, (n, v) in enumerate(zip(graph_outputs, values)):
+    for k, v in enumerate(values):
         if v is o:
             return Output("graph", k, (), o._edge is not None)
     graph_outputs.append(node)

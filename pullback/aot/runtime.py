@@ -1,10 +1,13 @@
 """Run a compiled function so that nobody can tell it from eager: history, mutations, aliases.
 
-A compiled call is one native call per pass plus what stands here.  There are two ways to differentiate:
+A compiled call is one native call per pass plus what stands here.  There are two ways to
+differentiate:
 
-* *split*: the forward graph saves what the min cut chose; the backward graph is compiled when it first runs.
-* *fused*: if the function gives one number (a loss), its gradients for the seed 1 are computed in the forward call,
-  in one graph, and backward only scales them.  Three calls in a row whose backward never came go back to split.
+* *split*: the forward graph saves what the min cut chose; the backward graph is compiled when it
+  first runs.
+* *fused*: if the function gives one number (a loss), its gradients for the seed 1 are computed in
+  the forward call, in one graph, and backward only scales them.  Three calls in a row whose
+  backward never came go back to split.
 
 A backward that is itself recorded (double backward) runs the captured graph operator by operator.
 """
@@ -15,6 +18,7 @@ import sys
 
 import numpy as np
 
+from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_unflatten
@@ -56,20 +60,31 @@ class CompiledNode(Node):
 
 
 class Program:
-    """One captured signature of a function, compiled; the compilers are called when first needed."""
+    """One captured signature of a function; its graphs are compiled when first needed."""
 
     def __init__(self, joint: Joint, makers: dict, facts: list, fuse: bool):
         self.joint = joint
-        self._makers = makers  # "forward", "backward", "fused", "eager" -> function that makes the callable
+        self._makers = (
+            makers  # "forward", "backward", "fused", "eager" -> function that makes the callable
+        )
         self._made: dict = {}
         self.output_facts = facts  # (shape, dtype) of each graph output
-        self.fuse = fuse and joint.differentiable and joint.forward_count == 1 and not joint.mutated and (
-            joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
+        self.fuse = (
+            fuse
+            and joint.differentiable
+            and joint.forward_count == 1
+            and not joint.mutated
+            and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
+        )
         self.waiting = 0  # fused calls since the last backward
         self.count = joint.forward_count
         outputs = joint.outputs
-        self.simple = len(outputs) == 1 and type(outputs[0]) is Output and outputs[0].kind == "graph" and (
-            not joint.mutated and joint.out_spec.is_leaf())
+        self.simple = (
+            len(outputs) == 1
+            and type(outputs[0]) is Output
+            and outputs[0].kind == "graph"
+            and (not joint.mutated and joint.out_spec.is_leaf())
+        )
 
     def part(self, name: str):
         """A compiled graph of the program, made on first use."""
@@ -90,7 +105,11 @@ class Program:
                 fused = self.fuse = False
             else:
                 self.waiting += 1
-        results = self.part("fused" if fused else "forward")(*arrays)
+        try:
+            results = self.part("fused" if fused else "forward")(*arrays)
+        except errors.PullbackError as error:  # an index out of range, for instance
+            errors.located(error)
+            raise
         count = self.count
         made = [make(r) for r in results[:count]]
         if joint.differentiable:
@@ -138,12 +157,16 @@ class Program:
         scale = seed._data
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
-        return [None if g is None else make(np.multiply(g, scale, dtype=g.dtype)) for g in gradients]
+        return [
+            None if g is None else make(np.multiply(g, scale, dtype=g.dtype)) for g in gradients
+        ]
 
     def backward(self, saved: tuple, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
-        tangents = [g._data if g is not None else np.zeros(*self.output_facts[k])
-                    for g, k in zip(grads, self.joint.tangent_of)]
+        tangents = [
+            g._data if g is not None else np.zeros(*self.output_facts[k])
+            for g, k in zip(grads, self.joint.tangent_of)
+        ]
         out = self.part("backward")(*saved, *tangents)
         return [None if o is None else make(o) for o in out]
 
@@ -154,8 +177,15 @@ class Program:
         outs = self.part("eager")(*tensors)
         chosen = [(outs[k], g) for k, g in zip(joint.tangent_of, grads) if g is not None]
         wanted = [i for i, need in zip(joint.grad_of, needs) if need]
-        found = iter(engine_grad([o for o, _ in chosen], [tensors[i] for i in wanted], [g for _, g in chosen],
-                                 create_graph=True, allow_unused=True))
+        found = iter(
+            engine_grad(
+                [o for o, _ in chosen],
+                [tensors[i] for i in wanted],
+                [g for _, g in chosen],
+                create_graph=True,
+                allow_unused=True,
+            )
+        )
         return [next(found) if need else None for need in needs]
 
 

@@ -3,12 +3,21 @@
 from .engine import backward, grad
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["backward", "enable_grad", "grad", "gradcheck", "gradgradcheck", "inference_mode", "no_grad",
-           "set_grad_enabled"]
+__all__ = [
+    "backward",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 
 def __getattr__(name: str):
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         from . import differences
+
         return getattr(differences, name)
     raise AttributeError(f"pullback.autograd has no attribute '{name}'")

@@ -1,7 +1,7 @@
 """`gradcheck` and `gradgradcheck`: derivatives against finite differences.
 
-Complex tensors are treated as pairs of reals, so one real Jacobian covers all cases.  The fast mode compares one
-random projection u^T J v instead of the whole Jacobian.
+Complex tensors are treated as pairs of reals, so one real Jacobian covers all cases.  The fast
+mode compares one random projection u^T J v instead of the whole Jacobian.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import warnings
 import numpy as np
 
 from ..core.handle import Tensor, make
+from ..core.surface import current
 from ..core.table import ops
+from ..interp.jvp import Jvp
+from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import grad
 from .grad_mode import enable_grad, no_grad
 
@@ -54,18 +57,26 @@ class _Problem:
 
     def check_inputs(self) -> None:
         if not self.leaves:
-            raise ValueError("gradcheck expects at least one input tensor to require gradient, "
-                             "but none of the them have requires_grad=True.")
+            raise ValueError(
+                "gradcheck expects at least one input tensor to require gradient, "
+                "but none of the them have requires_grad=True."
+            )
         for i, t in enumerate(self.leaves):
             if t.dtype.name not in ("float64", "complex128"):
-                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point or "
-                              "complex. This check will likely fail if all the inputs are not of double "
-                              "precision floating point or complex.", stacklevel=3)
+                warnings.warn(
+                    f"Input #{i} requires gradient and is not a double precision floating point or "
+                    "complex. This check will likely fail if all the inputs are not of double "
+                    "precision floating point or complex.",
+                    stacklevel=3,
+                )
 
     def at(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
         """Output values with the leaves replaced."""
         swapped = iter(arrays)
-        args = [make(next(swapped)) if isinstance(t, Tensor) and t.requires_grad else t for t in self.inputs]
+        args = [
+            make(next(swapped)) if isinstance(t, Tensor) and t.requires_grad else t
+            for t in self.inputs
+        ]
         with no_grad():
             return [_value(o) for o in _outputs(self.func(*args))]
 
@@ -94,7 +105,9 @@ def _numeric(problem: _Problem, k: int, eps: float) -> list[np.ndarray]:
 
 
 def _pull(problem: _Problem, out: Tensor, seed: np.ndarray, leaves=None) -> list:
-    return list(grad([out], leaves or problem.leaves, [make(seed)], retain_graph=True, allow_unused=True))
+    return list(
+        grad([out], leaves or problem.leaves, [make(seed)], retain_graph=True, allow_unused=True)
+    )
 
 
 def _analytic(problem: _Problem, out: Tensor) -> list[np.ndarray]:
@@ -113,23 +126,23 @@ def _analytic(problem: _Problem, out: Tensor) -> list[np.ndarray]:
     return rows
 
 
+def _push(problem: _Problem, k: int, direction: np.ndarray) -> list[np.ndarray]:
+    """Derivatives of the outputs along a direction of leaf k, by forward mode."""
+    tracked = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad]
+    args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
+    tangent = make(_from_real(direction, _value(problem.leaves[k])))
+    with Jvp() as level:
+        args[tracked[k]] = level.wrap(args[tracked[k]], tangent)
+        outs = [current(o) for o in _outputs(problem.func(*args))]
+        pushed = [(level.primal(o), level.tangent(o)) for o in outs]
+    return [_as_real(_value(ops.zeros_like(o) if t is None else t)) for o, t in pushed]
+
+
 def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
     """The Jacobian in leaf k by forward mode, column by column."""
-    from ..func import jvp
     value = _value(problem.leaves[k])
-    size = _as_real(value).size
-    position = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad][k]
-
-    def of_leaf(x):
-        args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
-        args[position] = x
-        return tuple(_outputs(problem.func(*args)))
-    columns = []
-    for j in range(size):
-        unit = np.zeros(size, value.real.dtype)
-        unit[j] = 1
-        _, tangents = jvp(of_leaf, (problem.leaves[k].detach(),), (make(_from_real(unit, value)),))
-        columns.append([_as_real(_value(t)) for t in tangents])
+    units = np.eye(_as_real(value).size, dtype=value.real.dtype)
+    columns = [_push(problem, k, unit) for unit in units]
     if not columns:
         return [np.zeros((_as_real(_value(o)).size, 0)) for o in problem.run()]
     return [np.stack(c, 1) for c in zip(*columns)]
@@ -138,14 +151,21 @@ def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
 def _compare(numeric, analytic, atol, rtol, what: str) -> None:
     difference = np.abs(numeric - analytic)
     allowed = atol + rtol * np.abs(numeric)
-    bad = ~(difference <= allowed) & ~((numeric == analytic) | (np.isnan(numeric) & np.isnan(analytic)))
+    bad = ~(difference <= allowed) & ~(
+        (numeric == analytic) | (np.isnan(numeric) & np.isnan(analytic))
+    )
     if bad.any():
-        worst = np.unravel_index(np.argmax(np.where(bad, difference - allowed, -np.inf)), difference.shape)
+        worst = np.unravel_index(
+            np.argmax(np.where(bad, difference - allowed, -np.inf)), difference.shape
+        )
         raise GradcheckError(
             f"Jacobian mismatch for {what}\n"
-            f"  worst entry {tuple(int(i) for i in worst)}: numerical {numeric[worst]:.8g}, analytical "
-            f"{analytic[worst]:.8g}; {int(bad.sum())} of {bad.size} entries differ (atol={atol}, rtol={rtol})\n"
-            f"  numerical:\n{_show(numeric)}\n  analytical:\n{_show(analytic)}")
+            f"  worst entry {tuple(int(i) for i in worst)}: numerical {numeric[worst]:.8g}, "
+            "analytical "
+            f"{analytic[worst]:.8g}; {int(bad.sum())} of {bad.size} entries differ (atol={atol}, "
+            f"rtol={rtol})\n"
+            f"  numerical:\n{_show(numeric)}\n  analytical:\n{_show(analytic)}"
+        )
 
 
 def _show(matrix: np.ndarray) -> str:
@@ -157,11 +177,23 @@ def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
     if backward_ad:
         for i, out in enumerate(outs):
             for k, rows in enumerate(_analytic(problem, out)):
-                _compare(numeric[k][i], rows, atol, rtol, f"output {i} with respect to input {k} (backward)")
+                _compare(
+                    numeric[k][i],
+                    rows,
+                    atol,
+                    rtol,
+                    f"output {i} with respect to input {k} (backward)",
+                )
     if forward_ad:
         for k in range(len(problem.leaves)):
             for i, matrix in enumerate(_forward(problem, k)):
-                _compare(numeric[k][i], matrix, atol, rtol, f"output {i} with respect to input {k} (forward)")
+                _compare(
+                    numeric[k][i],
+                    matrix,
+                    atol,
+                    rtol,
+                    f"output {i} with respect to input {k} (forward)",
+                )
 
 
 def _check_fast(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
@@ -188,22 +220,22 @@ def _check_fast(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
                 seed = _from_real(weights[i], _value(outs[i]))
                 g = _pull(problem, outs[i], seed)[k]
                 got = 0.0 if g is None else _as_real(_value(g)) @ directions[k]
-                _compare(expected, np.atleast_1d(got), atol, rtol,
-                         f"output {i} with respect to input {k} (backward, fast mode)")
+                _compare(
+                    expected,
+                    np.atleast_1d(got),
+                    atol,
+                    rtol,
+                    f"output {i} with respect to input {k} (backward, fast mode)",
+                )
             if forward_ad:
-                from ..func import jvp
-                position = [j for j, t in enumerate(problem.inputs)
-                            if isinstance(t, Tensor) and t.requires_grad][k]
-
-                def of_leaf(x, position=position):
-                    args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
-                    args[position] = x
-                    return tuple(_outputs(problem.func(*args)))
-                tangent = make(_from_real(directions[k], values[k]))
-                _, pushed = jvp(of_leaf, (problem.leaves[k].detach(),), (tangent,))
-                got = weights[i] @ _as_real(_value(pushed[i]))
-                _compare(expected, np.atleast_1d(got), atol, rtol,
-                         f"output {i} with respect to input {k} (forward, fast mode)")
+                got = weights[i] @ _push(problem, k, directions[k])[i]
+                _compare(
+                    expected,
+                    np.atleast_1d(got),
+                    atol,
+                    rtol,
+                    f"output {i} with respect to input {k} (forward, fast mode)",
+                )
 
 
 def _check_repeat(problem, outs, tolerance: float) -> None:
@@ -215,8 +247,10 @@ def _check_repeat(problem, outs, tolerance: float) -> None:
         first, second = _pull(problem, out, seed), _pull(problem, out, seed)
         for k, (a, b) in enumerate(zip(first, second)):
             if a is not None and np.abs(_value(a) - _value(b)).max(initial=0) > tolerance:
-                raise GradcheckError(f"Backward is not reentrant, i.e., running backward with same input and "
-                                     f"grad_output multiple times gives different values: output {i}, input {k}")
+                raise GradcheckError(
+                    f"Backward is not reentrant, i.e., running backward with same input and "
+                    f"grad_output multiple times gives different values: output {i}, input {k}"
+                )
 
 
 def _check_dtypes(problem, outs) -> None:
@@ -224,9 +258,13 @@ def _check_dtypes(problem, outs) -> None:
         if out.requires_grad:
             for k, g in enumerate(_pull(problem, out, np.ones(out.shape, _value(out).dtype))):
                 leaf = problem.leaves[k]
-                if g is not None and (g.dtype is not leaf.dtype or tuple(g.shape) != tuple(leaf.shape)):
-                    raise GradcheckError(f"gradient of input {k} is {g.dtype}{list(g.shape)}, the input is "
-                                         f"{leaf.dtype}{list(leaf.shape)}")
+                if g is not None and (
+                    g.dtype is not leaf.dtype or tuple(g.shape) != tuple(leaf.shape)
+                ):
+                    raise GradcheckError(
+                        f"gradient of input {k} is {g.dtype}{list(g.shape)}, the input is "
+                        f"{leaf.dtype}{list(leaf.shape)}"
+                    )
 
 
 def _check_batched(problem, outs) -> None:
@@ -236,21 +274,45 @@ def _check_batched(problem, outs) -> None:
             continue
         random = np.random.default_rng(2)
         seeds = random.normal(size=(2, *out.shape)).astype(_value(out).dtype)
-        together = grad([out], problem.leaves, [make(seeds)], retain_graph=True, allow_unused=True,
-                        is_grads_batched=True)
+        together = grad(
+            [out],
+            problem.leaves,
+            [make(seeds)],
+            retain_graph=True,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
         for k, t in enumerate(together):
             for b in range(2):
                 single = _pull(problem, out, seeds[b])[k]
-                if (t is None) != (single is None) or t is not None and not np.allclose(
-                        _value(t)[b], _value(single), equal_nan=True):
-                    raise GradcheckError(f"batched gradients disagree: output {i}, input {k}, entry {b}")
+                if (
+                    (t is None) != (single is None)
+                    or t is not None
+                    and not np.allclose(_value(t)[b], _value(single), equal_nan=True)
+                ):
+                    raise GradcheckError(
+                        f"batched gradients disagree: output {i}, input {k}, entry {b}"
+                    )
 
 
-def gradcheck(func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-              check_batched_forward_grad: bool = False, check_forward_ad: bool = False,
-              check_backward_ad: bool = True, fast_mode: bool = False, masked=None) -> bool:
+def gradcheck(
+    func,
+    inputs,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked=None,
+) -> bool:
     """Compare derivatives of `func` at `inputs` with finite differences."""
     try:
         problem = _Problem(func, inputs)
@@ -276,11 +338,25 @@ def gradcheck(func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: floa
         return False
 
 
-def gradgradcheck(func, inputs, grad_outputs=None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-                  gen_non_contig_grad_outputs: bool = False, raise_exception: bool = True, nondet_tol: float = 0.0,
-                  check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
-                  check_batched_grad: bool = False, check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True,
-                  fast_mode: bool = False, masked: bool = False) -> bool:
+def gradgradcheck(
+    func,
+    inputs,
+    grad_outputs=None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """Compare second derivatives of `func` at `inputs` with finite differences of the first."""
     problem = _Problem(func, inputs)
     outs = problem.run()
@@ -297,21 +373,47 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps: float = 1e-6, atol: f
     count = len(problem.inputs)
 
     def first(*args):
-        given = [t.detach().requires_grad_(t.requires_grad) if isinstance(t, Tensor) and not t.requires_grad
-                 else t for t in args[:count]]
-        given = [_attached(t) if isinstance(p, Tensor) and p.requires_grad else t
-                 for t, p in zip(given, problem.inputs)]
+        given = [
+            t.detach().requires_grad_(t.requires_grad)
+            if isinstance(t, Tensor) and not t.requires_grad
+            else t
+            for t in args[:count]
+        ]
+        given = [
+            _attached(t) if isinstance(p, Tensor) and p.requires_grad else t
+            for t, p in zip(given, problem.inputs)
+        ]
         with enable_grad():
             results = _outputs(func(*given))
-            leaves = [t for t, p in zip(given, problem.inputs) if isinstance(p, Tensor) and p.requires_grad]
+            leaves = [
+                t
+                for t, p in zip(given, problem.inputs)
+                if isinstance(p, Tensor) and p.requires_grad
+            ]
             pairs = [(o, s) for o, s in zip(results, args[count:]) if o.requires_grad]
-            found = grad([o for o, _ in pairs], leaves, [s for _, s in pairs], create_graph=True,
-                         allow_unused=True)
+            found = grad(
+                [o for o, _ in pairs],
+                leaves,
+                [s for _, s in pairs],
+                create_graph=True,
+                allow_unused=True,
+            )
         return tuple(ops.zeros_like(t) if g is None else g for g, t in zip(found, leaves))
-    return gradcheck(first, (*problem.inputs, *seeds), eps=eps, atol=atol, rtol=rtol,
-                     raise_exception=raise_exception, nondet_tol=nondet_tol, check_grad_dtypes=check_grad_dtypes,
-                     check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
-                     check_backward_ad=check_rev_over_rev, fast_mode=fast_mode)
+
+    return gradcheck(
+        first,
+        (*problem.inputs, *seeds),
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode,
+    )
 
 
 def _attached(t: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
 """The engine: ready nodes -> formula -> project into the input's space -> accumulate.
 
-Nodes are numbered in order of creation and edges lead to older nodes, so taking the newest pending node
-first is a topological order: no dependency counts, no recursion, any depth.
-Read next: `grad_mode.py`, `../core/tape.py`.
+Nodes are numbered in order of creation and edges lead to older nodes, so taking the newest
+pending node first is a topological order: no dependency counts, no recursion, any depth. Read
+next: `grad_mode.py`, `../core/tape.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..core.state import count, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Port, level_own
+from ..interp.vmap import Vmap
 
 _ndarray = np.ndarray
 
@@ -59,7 +60,9 @@ def reaching(roots: list, targets: set) -> set:
 _number = operator.attrgetter("seq")
 
 
-def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leaves: bool, create: bool) -> dict:
+def sweep(
+    roots: list, seeds: list, targets: dict | None, keep: bool, into_leaves: bool, create: bool
+) -> dict:
     """Run the graph backwards; `targets` maps wanted edges' (node, output) to nothing yet.
 
     Returns the gradients captured at the targets.
@@ -85,7 +88,9 @@ def sweep(roots: list, seeds: list, targets: dict | None, keep: bool, into_leave
             for number, g in enumerate(grads):
                 if (node, number) in targets:
                     captured[node, number] = g
-            needs = [e is not None and (e.node if e.__class__ is Port else e) in wanted for e in edges]
+            needs = [
+                e is not None and (e.node if e.__class__ is Port else e) in wanted for e in edges
+            ]
         else:
             continue
         if True not in needs:
@@ -179,8 +184,13 @@ def accumulate(node: Accumulate, grads: list, create: bool) -> None:
         meta.grad = g if have is None else have + g
     elif have is None:
         # the array itself if nobody else holds it: two leaves must not share a gradient's memory
-        if is_buffer(data) and (sys.getrefcount(g) > 2 or sys.getrefcount(data) > 3 or g._link is not None
-                                or isinstance(data.base, type(data)) or not data.flags.c_contiguous):
+        if is_buffer(data) and (
+            sys.getrefcount(g) > 2
+            or sys.getrefcount(data) > 3
+            or g._link is not None
+            or isinstance(data.base, type(data))
+            or not data.flags.c_contiguous
+        ):
             g = make(data.copy())
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
@@ -215,33 +225,50 @@ class _sweeping:
 def seeds_for(outputs: list, gradients, what: str) -> list:
     """The gradients that start a sweep, checked."""
     if gradients is None or isinstance(gradients, Tensor):
-        gradients = [gradients] if len(outputs) == 1 or gradients is not None else [None] * len(outputs)
+        gradients = (
+            [gradients] if len(outputs) == 1 or gradients is not None else [None] * len(outputs)
+        )
     gradients = list(gradients)
     if len(gradients) != len(outputs):
-        raise errors.GradientShapeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+        raise errors.GradientShapeError(
+            f"got {len(outputs)} tensors and {len(gradients)} gradients"
+        )
     seeds = []
     for out, g in zip(outputs, gradients):
         if out._edge is None:
             edge_of(out)
         if g is None:
             if out.numel() != 1:
-                raise errors.GradientShapeError(errors.text(
-                    f"grad can be implicitly created only for scalar outputs ({errors.user_line(2)})",
-                    f"the output has shape {list(out.shape)}",
-                    f"reduce it first, for instance out.sum().{what}(), or give the gradient"))
+                raise errors.GradientShapeError(
+                    errors.text(
+                        "grad can be implicitly created only for scalar outputs "
+                        f"({errors.user_line(2)})",
+                        f"the output has shape {list(out.shape)}",
+                        f"reduce it first, for instance out.sum().{what}(), or give the gradient",
+                    )
+                )
             if out.dtype.is_complex:
                 raise errors.GradientShapeError(
-                    f"grad can be implicitly created only for real scalar outputs but got {out.dtype} "
-                    f"({errors.user_line(2)})")
+                    "grad can be implicitly created only for real scalar outputs but got "
+                    f"{out.dtype} "
+                    f"({errors.user_line(2)})"
+                )
             g = _unit(out)
         elif tuple(g.shape) != tuple(out.shape):
-            raise errors.GradientShapeError(errors.text(
-                f"Mismatch in shape: the gradient has shape {list(g.shape)} and the output has shape "
-                f"{list(out.shape)} ({errors.user_line(2)})", cure="give a gradient of the output's shape"))
+            raise errors.GradientShapeError(
+                errors.text(
+                    f"Mismatch in shape: the gradient has shape {list(g.shape)} and the output "
+                    "has shape "
+                    f"{list(out.shape)} ({errors.user_line(2)})",
+                    cure="give a gradient of the output's shape",
+                )
+            )
         elif g.dtype.is_complex != out.dtype.is_complex:
             raise errors.GradientShapeError(
-                f"For complex Tensors, both grad_output and output are required to have the same dtype "
-                f"(gradient {g.dtype}, output {out.dtype}; {errors.user_line(2)})")
+                "For complex Tensors, both grad_output and output are required to have the same "
+                "dtype "
+                f"(gradient {g.dtype}, output {out.dtype}; {errors.user_line(2)})"
+            )
         elif g.dtype is not out.dtype:
             g = g.to(out.dtype)
         seeds.append(g)
@@ -270,16 +297,26 @@ def _roots(outputs: list) -> list:
     for out in outputs:
         edge = edge_of(out)
         if edge is None:
-            raise errors.NoGraph(errors.text(
-                f"element 0 of tensors does not require grad and does not have a grad_fn "
-                f"({errors.user_line(2)})", f"tensor: {out.dtype.name}{list(out.shape)}",
-                "call requires_grad_() on an input before computing, and compute outside of no_grad"))
+            raise errors.NoGraph(
+                errors.text(
+                    f"element 0 of tensors does not require grad and does not have a grad_fn "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {out.dtype.name}{list(out.shape)}",
+                    "call requires_grad_() on an input before computing, and compute outside of "
+                    "no_grad",
+                )
+            )
         edges.append(edge)
     return edges
 
 
-def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs=None) -> None:
+def backward(
+    tensors,
+    grad_tensors=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs=None,
+) -> None:
     """Accumulate the gradients of `tensors` into the leaves (or only into `inputs`)."""
     outputs = _listed(tensors)
     roots = _roots(outputs)
@@ -305,22 +342,43 @@ def backward(tensors, grad_tensors=None, retain_graph: bool | None = None, creat
 def _target(t: Tensor) -> tuple:
     edge = edge_of(t)
     if edge is None:
-        raise errors.NoGraph(errors.text(
-            f"One of the differentiated Tensors does not require grad ({errors.user_line(2)})",
-            f"tensor: {t.dtype.name}{list(t.shape)}", "call requires_grad_() on it before computing"))
+        raise errors.NoGraph(
+            errors.text(
+                f"One of the differentiated Tensors does not require grad ({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}",
+                "call requires_grad_() on it before computing",
+            )
+        )
     return (edge.node, edge.number) if type(edge) is Port else (edge, 0)
 
 
-def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, create_graph: bool = False,
-         allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple:
     """Gradients of `outputs` with respect to `inputs`, returned instead of accumulated."""
     outputs, inputs = _listed(outputs), _listed(inputs)
     if is_grads_batched:
-        return _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused,
-                             materialize_grads)
+        return _batched_grad(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            allow_unused,
+            materialize_grads,
+        )
     if materialize_grads and allow_unused is False:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, "
-                         "but got: allow_unused=False.")
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, "
+            "but got: allow_unused=False."
+        )
     roots = _roots(outputs)
     seeds = seeds_for(outputs, grad_outputs, "sum")
     keys = [_target(t) for t in inputs]
@@ -334,29 +392,30 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph: bool | None = None, c
         if g is None and materialize_grads:
             g = ops.zeros_like(t)
         elif g is None and not allow_unused:
-            raise errors.UnusedInput(errors.text(
-                f"One of the differentiated Tensors appears to not have been used in the graph "
-                f"({errors.user_line(2)})", f"tensor: {t.dtype.name}{list(t.shape)}",
-                "Set allow_unused=True if this is the desired behavior (its gradient is then None)"))
+            raise errors.UnusedInput(
+                errors.text(
+                    f"One of the differentiated Tensors appears to not have been used in the graph "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {t.dtype.name}{list(t.shape)}",
+                    "Set allow_unused=True if this is the desired behavior (its gradient is then "
+                    "None)",
+                )
+            )
         elif g is not None and (g._data.shape != t._data.shape or g._data.dtype != t._data.dtype):
             g = project(g, t._data.shape, t._data.dtype)
         results.append(g)
     return tuple(results)
 
 
-def _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize):
-    from ..func.vmap import vmap
-    if isinstance(grad_outputs, Tensor):
-        grad_outputs = (grad_outputs,)
-    found: list = []
-
-    def one(seeds):
-        results = grad(outputs, inputs, seeds, True, create_graph, allow_unused, False, materialize)
-        found[:] = [r is not None for r in results]
-        return tuple(r for r in results if r is not None)
-
-    values = iter(vmap(one)(tuple(grad_outputs)))
-    return tuple(next(values) if there else None for there in found)
+def _batched_grad(
+    outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize
+):
+    """Gradients for a batch of seeds at once: one sweep below a batching level."""
+    seeds = _listed(grad_outputs)
+    with Vmap(seeds[0].shape[0]) as level:
+        batch = [level.wrap(g) for g in seeds]
+        found = grad(outputs, inputs, batch, True, create_graph, allow_unused, False, materialize)
+        return tuple(None if g is None else level.stacked(g) for g in found)
 
 
 def as_gradient(value, like: Tensor) -> Tensor:
@@ -364,15 +423,20 @@ def as_gradient(value, like: Tensor) -> Tensor:
     if value is None:
         return None
     if not isinstance(value, Tensor):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+        raise TypeError(
+            f"assigned grad expected to be a Tensor or None but got {type(value).__name__}"
+        )
     if tuple(value.shape) != tuple(like.shape):
         raise errors.GradientShapeError(
-            f"assigned grad has data of a different size: {list(value.shape)} for a tensor of shape "
-            f"{list(like.shape)} ({errors.user_line(2)})")
+            f"assigned grad has data of a different size: {list(value.shape)} for a tensor of "
+            "shape "
+            f"{list(like.shape)} ({errors.user_line(2)})"
+        )
     if value.dtype is not like.dtype:
         raise errors.GradientShapeError(
             f"assigned grad has data of a different type: {value.dtype} for {like.dtype} "
-            f"({errors.user_line(2)})")
+            f"({errors.user_line(2)})"
+        )
     return value
 
 

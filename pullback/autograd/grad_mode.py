@@ -1,6 +1,7 @@
 """Context managers that switch the tape on and off.
 
-They act on the innermost level that owns a tape (`func.grad` makes one) and on the levels above it that do not.
+They act on the innermost level that owns a tape (`func.grad` makes one) and on the levels above
+it that do not.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class _Switch:
         def wrapped(*args, **kwargs):
             with self.clone():
                 return function(*args, **kwargs)
+
         return wrapped
 
     def _wrap_generator(self, function):
@@ -72,6 +74,7 @@ class _Switch:
                     raise
                 except BaseException as error:  # thrown in: the function decides what it means
                     step, given = running.throw, error
+
         return wrapped
 
 

@@ -1,6 +1,7 @@
 """Forward mode by transposing the pullback: the last step of the ladder.
 
-The pullback g = J^T v is linear in v, so its own pullback with respect to v, applied to the tangents, is J t.
+The pullback g = J^T v is linear in v, so its own pullback with respect to v, applied to the
+tangents, is J t.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
     """Tangents of the outputs from the pullback formulas."""
     rule = ov.rule
     flags = [True] * len(rule.inputs)
-    saved = tuple(_save(spec, guard, flags, ov, args, outs, rule.outputs)
-                  for spec, guard in zip(rule.saves, rule.guards))
+    saved = tuple(
+        _save(spec, guard, flags, ov, args, outs, rule.outputs)
+        for spec, guard in zip(rule.saves, rule.guards)
+    )
     varying = [o for o, d in zip(outs, rule.diff_outputs) if d]
     complex_ = any(isinstance(t, Tensor) and t.dtype.is_complex for t in (*varying, *args))
     backward = rule.backward_complex if complex_ else rule.backward_real
@@ -29,17 +32,27 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
         results = backward(saved, tuple(seeds), flags)
         pulled, cotangents = [], []
         for i, g in zip(rule.inputs, results):
-            items = zip(g, tangents[i], args[i]) if isinstance(g, (list, tuple)) else [(g, tangents[i], args[i])]
+            items = (
+                zip(g, tangents[i], args[i])
+                if isinstance(g, (list, tuple))
+                else [(g, tangents[i], args[i])]
+            )
             for gi, t, a in items:
                 if gi is not None and t is not None and gi._edge is not None:
                     from ..core.project import project
+
                     pulled.append(project(gi, a._data.shape, a._data.dtype))
                     cotangents.append(level.wrap(t))
         if not pulled:
             found = [None] * len(seeds)
         else:
             found = grad(pulled, seeds, cotangents, allow_unused=True)
-        made = iter([level.unwrap(f) if f is not None else ops.zeros_like(o) for f, o in zip(found, varying)])
+        made = iter(
+            [
+                level.unwrap(f) if f is not None else ops.zeros_like(o)
+                for f, o in zip(found, varying)
+            ]
+        )
     return [next(made) if d else None for d in rule.diff_outputs]
 
 

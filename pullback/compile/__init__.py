@@ -15,6 +15,7 @@ _WHERE = {
     "compile_graph": "backend",
     "CompilerNotFound": "errors",
     "CompilerFailed": "errors",
+    "CacheUnusable": "errors",
     "set_num_threads": "native",
     "get_num_threads": "native",
 }
@@ -27,7 +28,9 @@ def __getattr__(name: str):
 
 
 class _Callable(types.ModuleType):
-    """`pullback.compile(f)` and the package `pullback.compile` share a name: the module is callable."""
+    """`pullback.compile(f)` and the package `pullback.compile` share a name: the module is
+    callable.
+    """
 
     def __call__(self, *args, **kwargs):
         from .api import compile

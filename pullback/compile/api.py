@@ -1,6 +1,7 @@
 """`compile`: the captured graphs of a function, made native.
 
-Capturing, cutting and running are `aot/`'s; this file only chooses the backend.  Read `backend.py` next.
+Capturing, cutting and running are `aot/`'s; this file only chooses the backend.  Read `backend.py`
+next.
 """
 
 from __future__ import annotations
@@ -16,23 +17,40 @@ from ..fx.graph_module import GraphModule
 def native(module: GraphModule, name: str):
     """The default backend: C, or NumPy where there is no compiler."""
     from .backend import compile_graph
+
     return compile_graph(module, name)
 
 
 def _min_cut(module: GraphModule, count: int):
     from ..aot.partition import min_cut_rematerialization_partition
+
     return min_cut_rematerialization_partition(module, count)
 
 
-def compile(model=None, *, fullgraph: bool = False, dynamic=None, backend="native", mode=None, options=None,
-            disable: bool = False):
+# Operators that reach the backend whole: their decompositions would take indices that they refuse.
+_WHOLE = {"index_add", "index_copy", "index_fill"}
+
+
+def compile(
+    model=None,
+    *,
+    fullgraph: bool = False,
+    dynamic=None,
+    backend="native",
+    mode=None,
+    options=None,
+    disable: bool = False,
+):
     """Compile a function: one native call per pass, differentiable to any order.
 
-    `backend` is "native" (C), "numpy" (the captured graph on NumPy) or a function from a GraphModule and
-    example inputs to a callable.  `options={"fuse_backward": False}` always keeps forward and backward apart.
+    `backend` is "native" (C), "numpy" (the captured graph on NumPy) or a function from a
+    GraphModule and example inputs to a callable.  `options={"fuse_backward": False}` always keeps
+    forward and backward apart.
     """
     if model is None:
-        return functools.partial(compile, backend=backend, mode=mode, options=options, disable=disable)
+        return functools.partial(
+            compile, backend=backend, mode=mode, options=options, disable=disable
+        )
     if disable:
         return model
     if not callable(model):
@@ -40,9 +58,12 @@ def compile(model=None, *, fullgraph: bool = False, dynamic=None, backend="nativ
     options = dict(options or {})
     fuse = options.pop("fuse_backward", True)
     if options:
-        raise errors.ArgumentError(f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'")
+        raise errors.ArgumentError(
+            f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'"
+        )
     forward, backward = _backend(backend)
-    return Compiled(model, Backend(forward, backward, _min_cut, decompositions(), fuse))
+    table = {ov: d for ov, d in decompositions().items() if ov.name not in _WHOLE}
+    return Compiled(model, Backend(forward, backward, _min_cut, table, fuse))
 
 
 def _backend(backend):
@@ -51,7 +72,11 @@ def _backend(backend):
     if backend in ("numpy", "eager", "aot_eager"):
         return interpreted, interpreted
     if callable(backend):
+
         def run(module, name):
             return boxed(backend(module, examples(module)))
+
         return run, run
-    raise errors.CompileError(f"compile(): unknown backend {backend!r}; known are 'native', 'numpy', or a function")
+    raise errors.CompileError(
+        f"compile(): unknown backend {backend!r}; known are 'native', 'numpy', or a function"
+    )

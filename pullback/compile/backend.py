@@ -10,14 +10,23 @@ NumPy (`interpret.py`), with one warning.
 from __future__ import annotations
 
 import marshal
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
+from .. import errors
 from . import cache, native, toolchain
-from .errors import CompilerNotFound, GraphNotSupported
+from .errors import (
+    CacheUnusable,
+    CompileError,
+    CompilerFailed,
+    CompilerNotFound,
+    GraphNotSupported,
+    warn,
+)
 from .interpret import Interpreter, kernel_of
+
+_CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
 
 _warned = False
 
@@ -64,22 +73,25 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     try:
         tools = toolchain.find()
         runtime = native.runtime()
-    except CompilerNotFound as error:
+    except (CompilerNotFound, CompilerFailed) as error:  # the runtime wants Python's headers, too
         _warn_once(error)
         return Interpreter(gm, name)
+    except OSError as error:
+        raise CacheUnusable(cache.folder(), error) from error
     try:
         return _compile(gm, name, tools, runtime)
     except GraphNotSupported:
         return Interpreter(gm, name)
+    except CompileError as error:
+        errors.located(error)
+        raise
 
 
-def _warn_once(error: CompilerNotFound) -> None:
+def _warn_once(error: CompileError) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
-            f"{error}\n  Until then graphs run on NumPy, slower.", RuntimeWarning, stacklevel=3
-        )
+        warn(f"{error}\n  Until then graphs run on NumPy, slower.")
 
 
 def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object) -> CompiledGraph:
@@ -101,21 +113,24 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
             lowered = lower(gm)
             unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes)
             plan, report = unit.plan, unit.report
-            if unit.source:
-                source = cache.write(f"{key}.c", unit.source.encode())
-                native.build(source, f"{key}.so")
-            cache.write(f"{key}.plan", marshal.dumps((plan, report, bool(unit.source))))
             has_code = bool(unit.source)
+            try:
+                if has_code:
+                    source = cache.write(f"{key}.c", unit.source.encode())
+                    native.build(source, f"{key}.so")
+                cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
+            except OSError as error:
+                raise CacheUnusable(cache.folder(), error) from error
         else:
             plan, report, has_code = kept
         try:
             path = str(cache.path(f"{key}.so")) if has_code else None
             call = _load(gm, name, plan, path, runtime)
-        except OSError:
-            for suffix in (".so", ".plan"):  # a truncated or foreign object: make it again, once
+        except OSError as error:
+            for suffix in (".so", ".plan"):  # made for another machine: make it again, once
                 cache.discard(key + suffix)
             if attempt:
-                raise
+                raise CompilerFailed(list(tools.command), str(error), f"{path[:-3]}.c") from error
             continue
         return CompiledGraph(
             name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan
@@ -125,7 +140,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
 
 def _kept(key: str) -> tuple | None:
     """Plan, report and whether there is an object, from the disk cache."""
-    data = cache.read(f"{key}.plan")
+    data = cache.read_sealed(f"{key}.plan")
     if data is None:
         return None
     try:
@@ -133,7 +148,7 @@ def _kept(key: str) -> tuple | None:
     except (ValueError, EOFError, TypeError):
         cache.discard(f"{key}.plan")
         return None
-    if has_code and not cache.path(f"{key}.so").exists():
+    if has_code and not cache.intact(f"{key}.so"):
         return None
     return plan, report, has_code
 
@@ -161,7 +176,7 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         outputs,
         steps,
         plan["workspace"],
-        plan["checks"],
+        tuple((_CHECKS[kind], text) for kind, text in plan["checks"]),
         conform,
     )
 
@@ -190,17 +205,17 @@ class Conform:
         number, shape, strides = self.specs[i]
         wanted = np.dtype(_NUMBERS[number]) if number in _NUMBERS else None
         if not isinstance(value, (np.ndarray, np.generic)):
-            raise TypeError(
+            raise errors.ArgumentError(
                 f"{self.name}: argument {self.names[i]} must be a NumPy array, "
                 f"got {type(value).__name__}"
             )
         array = np.asarray(value)
         if wanted is not None and array.dtype != wanted:
-            raise TypeError(
+            raise errors.ArgumentError(
                 f"{self.name}: argument {self.names[i]} must be {wanted}, got {array.dtype}"
             )
         if array.shape != shape:
-            raise ValueError(
+            raise errors.BadValue(
                 f"{self.name}: argument {self.names[i]} must have shape {shape}, got {array.shape}"
             )
         order = sorted(range(array.ndim), key=lambda d: -strides[d])
@@ -233,7 +248,7 @@ def graph_text(gm: object) -> str:
     for node in gm.graph.nodes:
         lines.append(
             f"{node.op} {node.name} {node.target} {_text(node.args)} "
-            f"{_text(node.kwargs)} {_example(node.meta.get('val'))}"
+            f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
         )
     return "\n".join(lines)
 

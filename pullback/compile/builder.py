@@ -14,6 +14,18 @@ from .ir import CODES, NAMES, Call, Const, Ref, Value, contiguous, reshape
 Arg = "Ref | Const | float | int | bool"
 
 
+# Operators whose eager kernels raise RuntimeError for an index out of range; all others IndexError.
+RUNTIME_ERRORS = {
+    "gather",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "index_add",
+    "index_reduce",
+    "one_hot",
+}
+
+
 class Unsupported(Exception):
     """A rule cannot take this call; it becomes a NumPy step."""
 
@@ -62,6 +74,8 @@ class Builder:
         self.calls: list[Call] = []
         self.known: dict[tuple, Value] = {}
         self.name = "v"  # name of the graph node that is being lowered
+        self.origin = "v"  # operator that the user called there
+        self.checks: list[tuple[str, str]] = []  # (kind of error, text), in the order of the graph
         self.used: dict[str, int] = {}
 
     def fresh_name(self) -> str:
@@ -73,6 +87,23 @@ class Builder:
     def add(self, value: Value) -> Value:
         self.values.append(value)
         return value
+
+    def check(self, size: int) -> int:
+        """Number (from 1) of a new check of indices into a dimension; the first to fail is raised."""
+        kind = "shape" if self.origin in RUNTIME_ERRORS else "dim"
+        self.checks.append((kind, f"{self.origin}: index out of range for a dimension of size {size}"))
+        return len(self.checks)
+
+    def mark(self) -> tuple[int, ...]:
+        """Where the builder stands, for `rewind`."""
+        return len(self.values), len(self.calls), len(self.checks), len(self.known)
+
+    def rewind(self, mark: tuple[int, ...]) -> None:
+        """Forget everything that was made since."""
+        values, calls, checks, known = mark
+        del self.values[values:], self.calls[calls:], self.checks[checks:]
+        while len(self.known) > known:
+            self.known.popitem()
 
     # ---- pointwise -----------------------------------------------------------------------------
 
@@ -226,7 +257,7 @@ class Builder:
         """
         shape = base.shape
         refs = [expand(i, shape) for i, _, _ in index]
-        return self.pointwise(
+        made = self.pointwise(
             "gather",
             base,
             *refs,
@@ -236,6 +267,16 @@ class Builder:
             sizes=tuple(n for _, _, n in index),
             wrap=wrap,
         )
+        if "checks" not in made.value.attrs:
+            made.value.attrs["checks"] = tuple(self.check(n) for _, _, n in index)
+        return made
+
+    def bounded(self, index: Ref, size: int) -> Ref:
+        """An index that is checked where it is computed: 0 <= index < size."""
+        made = self.pointwise("bounded", index, dtype="l", size=size)
+        if "check" not in made.value.attrs:
+            made.value.attrs["check"] = self.check(size)
+        return made
 
     # ---- reductions ----------------------------------------------------------------------------
 

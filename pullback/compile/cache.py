@@ -1,18 +1,22 @@
 """The disk cache: compiled objects and plans under one folder, addressed by the hash of their text.
 
 A file is written under a temporary name and then renamed, so readers never see half a file and two
-writers of one key are harmless: both write the same bytes. A broken entry is deleted and made again
-by the caller. Read `toolchain.py` next.
+writers of one key are harmless: both write the same bytes. Objects and plans end with a seal, the
+hash of what stands before it: a truncated object would kill the process that loads it. A broken
+entry is deleted and made again by the caller. Read `toolchain.py` next.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
-import warnings
 from pathlib import Path
+
+from .errors import warn
 
 RUNTIME_VERSION = "1"
 
@@ -51,11 +55,10 @@ def folder() -> Path:
     except OSError as error:
         _folder = Path(tempfile.mkdtemp(prefix="pullback-"))
         _temporary.add(_folder)
-        warnings.warn(
+        atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+        warn(
             f"the cache folder {wanted} cannot be written ({error.strerror}); compiled graphs are "
-            f"kept in {_folder} for this process. Set PULLBACK_CACHE_DIR to a writable folder.",
-            RuntimeWarning,
-            stacklevel=2,
+            f"kept in {_folder} for this process. Set PULLBACK_CACHE_DIR to a writable folder."
         )
     return _folder
 
@@ -99,8 +102,41 @@ def write(name: str, data: bytes) -> Path:
     return target
 
 
+_SEAL = b"pbseal1 "
+
+
+def _seal(data: bytes) -> bytes:
+    return _SEAL + hashlib.sha256(data).digest()
+
+
+_SEAL_SIZE = len(_SEAL) + 32
+
+
+def write_sealed(name: str, data: bytes) -> Path:
+    """Store bytes with their seal."""
+    return write(name, data + _seal(data))
+
+
+def read_sealed(name: str) -> bytes | None:
+    """The bytes of a sealed entry; None when it is missing or not as it was written."""
+    data = read(name)
+    if data is None or data[-_SEAL_SIZE:] != _seal(data[:-_SEAL_SIZE]):
+        return None
+    return data[:-_SEAL_SIZE]
+
+
+def intact(name: str) -> bool:
+    """Whether a sealed entry is there, as it was written."""
+    return read_sealed(name) is not None
+
+
 def publish(made: str | os.PathLike, name: str) -> Path:
-    """Move a finished file (same file system) to its entry's name, atomically."""
+    """Seal a finished file (same file system) and move it to its entry's name, atomically.
+
+    The seal stands behind the end of the object, where loaders do not look.
+    """
+    with open(made, "r+b") as file:
+        file.write(_seal(file.read()))
     target = path(name)
     target.parent.mkdir(parents=True, exist_ok=True)
     os.replace(made, target)
@@ -109,6 +145,7 @@ def publish(made: str | os.PathLike, name: str) -> Path:
 
 def working(suffix: str) -> Path:
     """A fresh file name inside the cache folder, for a compiler to write to."""
+    folder().mkdir(parents=True, exist_ok=True)  # it may have been deleted since
     handle, name = tempfile.mkstemp(dir=folder(), prefix=".working-", suffix=suffix)
     os.close(handle)
     return Path(name)

@@ -57,14 +57,12 @@ class Emitter:
         slot: dict[Value, int],
         vector_bytes: int,
         temporary,
-        checks: list[str],
         stream: set[Value],
     ):
         self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
         self.L = self.nest.lanes
         self.temporary = temporary  # bytes -> slot
-        self.checks = checks
         self.stream = stream
         self.used: set[str] = set()
         self.pointers: dict[int, str] = {}
@@ -195,14 +193,16 @@ class Emitter:
         if key in self.cache[level]:
             return self.cache[level][key].text
         a = self.writer.convert(self.value((v, access)), "l")
-        self.checks.append(f"index out of range in {v.name} for a dimension of size {size}")
-        code = len(self.checks)
-        if a.vec:
-            text = f"bounded{self.L}({a.text}, {size}, {int(wrap)}, {self.width}, p[0], {code})"
-        else:
-            text = f"bounded1({a.text}, {size}, {int(wrap)}, p[0], {code})"
-        self.cache[level][key] = self._define(level, f"at_{v.name}", Operand(text, "l", a.vec))
+        at = self._bounded(a, size, wrap, self.kernel.checks[self.kernel.virtual[i]])
+        self.cache[level][key] = self._define(level, f"at_{v.name}", at)
         return self.cache[level][key].text
+
+    def _bounded(self, a: Operand, size: int, wrap: bool, check: int) -> Operand:
+        if a.vec:
+            text = f"bounded{self.L}({a.text}, {size}, {int(wrap)}, {self.width}, p[0], {check})"
+        else:
+            text = f"bounded1({a.text}, {size}, {int(wrap)}, p[0], {check})"
+        return Operand(text, "l", a.vec)
 
     # ---- values --------------------------------------------------------------------------------
 
@@ -231,6 +231,10 @@ class Emitter:
             return self._define(level, v.name, self._iota(v, access, level, v.dtype))
         if v.op == "gather":
             return self.value(self.nest.args(key)[0])
+        if v.op == "bounded":
+            index = self.writer.convert(self.value(self.nest.args(key)[0]), "l")
+            bounded = self._bounded(index, v.attrs["size"], False, v.attrs["check"])
+            return self._define(level, v.name, bounded)
         out = self._operation(key)
         if level == 2:
             self.flops_weight += 8 if v.op in HEAVY else 1

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 
-class CompileError(RuntimeError):
-    """Base of everything that can go wrong between a graph and its native code."""
+from .. import errors
+from ..errors import CompileError
+
+__all__ = [
+    "CacheUnusable",
+    "CompileError",
+    "CompileWarning",
+    "CompilerFailed",
+    "CompilerNotFound",
+    "GraphNotSupported",
+]
+
+
+class CompileWarning(UserWarning):
+    """Compiled functions work, but not as they could: no compiler, or a cache that is not kept."""
+
+
+def warn(text: str) -> None:
+    """Warn at the user's line."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, CompileWarning, stacklevel=level - 1)
 
 
 class CompilerNotFound(CompileError):
@@ -15,32 +38,60 @@ class CompilerNotFound(CompileError):
     """
 
     def __init__(self, tried: list[tuple[str, str]]):
-        lines = (
-            "\n".join(f"    {command}: {why}" for command, why in tried) or "    (nothing on PATH)"
-        )
+        lines = [f"  {command}: {why}" for command, why in tried] or ["  (nothing on PATH)"]
         super().__init__(
-            "no working C compiler was found\n"
-            f"  tried:\n{lines}\n"
-            "  Fix: install gcc or clang, set PULLBACK_CC to a compiler, or `pip install ziglang`."
+            errors.text(
+                "no working C compiler was found",
+                ["tried:", *lines],
+                "install gcc or clang, set PULLBACK_CC to a compiler, or `pip install ziglang`.",
+            )
         )
         self.tried = tried
 
 
 class CompilerFailed(CompileError):
-    """The C compiler refused a generated file: a bug in the generator, or a broken compiler."""
+    """The C compiler refused a generated file, or made something that cannot be loaded.
+
+    Cause: a broken compiler, or a bug in the generator. Cure: try another compiler with
+    `PULLBACK_CC`; the message names the generated file and the command.
+    """
 
     def __init__(self, command: list[str], output: str, source: str):
-        errors = [line for line in output.splitlines() if "error" in line] or output.splitlines()
-        shown = "\n".join(f"    {line}" for line in errors[:6])
+        lines = [line for line in output.splitlines() if "error" in line] or output.splitlines()
         super().__init__(
-            f"the C compiler failed on {source}\n"
-            f"  command: {' '.join(command)}\n"
-            f"  first errors:\n{shown}\n"
-            "  Fix: try another compiler with PULLBACK_CC=clang (or gcc); if this one compiles a "
-            "plain C file, please report the source file named above."
+            errors.text(
+                f"the C compiler failed on {source}",
+                [
+                    f"command: {' '.join(command)}",
+                    "first errors:",
+                    *(f"  {line}" for line in lines[:6] or ["(it said nothing)"]),
+                ],
+                "try another compiler with PULLBACK_CC=clang (or gcc); if this one compiles a plain "
+                "C file, please report the source file named above.",
+            )
         )
         self.command, self.output, self.source = command, output, source
 
 
+class CacheUnusable(CompileError):
+    """A compiled graph could not be stored.
+
+    Cause: the disk is full, or the cache folder lost its permissions while the program ran. Cure:
+    make room, or set `PULLBACK_CACHE_DIR` to a writable folder; nothing half-written stays behind.
+    """
+
+    def __init__(self, folder: object, error: OSError):
+        super().__init__(
+            errors.text(
+                f"a compiled graph could not be stored in {folder}",
+                f"reason: {error.strerror or error}",
+                "make room there, or set PULLBACK_CACHE_DIR to a writable folder.",
+            )
+        )
+
+
 class GraphNotSupported(CompileError):
-    """A graph holds something that neither the emitter nor a NumPy kernel can run."""
+    """A graph holds something that neither the emitter nor a NumPy kernel can run.
+
+    Cause: for instance an input that is no array. `compile` runs such a graph operator by operator.
+    """

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import errors
+
 
 def _is_node(value: object) -> bool:
     return hasattr(value, "op") and hasattr(value, "meta") and hasattr(value, "target")
@@ -39,7 +41,16 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
         return target(*args, **kwargs)
     if not hasattr(target, "schema"):
         return op.evaluate(*args, **kwargs)
-    return op.evaluate(*flat_arguments(target, args, kwargs))
+    try:
+        return op.evaluate(*flat_arguments(target, args, kwargs))
+    except (errors.PullbackError, NotImplementedError, MemoryError):
+        raise
+    except Exception as error:  # as eager execution says it
+        kind = errors.ShapeError if isinstance(error, ValueError) else None
+        name = getattr(op, "base_name", str(target))
+        raise (
+            errors.named(kind, name, str(error)) if kind else errors.translated(name, error)
+        ) from error
 
 
 def kernel_of(node: object) -> Callable:

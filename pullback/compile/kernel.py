@@ -77,7 +77,7 @@ class Kernel:
         self.inlined: dict[Value, None] = {}
         self.deps: set = set()
         self.own: dict[Value, Root] = {}
-        self.checks: dict[tuple, None] = {}
+        self.checks: dict[tuple, int] = {}  # virtual loop -> number of its check
         self.position = 0
         self._adopt(root, self.dims, self.columns)
 
@@ -261,6 +261,8 @@ class Kernel:
             key = (v.args[i].value, accesses[i], size, v.attrs["wrap"])
             if key not in self.virtual:
                 self.virtual.append(key)
+            number = v.attrs["checks"][i - 1]
+            self.checks[key] = min(number, self.checks.get(key, number))
             at = 1 + len(self.dims) + self.virtual.index(key)
             strides += [0] * (at + 1 - len(strides))
             strides[at] += stride

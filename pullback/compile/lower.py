@@ -37,6 +37,11 @@ def op_name(target: object) -> str:
     return text[5:] if text.startswith("aten.") else text
 
 
+def origin_of(node: object) -> str:
+    """Base name of the operator that the user called, of which a node may be a part."""
+    return op_name(node.meta.get("origin") or node.target).partition(".")[0]
+
+
 def rules() -> dict[str, object]:
     """All lowering rules, imported on first use."""
     global _rules
@@ -91,7 +96,7 @@ def lower(gm: object) -> Lowered:
     _constants(b, out, env, constants, gm)
     for node in gm.graph.nodes:
         if node.op == "call_function":
-            b.name = node.name
+            b.name, b.origin = node.name, origin_of(node)
             env[node] = _call(b, out, env, node)
         elif node.op == "output":
             out.outputs = _outputs(b, env, node.args[0], {})
@@ -151,18 +156,18 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
     rule = rules().get(name) or rules().get(name.partition(".")[0])
     example = node.meta.get("val")
     if rule is not None and is_array(example) and _native(args, kwargs, example):
-        mark = len(b.values), len(b.calls)
+        mark = b.mark()
         try:
             made = rule(b, example, *args, **kwargs)
             return _checked(made, example, node)
         except Unsupported:
-            del b.values[mark[0] :], b.calls[mark[1] :]
+            b.rewind(mark)
     if rule is not None and isinstance(example, (tuple, list)) and _native(args, kwargs, *example):
-        mark = len(b.values), len(b.calls)
+        mark = b.mark()
         try:
             return rule(b, example, *args, **kwargs)
         except Unsupported:
-            del b.values[mark[0] :], b.calls[mark[1] :]
+            b.rewind(mark)
     template = getattr(getattr(node.target, "op", None), "c", None)
     if isinstance(template, str) and is_array(example) and _native(args, kwargs, example):
         from .rules_pointwise import from_template

@@ -12,11 +12,13 @@ from pathlib import Path
 from types import ModuleType
 
 from . import cache, toolchain
+from .errors import CompilerFailed
 
 SOURCES = Path(__file__).parent / "runtime"
 
 _module: ModuleType | None = None
 _text: str | None = None
+_refused: dict[str, CompilerFailed] = {}
 
 
 def runtime_text() -> str:
@@ -29,9 +31,8 @@ def runtime_text() -> str:
 
 def build(source: Path, name: str, extra: tuple[str, ...] = ()) -> Path:
     """Compile a C file into the cache under `name`, unless it is there already."""
-    target = cache.path(name)
-    if target.exists():
-        return target
+    if cache.intact(name):
+        return cache.path(name)
     working = cache.working(".so")
     try:
         toolchain.find().build(str(source), str(working), ("-I", str(SOURCES), *extra))
@@ -41,17 +42,25 @@ def build(source: Path, name: str, extra: tuple[str, ...] = ()) -> Path:
 
 
 def runtime() -> ModuleType:
-    """The runtime extension; CompilerNotFound when there is no way to build it."""
+    """The runtime extension; CompilerNotFound or CompilerFailed when it cannot be built."""
     global _module
     if _module is None:
-        _module = _load()
+        name = "runtime-" + cache.key(
+            runtime_text(), toolchain.find().identity, cache.python_abi()
+        )
+        if name in _refused:
+            raise _refused[name]
+        try:
+            _module = _load(name)
+        except CompilerFailed as error:
+            _refused[name] = error  # it would only fail again, slowly
+            raise
     return _module
 
 
-def _load() -> ModuleType:
+def _load(name: str) -> ModuleType:
     import numpy
 
-    name = "runtime-" + cache.key(runtime_text(), toolchain.find().identity, cache.python_abi())
     extra = ("-I", sysconfig.get_paths()["include"], "-I", numpy.get_include(), "-lpthread", "-ldl")
     for attempt in range(2):
         path = build(SOURCES / "runtime.c", name, extra)
@@ -61,10 +70,11 @@ def _load() -> ModuleType:
             module = importlib.util.module_from_spec(spec)
             loader.exec_module(module)
             return module
-        except ImportError:
-            cache.discard(name)  # a truncated or foreign file: make it again, once
+        except ImportError as error:
+            cache.discard(name)  # made for another machine: make it again, once
             if attempt:
-                raise
+                command = list(toolchain.find().command)
+                raise CompilerFailed(command, str(error), str(SOURCES / "runtime.c")) from error
     raise AssertionError("unreachable")
 
 

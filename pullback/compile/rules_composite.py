@@ -201,8 +201,9 @@ def _nll_loss_backward(
         raise Unsupported("weighted nll_loss")
     seed = m.neg(m.div(g, total)) if reduction == 1 else m.neg(g)
     column = Ref(target.value, target.shape + (1,), target.offset, target.strides + (0,))
-    here = b.pointwise("eq", b.iota(x.shape, 1), column, dtype="b", ct="l")
     counts = b.pointwise("ne", column, ignore, dtype="b", ct="l")
+    at = b.bounded(b.pointwise("where", counts, column, 0, dtype="l"), x.shape[1])
+    here = b.pointwise("eq", b.iota(x.shape, 1), at, dtype="b", ct="l")
     if len(seed.shape) == 1:
         seed = Ref(seed.value, seed.shape + (1,), seed.offset, seed.strides + (0,))
     return m.where(b.pointwise("and", here, counts, dtype="b"), seed, 0.0)

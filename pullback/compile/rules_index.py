@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from .builder import Builder, Unsupported, broadcast, expand
+from .builder import Builder, Unsupported, broadcast, expand, permute
 from .ir import Ref
 from .lower import dtype_code, shape_of
 
@@ -107,7 +107,8 @@ def _scatter(add: bool):
             if any(n < m for n, m in zip(src.shape, rest)) or len(src.shape) != len(rest):
                 raise Unsupported("source shape")
             src = Ref(src.value, rest, src.offset, src.strides)
-        here = b.pointwise("eq", b.iota(x.shape, dim), index, dtype="b", ct="l")
+        at = b.bounded(index, x.shape[dim])
+        here = b.pointwise("eq", b.iota(x.shape, dim), at, dtype="b", ct="l")
         if add:
             src = b.pointwise("add", x, src, dtype=x.dtype)
         return b.pointwise("where", here, src, x, dtype=x.dtype)
@@ -117,7 +118,10 @@ def _scatter(add: bool):
 
 def _one_hot(b: Builder, ex: object, index: Ref, classes: int = -1) -> Ref:
     shape = shape_of(ex)
-    column = Ref(index.value, index.shape + (1,), index.offset, index.strides + (0,))
+    if index.dtype != "l" or not prod(shape):
+        raise Unsupported("one_hot of nothing")
+    at = b.bounded(index, shape[-1])
+    column = Ref(at.value, at.shape + (1,), at.offset, at.strides + (0,))
     here = b.pointwise("eq", b.iota(shape, len(shape) - 1), column, dtype="b", ct="l")
     return b.cast(here, dtype_code(ex))
 
@@ -136,8 +140,13 @@ def _triangle(upper: bool):
 # ---- rows added into a table ------------------------------------------------------------------
 
 
-def scatter_rows(b: Builder, start: Ref, index: Ref, src: Ref, skip: int) -> Ref:
-    """start with src[i] added to row index[i]."""
+NO_ROW = -(2**62)
+
+
+def scatter_rows(
+    b: Builder, start: Ref, index: Ref, src: Ref, skip: int = NO_ROW, wrap: bool = False
+) -> Ref:
+    """start with src[i] added to row index[i]; `wrap` lets negative indices count from the end."""
     if start.dtype not in "fd" or src.dtype != start.dtype:
         raise Unsupported("type")
     n, width = prod(index.shape), prod(start.shape[1:])
@@ -160,6 +169,8 @@ def scatter_rows(b: Builder, start: Ref, index: Ref, src: Ref, skip: int) -> Ref
         width=width,
         n=n,
         skip=skip,
+        wrap=int(wrap),
+        check=b.check(start.shape[0]),
     )[0]
 
 
@@ -172,7 +183,7 @@ def _embedding_backward(
     width = shape[1]
     src = b.reshape(g, (prod(index.shape), width))
     return scatter_rows(
-        b, b.full(shape, 0.0, g.dtype), index, src, padding if padding >= 0 else -(2**62)
+        b, b.full(shape, 0.0, g.dtype), index, src, padding if padding >= 0 else NO_ROW
     )
 
 
@@ -184,15 +195,22 @@ def _index_put(
     index = indices[0]
     src = expand(values, index.shape + x.shape[1:])
     src = b.reshape(src, (prod(index.shape),) + x.shape[1:])
-    return scatter_rows(b, x, index, src, -(2**62))
+    return scatter_rows(b, x, index, src, wrap=True)
 
 
 def _index_add(
     b: Builder, ex: object, x: Ref, dim: int, index: Ref, src: Ref, alpha: float = 1
 ) -> Ref:
-    if dim % max(len(x.shape), 1) or alpha != 1:
-        raise Unsupported("index_add")
-    return scatter_rows(b, x, index, src, -(2**62))
+    if not x.shape or src.shape[1:] and len(src.shape) != len(x.shape):
+        raise Unsupported("index_add of scalars")
+    dim %= len(x.shape)
+    if not prod(x.shape) or not prod(src.shape):
+        raise Unsupported("index_add of nothing")
+    if alpha != 1:
+        src = b.pointwise("mul", src, alpha, dtype=src.dtype)
+    order = [dim, *(d for d in range(len(x.shape)) if d != dim)]  # rows in front
+    made = scatter_rows(b, permute(x, order), index, permute(src, order))
+    return permute(made, [order.index(d) for d in range(len(order))])
 
 
 # ---- contractions -----------------------------------------------------------------------------

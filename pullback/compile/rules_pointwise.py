@@ -198,6 +198,8 @@ def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
     t = dtype_code(ex)
     if t not in "ilfd" or (t in "il" and not all(isinstance(v, int) for v in (start, step))):
         raise Unsupported("arange of this type")
+    if t == "f" and not all(float(v).is_integer() for v in (start, step)):
+        return b.cast(b.iota(shape_of(ex), 0, "d", start, step), t)  # eager counts in float64 too
     return b.iota(shape_of(ex), 0, t, start, step)
 
 

@@ -213,6 +213,8 @@ def _var_mean(
 def _cat(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
     """Each part is stored into its place of one buffer."""
     shape, t = shape_of(ex), dtype_code(ex)
+    if not prod(shape):
+        return b.full(shape, 0, t)
     dim = dim % len(shape)
     parts = [p for p in parts if len(p.shape) == len(shape) and p.shape[dim]]
     return join(b, [p if p.dtype == t else b.cast(p, t) for p in parts], dim)

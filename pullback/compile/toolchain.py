@@ -8,6 +8,7 @@ answer is kept in the disk cache under the compiler's path, size and time of cha
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import platform
@@ -92,7 +93,10 @@ def _candidates() -> list[list[str]]:
     for variable in ("PULLBACK_CC", "CC"):
         text = os.environ.get(variable)
         if text:
-            found.append(shlex.split(text))
+            try:
+                found.append(shlex.split(text))
+            except ValueError:  # quotes that do not close
+                found.append([text])
             if variable == "PULLBACK_CC":
                 return found  # an explicit choice is not second-guessed
     found += [["gcc"], ["clang"], ["cc"]]
@@ -108,23 +112,24 @@ def _zig() -> list[str] | None:
 
 
 def _probe(command: list[str]) -> Toolchain:
-    """Compile something with the candidate; OSError or CompilerFailed when it does not work."""
-    version = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
+    """Compile something with the candidate, and load it; raises when that does not work."""
+    run = {"capture_output": True, "text": True, "check": True, "timeout": 60}
+    version = subprocess.run([*command, "--version"], **run)
     macros = subprocess.run(
         [*command, "-march=native", "-dM", "-E", "-x", "c", "-"],
         input="",
-        capture_output=True,
-        text=True,
-        check=True,
+        **run,
     )
     names = {line.split()[1] for line in macros.stdout.splitlines() if line.startswith("#define")}
     kept = sorted(n for n in names if n.startswith(("__AVX", "__SSE", "__FMA", "__ARM_", "__BMI")))
     width = next((bytes_ for name, bytes_ in _WIDTHS if name in names), 16)
-    found = Toolchain(tuple(command), version.stdout.splitlines()[0], " ".join(kept), width)
+    first = (version.stdout.splitlines() or [""])[0]
+    found = Toolchain(tuple(command), first, " ".join(kept), width)
     source, output = cache.working(".c"), cache.working(".so")
     try:
         source.write_text(_PROBE)
         found.build(str(source), str(output))
+        ctypes.CDLL(str(output)).probe  # noqa: B018  (it must be there)
     finally:
         for name in (source, output):
             name.unlink(missing_ok=True)
@@ -200,7 +205,7 @@ def _search() -> Toolchain:
             return kept
         try:
             found = _probe(command)
-        except (OSError, subprocess.CalledProcessError, CompilerFailed) as error:
+        except (OSError, AttributeError, subprocess.SubprocessError, CompilerFailed) as error:
             tried.append((shlex.join(command), str(error).splitlines()[0]))
             continue
         _keep(stamp, found)

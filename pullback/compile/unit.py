@@ -63,7 +63,6 @@ class UnitWriter:
     def __init__(self, schedule: Schedule, name: str, vector_bytes: int):
         self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
         self.memory = plan(schedule)
-        self.checks: list[str] = []
         self.functions: list[str] = []
         self.stage: list[str] = []
         self.stage_cost = 0.0
@@ -101,7 +100,6 @@ class UnitWriter:
             self.memory.slot,
             self.vector_bytes,
             self.memory.temporary,
-            self.checks,
             self._streamed(kernel),
         )
         self.lanes.add(e.L)
@@ -201,15 +199,12 @@ class UnitWriter:
             )
         else:
             self.stage.append(f"__builtin_memset(p[{slot}], 0, {size});")
-        self.checks.append(
-            f"index out of range in {call.name} for {a['rows']} rows; position of the index"
-        )
         where, what = self._address(call.args[0]), self._address(call.args[1])
         self.stage += [
-            f"{{ /* {call.name} */ pb_status *status = p[0];",
+            f"{{ /* {call.name} */",
             f"  int64_t bad = pb->scatter_rows_{t}(p[{slot}], {a['rows']}, {a['width']}, {where},",
-            f"                                     {what}, {a['n']}, {a['skip']}LL);",
-            f"  if (bad) {{ status->code = {len(self.checks)}; status->value = bad - 1; }} }}",
+            f"                                     {what}, {a['n']}, {a['skip']}LL, {a['wrap']});",
+            f"  if (bad) pb->bad_index(p[0], {a['check']}, ((const int64_t *){where})[bad - 1]); }}",
         ]
         self.stage_cost += a["n"] * a["width"] * 0.3
 
@@ -287,7 +282,7 @@ class UnitWriter:
             "outputs": tuple(self._output(r, n) for n, r in enumerate(lowered.outputs)),
             "workspace": self.memory.workspace,
             "steps": tuple(self.steps),
-            "checks": tuple(self.checks),
+            "checks": tuple(lowered.builder.checks),
         }
 
     def _report(self) -> dict:

@@ -1,4 +1,6 @@
-"""The small heart: schema, operator table, formulas, projection, levels and bind, surface, fast path.
+"""The small heart: schema, operator table, formulas, projection, levels and bind, surface, fast
+path.
 
-Read in this order: `dtype`, `schema`, `op`, `formula`, `handle`, `stack`, `tape`, `surface`, `fast`.
+Read in this order: `dtype`, `schema`, `op`, `formula`, `handle`, `stack`, `tape`, `surface`,
+`fast`.
 """

@@ -6,8 +6,10 @@ from __future__ import annotations
 def dims(*names: str):
     """Rule for operators of one batched `self` whose named arguments are dimensions.
 
-    Each named argument (an int, a list, or None for all dims) is shifted by the batch dimension in front.
+    Each named argument (an int, a list, or None for all dims) is shifted by the batch dimension
+    in front.
     """
+
     def rule(n, batched, *flat):
         ov = rule.overload
         source = flat[0]
@@ -15,7 +17,9 @@ def dims(*names: str):
         args = list(flat)
         if sum(bool(b) if not isinstance(b, list) else any(b) for b in batched[1:]):
             raise NotImplementedError(f"{ov.name}: only the first argument may be batched")
-        if rank == 0:  # an operator on a number takes dim 0 or -1: give each example one dimension for it
+        if (
+            rank == 0
+        ):  # an operator on a number takes dim 0 or -1: give each example one dimension for it
             args[0], rank = source.unsqueeze(1), 1
         for name in names:
             i = ov.schema.names.index(name)
@@ -27,6 +31,7 @@ def dims(*names: str):
             flat = [o.squeeze(1) if o.ndim > 1 else o for o in out]
             return type(out)(*flat) if hasattr(out, "_fields") else tuple(flat)
         return out.squeeze(1) if out.ndim > 1 else out
+
     rule.needs_overload = True
     return rule
 
@@ -34,6 +39,7 @@ def dims(*names: str):
 def shifted(dim, rank: int, is_list: bool):
     """A dimension argument as seen with the batch dimension in front."""
     from .dims import wrap_dim
+
     if dim is None or (isinstance(dim, (list, tuple)) and not dim):
         return list(range(1, rank + 1)) if is_list or dim is None else dim
     if isinstance(dim, (list, tuple)):

@@ -128,6 +128,8 @@ def check_rule(rule) -> None:
 def spellings(rule, names: set[str]) -> set[str]:
     """The ways to spell incoming gradients that a set of names shows."""
     found = {s for s in ("grad", "grads") if s in names}
+    if "grads" in found and "grad" in rule.arguments:
+        found.discard("grad")  # then it is the argument
     if any(f"grad_{o}" in names and f"grad_{o}" not in rule.arguments for o in rule.outputs):
         found.add("grad_NAME")
     return found

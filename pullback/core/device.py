@@ -1,7 +1,8 @@
 """Devices: where arrays live, and the array namespace that computes there.
 
-A device is a name, an array type and a namespace with NumPy's functions.  `cpu` is NumPy, `cuda` is CuPy
-(registered on first use), and tests register a stand-in.  Kernels get the namespace as `xp`.
+A device is a name, an array type and a namespace with NumPy's functions.  `cpu` is NumPy, `cuda`
+is CuPy (registered on first use), and tests register a stand-in.  Kernels get the namespace as
+`xp`.
 """
 
 from __future__ import annotations
@@ -25,20 +26,28 @@ class Device:
             type, _, number = type.partition(":")
             index = int(number)
         if type not in KNOWN:
-            raise errors.DeviceError(errors.text(
-                f"there is no device type '{type}' ({errors.user_line(2)})",
-                cure="use one of " + ", ".join(sorted(KNOWN))))
+            raise errors.DeviceError(
+                errors.text(
+                    f"there is no device type '{type}' ({errors.user_line(2)})",
+                    cure="use one of " + ", ".join(sorted(KNOWN)),
+                )
+            )
         self.type, self.index = type, index
 
     def __repr__(self) -> str:
-        return f"device(type='{self.type}'" + (f", index={self.index})" if self.index is not None else ")")
+        return f"device(type='{self.type}'" + (
+            f", index={self.index})" if self.index is not None else ")"
+        )
 
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __eq__(self, other) -> bool:
-        return (isinstance(other, Device) and self.type == other.type
-                and (self.index or 0) == (other.index or 0))
+        return (
+            isinstance(other, Device)
+            and self.type == other.type
+            and (self.index or 0) == (other.index or 0)
+        )
 
     def __hash__(self) -> int:
         return hash((self.type, self.index or 0))
@@ -65,15 +74,22 @@ def register(name: str, array_type: type, namespace) -> None:
 def _load_cuda() -> None:
     try:
         import cupy
+
         cupy.cuda.runtime.getDeviceCount()
     except ImportError as error:
-        raise errors.DeviceError(errors.text(
-            f"device 'cuda' was asked for ({errors.user_line(3)}), but CuPy is not installed",
-            cure="pip install 'pullback[cuda]'")) from error
+        raise errors.DeviceError(
+            errors.text(
+                f"device 'cuda' was asked for ({errors.user_line(3)}), but CuPy is not installed",
+                cure="pip install 'pullback[cuda]'",
+            )
+        ) from error
     except Exception as error:
-        raise errors.DeviceError(errors.text(
-            f"device 'cuda' was asked for ({errors.user_line(3)}), but no GPU answers",
-            str(error).splitlines()[0])) from error
+        raise errors.DeviceError(
+            errors.text(
+                f"device 'cuda' was asked for ({errors.user_line(3)}), but no GPU answers",
+                str(error).splitlines()[0],
+            )
+        ) from error
     register("cuda", cupy.ndarray, cupy)
 
 

@@ -1,8 +1,8 @@
 """Dtypes and the promotion rules.
 
-A `DType` is a name around a NumPy dtype.  Promotion follows PyTorch: categories bool < integer < floating
-< complex; tensors with dims decide first, 0-d tensors and then Python numbers only matter if their category
-is higher.  Read next: `schema.py`.
+A `DType` is a name around a NumPy dtype.  Promotion follows PyTorch: categories bool < integer <
+floating < complex; tensors with dims decide first, 0-d tensors and then Python numbers only
+matter if their category is higher.  Read next: `schema.py`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ import numpy as np
 class DType:
     """An element type, e.g. `pullback.float32`."""
 
-    __slots__ = ("category", "char", "is_complex", "is_floating_point", "is_signed", "itemsize",
-                 "kind", "name", "np")
+    __slots__ = (
+        "category",
+        "char",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "kind",
+        "name",
+        "np",
+    )
 
     def __init__(self, name: str, np_dtype, category: int):
         self.name = name
@@ -67,14 +76,34 @@ float64 = DType("float64", np.float64, 2)
 complex64 = DType("complex64", np.complex64, 3)
 complex128 = DType("complex128", np.complex128, 3)
 
-ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64,
-       complex128)
+ALL = (
+    bool_,
+    uint8,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+)
 _BY_NP = {d.np: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
 _FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
 
-ALIASES = {"half": float16, "float": float32, "double": float64, "cfloat": complex64,
-           "cdouble": complex128, "short": int16, "int": int32, "long": int64}
+ALIASES = {
+    "half": float16,
+    "float": float32,
+    "double": float64,
+    "cfloat": complex64,
+    "cdouble": complex128,
+    "short": int16,
+    "int": int32,
+    "long": int64,
+}
 
 _default = float32
 
@@ -90,8 +119,10 @@ def of(np_dtype) -> DType:
     if found is None:
         found = _BY_NP.get(np.dtype(np_dtype).newbyteorder("="))
     if found is None:
-        raise TypeError(f"pullback has no dtype for NumPy's {np_dtype}; supported are "
-                        + ", ".join(d.name for d in ALL))
+        raise TypeError(
+            f"pullback has no dtype for NumPy's {np_dtype}; supported are "
+            + ", ".join(d.name for d in ALL)
+        )
     return found
 
 
@@ -101,7 +132,13 @@ def as_dtype(value) -> DType | None:
         return value
     if value in _FROM_PYTHON:
         found = _FROM_PYTHON[value]
-        return _default if found == "default" else _default.to_complex() if found == "complex" else found
+        return (
+            _default
+            if found == "default"
+            else _default.to_complex()
+            if found == "complex"
+            else found
+        )
     return of(np.dtype(value))
 
 
@@ -210,4 +247,9 @@ class iinfo:
         if dtype.category != 1:
             raise TypeError(f"iinfo() wants an integer dtype, got {dtype}")
         info = np.iinfo(dtype.np)
-        self.dtype, self.bits, self.max, self.min = dtype.name, info.bits, int(info.max), int(info.min)
+        self.dtype, self.bits, self.max, self.min = (
+            dtype.name,
+            info.bits,
+            int(info.max),
+            int(info.min),
+        )

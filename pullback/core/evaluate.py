@@ -1,8 +1,9 @@
 """Level 0: promotion, then one kernel call on raw arrays (or one shape rule on fake ones).
 
-Promotion kinds (`Op.promote`): `default` standard promotion; `float` the same, integers then become the
-default float; `bool` promote, result bool; `real` promote, complex results become real; `same` result has
-the first tensor's dtype; `keep` the kernel decides.  float16 and bfloat16 compute in float32.
+Promotion kinds (`Op.promote`): `default` standard promotion; `float` the same, integers then
+become the default float; `bool` promote, result bool; `real` promote, complex results become
+real; `same` result has the first tensor's dtype; `keep` the kernel decides.  float16 and bfloat16
+compute in float32.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ def wrap(result):
     """Handles around a kernel's result."""
     if type(result) is tuple or type(result) is list:
         return type(result)(wrap(r) for r in result)
-    if result is None or isinstance(result, (bool, int, float, complex)) and not isinstance(result, np.generic):
+    if (
+        result is None
+        or isinstance(result, (bool, int, float, complex))
+        and not isinstance(result, np.generic)
+    ):
         return result
     return make(result)
 
@@ -50,8 +55,11 @@ def wrap_all(ov, out):
 
 def is_array(value) -> bool:
     """Is this a raw array, of any device, or a box in the place of one?"""
-    return type(value) is _ndarray or isinstance(value, Box) or (
-        dev.lookup(value) is not None and not isinstance(value, np.generic))
+    return (
+        type(value) is _ndarray
+        or isinstance(value, Box)
+        or (dev.lookup(value) is not None and not isinstance(value, np.generic))
+    )
 
 
 def _arrays(values):
@@ -77,9 +85,13 @@ def space_of(ov, raw: tuple):
             raise escaped(ov, v)
         (found if v.ndim else numbers)[place[0]] = place[1]
     if len(found) > 1:
-        raise errors.DeviceError(errors.text(
-            f"{ov.op.base_name} got tensors on different devices, {' and '.join(found)} "
-            f"({errors.user_line(2)})", cure="move one of them with .to(device)"))
+        raise errors.DeviceError(
+            errors.text(
+                f"{ov.op.base_name} got tensors on different devices, {' and '.join(found)} "
+                f"({errors.user_line(2)})",
+                cure="move one of them with .to(device)",
+            )
+        )
     if found:
         return next(iter(found.values()))
     if numbers:
@@ -102,10 +114,13 @@ def _moved(xp, value):
 def escaped(ov, box) -> Exception:
     """The error for a box that outlived its transform."""
     interp = getattr(box, "interp", None)
-    return errors.EscapedTensor(errors.text(
-        f"a tensor escaped from {getattr(interp, 'title', 'a transform')} and was used by "
-        f"{ov.op.base_name} after that transform had finished ({errors.user_line(2)})",
-        cure="return the value from the transformed function instead of keeping it in an outer variable"))
+    return errors.EscapedTensor(
+        errors.text(
+            f"a tensor escaped from {getattr(interp, 'title', 'a transform')} and was used by "
+            f"{ov.op.base_name} after that transform had finished ({errors.user_line(2)})",
+            cure="return the value from the transformed function instead of keeping it outside",
+        )
+    )
 
 
 def run_raw(ov, raw, xp=None):
@@ -142,7 +157,9 @@ def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:
     common = _one_floating(ov, raw)
     if common is None:
         values = [raw[i] for i in ov.promoted]
-        common = dt.result_type([v for item in values for v in (item if type(item) is list else (item,))])
+        common = dt.result_type(
+            [v for item in values for v in (item if type(item) is list else (item,))]
+        )
     rule = ov.op.promote
     if rule == "float" and common.category < 2:
         common = dt.default()
@@ -154,7 +171,7 @@ def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:
 
 
 def _one_floating(ov, raw: tuple) -> dt.DType | None:
-    """The dtype of all operands if it is one floating dtype, beside Python numbers that cannot raise it."""
+    """The one floating dtype of all operands, beside Python numbers that cannot raise it."""
     dtype = None
     for i in ov.promoted:
         v = raw[i]
@@ -279,14 +296,20 @@ def run_fake(ov, raw: tuple):
         return raw_of(ov.decompose(*wrap(raw)))
     else:
         raise errors.DerivativeNotWritten(
-            f"operator '{ov.name}' has no shape rule for fake tensors; give its table entry a `shape`")
+            f"operator '{ov.name}' has no shape rule for fake tensors; give its table entry a "
+            "`shape`"
+        )
     returns = ov.schema.returns
     if len(returns) == 1 and returns[0].is_list:
         dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
         return [Fake(s, d.np) for s, d in zip(shape, dtypes)]
     if len(returns) == 1:
         return Fake(shape, dtype.np)
-    shapes = shape if isinstance(shape, (list, tuple)) and not _is_shape(shape) else [shape] * len(returns)
+    shapes = (
+        shape
+        if isinstance(shape, (list, tuple)) and not _is_shape(shape)
+        else [shape] * len(returns)
+    )
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
     return tuple(None if s is None else Fake(s, d.np) for s, d in zip(shapes, dtypes))
 

@@ -1,7 +1,7 @@
 """Arrays that have a shape, a dtype and strides, but no data.
 
-They take the place of arrays at level 0: the kernel is replaced by the entry's shape rule.  View kernels
-run on a *ghost*, a strided NumPy array over one element that is never read.
+They take the place of arrays at level 0: the kernel is replaced by the entry's shape rule.  View
+kernels run on a *ghost*, a strided NumPy array over one element that is never read.
 """
 
 from __future__ import annotations
@@ -28,10 +28,14 @@ class Fake(Box):
 
     __slots__ = ("base", "device_name", "dtype", "offset", "shape", "strides")
 
-    def __init__(self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0):
+    def __init__(
+        self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0
+    ):
         self.shape = tuple(shape)
         self.dtype = dtype
-        self.strides = contiguous_strides(self.shape, dtype.itemsize) if strides is None else strides
+        self.strides = (
+            contiguous_strides(self.shape, dtype.itemsize) if strides is None else strides
+        )
         self.device_name = device_name
         self.base = base  # the fake whose memory this one shares
         self.offset = offset  # bytes from the start of that memory
@@ -61,7 +65,9 @@ class Fake(Box):
         start = ghost_in.__array_interface__["data"][0]
         offset = self.offset + ghost_out.__array_interface__["data"][0] - start
         root = self if self.base is None else self.base
-        return Fake(ghost_out.shape, ghost_out.dtype, ghost_out.strides, self.device_name, root, offset)
+        return Fake(
+            ghost_out.shape, ghost_out.dtype, ghost_out.strides, self.device_name, root, offset
+        )
 
     def copy(self) -> Fake:
         return Fake(self.shape, self.dtype, None, self.device_name)
@@ -72,5 +78,6 @@ class Fake(Box):
 
 def fake_like(array) -> Fake:
     """The facts of a real array (or a fresh copy of a fake's facts)."""
-    return Fake(array.shape, array.dtype, tuple(array.strides),
-                getattr(array, "device_name", "cpu"))
+    return Fake(
+        array.shape, array.dtype, tuple(array.strides), getattr(array, "device_name", "cpu")
+    )

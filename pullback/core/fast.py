@@ -1,8 +1,9 @@
 """The eager fast path: a specialised function per pointwise operator, generated on its first call.
 
-The function handles plain CPU float tensors of one dtype (or a Python number as second operand) with no
-transform active; everything else goes to `bind`.  Arguments are unrolled, values saved as the derivative
-formulas say, and the node is made in place.  Read `core/tape.py` for what the same steps do in general.
+The function handles plain CPU float tensors of one dtype (or a Python number as second operand)
+with no transform active; everything else goes to `bind`.  Arguments are unrolled, values saved as
+the derivative formulas say, and the node is made in place.  Read `core/tape.py` for what the same
+steps do in general.
 """
 
 from __future__ import annotations
@@ -19,37 +20,80 @@ from .state import fast as space
 from .state import sequence, state
 from .tape import Node, freed, modified
 
+_LOCALS = frozenset(
+    "abcdefknrst"
+)  # variables of the generated code, which arguments must not be called
 _SIMPLE = re.compile(r"^xp\.(\w+)\((\w+)(?:, (\w+))?\)$")
 
 # NumPy 2.3 can be asked for arrays where it would return scalars; before, 0-d results are wrapped
 _ELLIPSIS_OUT = tuple(int(p) for p in np.__version__.split(".")[:2]) >= (2, 3)
 
 space.update(
-    new=object.__new__, Tensor=Tensor, Node=Node, ndarray=np.ndarray, F32=np.dtype(np.float32),
-    F64=np.dtype(np.float64), sequence=sequence, getframe=sys._getframe, state=state, asarray=np.asarray,
-    refresh=surface.refresh, cell_of=surface.cell_of, make=surface.make, float=float, int=int, str=str, bool=bool,
-    freed=freed, modified=modified, isinstance=isinstance, np=np, bool_=np.dtype(np.bool_))
+    new=object.__new__,
+    Tensor=Tensor,
+    Node=Node,
+    ndarray=np.ndarray,
+    F32=np.dtype(np.float32),
+    F64=np.dtype(np.float64),
+    sequence=sequence,
+    getframe=sys._getframe,
+    state=state,
+    asarray=np.asarray,
+    refresh=surface.refresh,
+    cell_of=surface.cell_of,
+    make=surface.make,
+    float=float,
+    int=int,
+    str=str,
+    bool=bool,
+    freed=freed,
+    modified=modified,
+    isinstance=isinstance,
+    np=np,
+    bool_=np.dtype(np.bool_),
+)
 
 
 def eligible(ov: OpOverload) -> list[str] | None:
-    """Names of the tensor operands if the operator fits the fast path: pointwise, operands first, one output."""
+    """Names of the tensor operands if the operator fits the fast path: pointwise, operands
+    first, one output.
+    """
     op, schema = ov.op, ov.schema
-    if op.kind != "pointwise" or op.promote not in ("default", "float", "bool") or len(schema.returns) != 1:
+    if (
+        op.kind != "pointwise"
+        or op.promote not in ("default", "float", "bool")
+        or len(schema.returns) != 1
+    ):
         return None
-    if ov.dtype_rule is not None or isinstance(op.diff_outputs, str):
+    if (
+        ov.dtype_rule is not None
+        or isinstance(op.diff_outputs, str)
+        or not _LOCALS.isdisjoint(schema.names)
+    ):
         return None
     tensors = [a.name for a in schema.args if a.is_tensor]
-    if op.promotes is not None and any(n not in tensors and schema.args[schema.names.index(n)].base != "Scalar"
-                                       for n in op.promotes) or any(n not in (op.promotes or tensors) for n in tensors):
+    if (
+        op.promotes is not None
+        and any(
+            n not in tensors and schema.args[schema.names.index(n)].base != "Scalar"
+            for n in op.promotes
+        )
+        or any(n not in (op.promotes or tensors) for n in tensors)
+    ):
         return None
-    if len(tensors) not in (1, 2) or schema.names[:len(tensors)] != tensors or any(
-            a.is_list or a.optional for a in schema.args if a.is_tensor):
+    if (
+        len(tensors) not in (1, 2)
+        or schema.names[: len(tensors)] != tensors
+        or any(a.is_list or a.optional for a in schema.args if a.is_tensor)
+    ):
         return None
     return tensors
 
 
 def array_function(ov: OpOverload, tensors: list[str]) -> str | None:
-    """The array function that the operator is when its other arguments have their defaults, if it is one."""
+    """The array function that the operator is when its other arguments have their defaults, if
+    it is one.
+    """
     op = ov.op
     if op.promote == "bool":
         return None
@@ -66,14 +110,18 @@ def array_function(ov: OpOverload, tensors: list[str]) -> str | None:
 def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     """The specialised function of an operator, or None where it does not fit.
 
-    `slow` takes the calls that do not fit; functions for different purposes fall back to different ones.
+    `slow` takes the calls that do not fit; functions for different purposes fall back to different
+    ones.
     """
     tensors = eligible(ov)
     if tensors is None or (ov.rule is None and ov.op.promote != "bool"):
         return None
     function = array_function(ov, tensors)
     key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
-    space[f"slow_{key}"], space[f"kernel_{key}"] = slow, getattr(np, function) if function else ov.kernel
+    space[f"slow_{key}"], space[f"kernel_{key}"] = (
+        slow,
+        getattr(np, function) if function else ov.kernel,
+    )
     if ov.rule is not None:
         space[f"rule_{key}"], space[f"pull_{key}"] = ov.rule, ov.rule.backward_real
     try:
@@ -87,6 +135,7 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
 def renew(ov: OpOverload) -> None:
     """Generate the specialised functions anew, after the derivative formulas have changed."""
     from .table import ops
+
     for packet in vars(ops).values():
         if packet._base == ov.op.base_name:
             packet._fast = None
@@ -179,10 +228,13 @@ def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
     """Statements that give the result `t` its history, or none where nobody asks."""
     arrays = dict(zip(tensors, "ab"))
     edges = dict(zip(tensors, "ek"))
-    fetch = "".join(f"""
+    fetch = "".join(
+        f"""
     if {x}._link is not None:
         refresh({x})
-    {edges[x]} = {x}._edge""" for x in tensors)
+    {edges[x]} = {x}._edge"""
+        for x in tensors
+    )
     if ov.rule is None:
         return "\n    t._edge = None\n    return t\n"
     listed = [edges[x] for x in tensors if x in ov.rule.input_names]
@@ -193,14 +245,17 @@ def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
     if {none} or GRADOFF and not state.record[0]:
         t._edge = None
         return t{before}""" + _NODE.format(
-        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved)
+        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved
+    )
 
 
 def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str:
     """Source of the node class and of the fast function."""
     schema = ov.schema
     rest = [a for a in schema.args if a.name not in tensors]
-    parameters = ", ".join(a.name + (f"={_default(a, key)}" if a.has_default else "") for a in schema.args)
+    parameters = ", ".join(
+        a.name + (f"={_default(a, key)}" if a.has_default else "") for a in schema.args
+    )
     arguments = ", ".join(f"{a.name}={a.name}" if a.kwarg_only else a.name for a in schema.args)
     slow = f"return slow_{key}({arguments})"
     result = "" if ov.op.promote == "bool" else " or r.dtype is not d"
@@ -209,19 +264,30 @@ def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str
 
     def call(operands: str) -> str:
         if not single:
-            extra = "".join(f", asarray({a.name}, d)" if a.name in numbers else f", {a.name}" for a in rest)
-            return (f"r = kernel_{key}(np, {operands}{extra})\n    if r.__class__ is not ndarray{result}:\n"
-                    f"        r = asarray(r, {'bool_' if ov.op.promote == 'bool' else 'd'})")
-        return (f"r = kernel_{key}({operands}, out=...)" if _ELLIPSIS_OUT
-                else f"r = asarray(kernel_{key}({operands}))")
+            extra = "".join(
+                f", asarray({a.name}, d)" if a.name in numbers else f", {a.name}" for a in rest
+            )
+            return (
+                f"r = kernel_{key}(np, {operands}{extra})\n"
+                f"    if r.__class__ is not ndarray{result}:\n"
+                f"        r = asarray(r, {'bool_' if ov.op.promote == 'bool' else 'd'})"
+            )
+        return (
+            f"r = kernel_{key}({operands}, out=...)"
+            if _ELLIPSIS_OUT
+            else f"r = asarray(kernel_{key}({operands}))"
+        )
 
-    tests = [_differs(a) for a in rest] if single else [
-        f"{n}.__class__ is not float and {n}.__class__ is not int" for n in numbers]
+    tests = (
+        [_differs(a) for a in rest]
+        if single
+        else [f"{n}.__class__ is not float and {n}.__class__ is not int" for n in numbers]
+    )
     plain = " or ".join(tests)
     x = tensors[0]
     head = f"""
 def fast_{key}({parameters}):
-    if ACTIVE{' or ' + plain if plain else ''}:
+    if ACTIVE{" or " + plain if plain else ""}:
         {slow}
     try:
         a = {x}._data
@@ -239,10 +305,17 @@ def fast_{key}({parameters}):
     y = tensors[1]
     number = ""
     if y in ov.op.scalars:
-        one = _record(ov, key, tensors).replace(f"""
+        one = (
+            _record(ov, key, tensors)
+            .replace(
+                f"""
     if {y}._link is not None:
         refresh({y})
-    k = {y}._edge""", "\n    k = None").replace("(b.shape, d)", "None")
+    k = {y}._edge""",
+                "\n    k = None",
+            )
+            .replace("(b.shape, d)", "None")
+        )
         number = f"""
     c = {y}.__class__
     if c is float or c is int:
@@ -262,8 +335,11 @@ def _differs(argument) -> str:
     value, name = argument.default, argument.name
     if not argument.has_default or not (value is None or isinstance(value, (bool, int, str))):
         raise LookupError(name)
-    return f"{name} is not None" if value is None else (
-        f"{name}.__class__ is not {type(value).__name__} or {name} != {value!r}")
+    return (
+        f"{name} is not None"
+        if value is None
+        else (f"{name}.__class__ is not {type(value).__name__} or {name} != {value!r}")
+    )
 
 
 def _default(argument, key: str) -> str:
@@ -281,18 +357,24 @@ def _indent(text: str) -> str:
 
 
 def family(packet, slow):
-    """A fast function for all overloads of a name, chosen by the second operand; None where there is none."""
+    """A fast function for all overloads of a name, chosen by the second operand; None where
+    there is none.
+    """
     made = {}
     for ov in packet.entries():
         tensors = eligible(ov)
         if tensors is None:
             continue
-        kind = "number" if ov.schema.names[len(tensors):] and ov.op.promotes else "tensor"
+        kind = "number" if ov.schema.names[len(tensors) :] and ov.op.promotes else "tensor"
         if kind not in made:
             function = compile_fast(ov, slow)
             if function is not None:
-                made[kind] = function, len(ov.schema.args) if ov.schema.kw_only_from == len(
-                    ov.schema.args) else ov.schema.kw_only_from
+                made[kind] = (
+                    function,
+                    len(ov.schema.args)
+                    if ov.schema.kw_only_from == len(ov.schema.args)
+                    else ov.schema.kw_only_from,
+                )
     if not made:
         return None
     if len(packet.entries()) == 1:
@@ -304,6 +386,7 @@ def family(packet, slow):
 def _limited(function, most: int, slow):
     def call(*args):
         return function(*args) if 0 < len(args) <= most else slow(*args)
+
     return call
 
 
@@ -315,4 +398,5 @@ def _chosen(with_tensor, with_number, slow):
         if kind is float or kind is int:
             return with_number(*args)
         return with_tensor(*args) if kind is Tensor else slow(*args)
+
     return call

@@ -152,7 +152,7 @@ class Rule:
 
     def _resolve(self, name: str, formula: Formula) -> bool:
         """Is this a value to save?  Functions go to the name space; unknown names are refused."""
-        if name in GIVEN or name in self.gradient_names:
+        if name in self.gradient_names or name in GIVEN and not (name == "grad" and self.own_grad):
             return False
         if name in self.arguments or name in self.outputs:
             return True
@@ -176,6 +176,12 @@ class Rule:
         return tuple(self._positions(formula.names)[i.value] for i in slices)
 
     # the pullback
+
+    @functools.cached_property
+    def own_grad(self) -> bool:
+        """Is `grad` an argument here?  If there is one, and incoming gradients are `grads`."""
+        return "grad" in self.arguments and any(
+            "grads" in f.scan.names for f in self.all_formulas())
 
     @functools.cached_property
     def gradient_names(self) -> dict[str, int]:
@@ -211,7 +217,8 @@ class Rule:
         lines = ["def backward(saved, grads, needs):"]
         if self.saves:
             lines.append(f"    ({', '.join(s[0] for s in self.saves)},) = saved")
-        lines.append("    grad = grads[0]")
+        if not self.own_grad:
+            lines.append("    grad = grads[0]")
         lines += [f"    {n} = grads[{i}]" for n, i in self.gradient_names.items() if n in used]
         if "needs_input_grad" in used:
             self.space["_index"] = {n: i for i, n in enumerate(self.input_names)}
@@ -234,7 +241,8 @@ class Rule:
     def _any_defined(self) -> str:
         """Test that some output gradient is defined."""
         one = len(self.schema.returns) == 1 and self.schema.returns[0].is_list
-        return "grad is not None" if sum(self.diff_outputs) == 1 and not one else (
+        first = "grads[0]" if self.own_grad else "grad"
+        return f"{first} is not None" if sum(self.diff_outputs) == 1 and not one else (
             "any(g is not None for g in grads)")
 
     def _one(self, formula: Formula, conjugate: bool) -> list[str]:
@@ -343,7 +351,9 @@ class Push:
         inputs = self.rule.inputs
         mixed = [tangents[i] if i in inputs and a is not None else a for i, a in enumerate(args)]
         out = self.overload.call(*mixed)
-        return list(out) if isinstance(out, (list, tuple)) else [out]
+        if len(self.outputs) == 1:  # a tensor, or a list of them
+            return list(out) if isinstance(out, (list, tuple)) else [out]
+        return [o if n in self.varying else None for n, o in zip(self.outputs, out)]
 
     def _element_wise(self, args, tangents, outs) -> list:
         """The gradient formula applied to the tangent: right because the Jacobian is diagonal."""

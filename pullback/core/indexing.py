@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import errors
 from . import dtype as dt
+from .data import make_tensor_data
 from .handle import Tensor
 from .op import overload
 
@@ -259,7 +260,6 @@ def _number(index: Tensor):
 
 def _index_tensor(data, x: Tensor) -> Tensor:
     """An index tensor from a sequence or array."""
-    from ..ops.create import make_tensor_data
     from .handle import make
 
     array = make_tensor_data(list(data) if isinstance(data, range) else data)

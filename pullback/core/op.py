@@ -54,6 +54,9 @@ class Op:
     complex = False  # takes complex inputs
     samples = None  # generator of sample calls for the tests
     structure: dict = {}  # input name -> projection of perturbations (Hermitian...) in tests
+    invariant = (
+        None  # function of the outputs that removes free signs and phases: what tests look at
+    )
     kind = "op"
     pure = True  # equal inputs give equal outputs
 
@@ -62,7 +65,7 @@ class Op:
         if "schema" not in cls.__dict__:
             return
         text = cls.schema
-        full = text[:text.index("(")].strip()
+        full = text[: text.index("(")].strip()
         base = full.partition(".")[0]
         cls.full_name, cls.base_name = full, base
         if full in registry:
@@ -78,6 +81,7 @@ class Op:
     def evaluate(cls, *raw):
         """Run the kernel on raw arrays, promotion included."""
         from .evaluate import run_raw
+
         return run_raw(overload_of(cls), raw)
 
 
@@ -132,6 +136,7 @@ def rule_function(rule, schema: Schema, extra: tuple = ()):
     if isinstance(rule, str):
         names = ", ".join((*extra, *(a.name for a in schema.args)))
         import math
+
         space = {"math": math, "dt": dt, "__name__": "pullback.generated"}
         source = f"lambda {names}: {rule}"
         return eval(compile(source, f"<pullback rule of {schema.full_name}>", "eval"), space)
@@ -167,9 +172,13 @@ class OpOverload:
         schema = Schema(self.op.schema)
         for arg in schema.args:
             if arg.name in ("result", "grad_input_mask"):
-                raise errors.SchemaError(errors.text(
-                    f"an argument must not be called '{arg.name}': that has a meaning in formulas",
-                    f"entry: {schema}", "rename the argument"))
+                raise errors.SchemaError(
+                    errors.text(
+                        f"an argument must not be called '{arg.name}': formulas use that name",
+                        f"entry: {schema}",
+                        "rename the argument",
+                    )
+                )
         return schema
 
     @property
@@ -217,19 +226,24 @@ class OpOverload:
     def promoted(self) -> tuple[int, ...]:
         """Positions of the arguments that take part in type promotion."""
         chosen = self.op.promotes
-        return tuple(i for i, a in enumerate(self.schema.args)
-                     if (a.is_tensor if chosen is None else a.name in chosen))
+        return tuple(
+            i
+            for i, a in enumerate(self.schema.args)
+            if (a.is_tensor if chosen is None else a.name in chosen)
+        )
 
     @functools.cached_property
     def rule(self):
         """The compiled derivative, or None where the operator has none."""
         from .formula import Rule
+
         return Rule(self) if Rule.exists(self.op) else None
 
     @functools.cached_property
     def pushforward(self):
         """The compiled forward formulas, or None where the entry gives none."""
         from .formula import Push
+
         given = self.rule is not None and any(p.push for p in self.rule.parts.values())
         return Push(self) if given else None
 
@@ -247,6 +261,7 @@ class OpOverload:
         for name in ("rule", "pushforward", "never_differentiable"):
             self.__dict__.pop(name, None)
         from .fast import renew
+
         renew(self)
 
     @functools.cached_property
@@ -264,6 +279,7 @@ class OpOverload:
         if len(returns) < 2 or not all(r.name for r in returns):
             return None
         from collections import namedtuple
+
         return namedtuple(self.op.base_name, [r.name for r in returns])
 
     def arguments(self) -> list[Argument]:
@@ -276,6 +292,7 @@ class OpOverload:
     def call(self, *flat):
         """Run with the flat argument tuple."""
         from .stack import bind
+
         return bind(self, flat)
 
     def __call__(self, *args, **kwargs):
@@ -284,24 +301,30 @@ class OpOverload:
         if flat is None:
             raise no_match(self.name, [self], args, kwargs)
         from .stack import bind
+
         if out is not None:
             from .surface import write_out
+
             return write_out(self, flat, out)
         return bind(self, flat)
 
 
 def no_match(name: str, overloads: list, args: tuple, kwargs: dict) -> errors.ArgumentError:
     """The error for a call that fits no overload."""
+
     def show(value):
         if hasattr(value, "_edge"):
             return f"Tensor{list(value.shape)}"
         return f"{type(value).__name__}"
 
     given = [show(a) for a in args] + [f"{k}={show(v)}" for k, v in kwargs.items()]
-    return errors.ArgumentError(errors.text(
-        f"{name}() got arguments that fit none of its signatures ({errors.user_line(2)}): "
-        f"({', '.join(given)})",
-        [str(o.schema) for o in overloads]))
+    return errors.ArgumentError(
+        errors.text(
+            f"{name}() got arguments that fit none of its signatures ({errors.user_line(2)}): "
+            f"({', '.join(given)})",
+            [str(o.schema) for o in overloads],
+        )
+    )
 
 
 @functools.cache

@@ -15,7 +15,9 @@ def sum_to(g: Tensor, shape: tuple) -> Tensor:
     """Undo broadcasting: sum the leading dims, then those of size 1."""
     have = g._data.shape
     extra = len(have) - len(shape)
-    dims = list(range(extra)) + [i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1]
+    dims = list(range(extra)) + [
+        i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1
+    ]
     out = ops.sum(g, dims, True) if dims else g
     return ops.reshape(out, shape) if extra else out
 
@@ -32,10 +34,14 @@ def project(g: Tensor, shape: tuple, dtype, node=None, slot: int = 0) -> Tensor:
     have = g._data.shape
     if have != shape:
         if not reachable(have, shape):
-            raise errors.GradientShapeError(errors.text(
-                f"{node.name() if node else 'a function'} returned an invalid gradient at index {slot} - got "
-                f"{list(have)} but expected shape compatible with {list(shape)}",
-                f"called at {errors.describe_place(node.where)}" if node is not None else ""))
+            raise errors.GradientShapeError(
+                errors.text(
+                    f"{node.name() if node else 'a function'} returned an invalid gradient at "
+                    f"index {slot} - got "
+                    f"{list(have)} but expected shape compatible with {list(shape)}",
+                    f"called at {errors.describe_place(node.where)}" if node is not None else "",
+                )
+            )
         g = sum_to(g, shape)
     if g._data.dtype != dtype:
         target = dt.of(dtype)

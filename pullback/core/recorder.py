@@ -1,7 +1,8 @@
 """Recording, unrolled: a generated function per operator that makes its node.
 
-For operators of one tensor output whose tensor arguments are no lists, at level 0; `tape.record` says in general
-what these functions do for one operator.  Read next: `fast.py`, which does the same for whole calls.
+For operators of one tensor output whose tensor arguments are no lists, at level 0; `tape.record`
+says in general what these functions do for one operator.  Read next: `fast.py`, which does the
+same for whole calls.
 """
 
 from __future__ import annotations
@@ -23,9 +24,20 @@ def compile_recorder(ov, rule, tape):
     if rule.diff_outputs != [True] or isinstance(op.diff_outputs, str):
         return None
     space = {
-        "Tensor": Tensor, "Node": tape.Node, "new": object.__new__, "FLOATING": _FLOATING, "rule": rule,
-        "overload": ov, "sequence": sequence, "counters": fast, "place": tape.place, "keep": tape.keep,
-        "make": make, "cell_of": cell_of, "fact_value": fact_value, "refuse": tape.refuse_unlisted,
+        "Tensor": Tensor,
+        "Node": tape.Node,
+        "new": object.__new__,
+        "FLOATING": _FLOATING,
+        "rule": rule,
+        "overload": ov,
+        "sequence": sequence,
+        "counters": fast,
+        "place": tape.place,
+        "keep": tape.keep,
+        "make": make,
+        "cell_of": cell_of,
+        "fact_value": fact_value,
+        "refuse": tape.refuse_unlisted,
     }
     exec(compile(_source(ov, rule), f"<pullback recorder of {ov.name}>", "exec"), space)
     return space["record"]
@@ -35,20 +47,37 @@ def _source(ov, rule) -> str:
     args = ov.schema.args
     edges = [f"e{i}" for i in rule.inputs]
     metas = [f"None if e{i} is None else (x{i}._data.shape, x{i}._data.dtype)" for i in rule.inputs]
-    lines = ["def record(flat, out):", f"    ({''.join(f'x{i}, ' for i in range(len(args)))}) = flat"]
+    lines = [
+        "def record(flat, out):",
+        f"    ({''.join(f'x{i}, ' for i in range(len(args)))}) = flat",
+    ]
     lines += [f"    e{i} = x{i}._edge if isinstance(x{i}, Tensor) else None" for i in rule.inputs]
-    lines += [f"    if {' and '.join(f'{e} is None' for e in edges)}:", "        return",
-              "    if out._data.dtype not in FLOATING:", "        return"]
+    lines += [
+        f"    if {' and '.join(f'{e} is None' for e in edges)}:",
+        "        return",
+        "    if out._data.dtype not in FLOATING:",
+        "        return",
+    ]
     if set(ov.schema.tensor_positions) - set(rule.inputs):
         lines.append("    refuse(overload, rule, flat, 0)")
-    lines += ["    n = new(Node)", "    n.rule = rule", f"    n.edges = ({''.join(f'{e}, ' for e in edges)})",
-              f"    n.metas = ({''.join(f'{m}, ' for m in metas)})"]
+    lines += [
+        "    n = new(Node)",
+        "    n.rule = rule",
+        f"    n.edges = ({''.join(f'{e}, ' for e in edges)})",
+        f"    n.metas = ({''.join(f'{m}, ' for m in metas)})",
+    ]
     items = [_saved(ov, rule, spec, guard) for spec, guard in zip(rule.saves, rule.guards)]
     if any(kind == "out" for _, kind, _, _ in rule.saves):
         lines += ["    kept = make(out._data)", "    kept._cell = cell_of(out)"]
-    lines += [f"    n.saved = ({''.join(f'{item}, ' for item in items)})",
-              "    n.seq = sequence()", '    n.stamp = counters["CLOCK"]', "    n.hooks = None", "    n.level = 0",
-              "    n.where = place()", "    out._edge = n"]
+    lines += [
+        f"    n.saved = ({''.join(f'{item}, ' for item in items)})",
+        "    n.seq = sequence()",
+        '    n.stamp = counters["CLOCK"]',
+        "    n.hooks = None",
+        "    n.level = 0",
+        "    n.where = place()",
+        "    out._edge = n",
+    ]
     return "\n".join(lines)
 
 
@@ -69,5 +98,7 @@ def _saved(ov, rule, spec: tuple, guard: tuple) -> str:
     else:
         i = ov.schema.names.index(name)
         lists = kind == "arg" and ov.schema.args[i].is_list
-        value = f"x{i}" if kind == "value" else f"[keep(v) for v in x{i}]" if lists else f"keep(x{i})"
+        value = (
+            f"x{i}" if kind == "value" else f"[keep(v) for v in x{i}]" if lists else f"keep(x{i})"
+        )
     return f"{value} if {wanted} else None" if wanted else value

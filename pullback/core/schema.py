@@ -213,8 +213,13 @@ class Schema:
 
     def bind(self, args: tuple, kwargs: dict, scalars: tuple = ()) -> tuple | None:
         """All arguments in schema order, or None if the call does not match."""
+        if self.varargs:
+            first = 1 if self.args[0].is_tensor else 0
+            rest = args[first:]
+            if rest and ({*map(type, rest)} == {int} or all(map(_is_int, rest))):
+                args = (*args[:first], rest)
         count = len(args)
-        if not kwargs and not self.varargs:  # the usual call, without ceremony
+        if not kwargs:  # the usual call, without ceremony
             if count > self.kw_only_from or self.tails[count] is None:
                 return None
             values = []
@@ -225,11 +230,7 @@ class Schema:
                         return None
                 values.append(value)
             return (*values, *self.tails[count])
-        if self.varargs:
-            first = 1 if self.args[0].is_tensor else 0
-            if count > first and all(_is_int(a) for a in args[first:]):
-                args = (*args[:first], args[first:])
-                count = first + 1
+        kwargs = {k if k in self.names else _NUMPY_NAMES.get(k, k): v for k, v in kwargs.items()}
         if count > self.kw_only_from:
             return None
         values, used = [], 0
@@ -240,9 +241,6 @@ class Schema:
                     return None
             elif spec.name in kwargs:
                 value = kwargs[spec.name]
-                used += 1
-            elif spec.name == "self" and "input" in kwargs:
-                value = kwargs["input"]
                 used += 1
             elif spec.has_default:
                 values.append(spec.default)
@@ -262,6 +260,8 @@ class Schema:
 
 
 _NO = object()
+_NUMPY_NAMES = {"input": "self", "x": "self", "a": "self", "x1": "self", "x2": "other",
+                "axis": "dim", "keepdims": "keepdim"}  # other names that calls may use
 
 
 def _is_int(value) -> bool:
@@ -282,8 +282,9 @@ def _convert(spec: Argument, value, number_ok: bool):
 def _convert_list(spec: Argument, value):
     base = spec.base
     if isinstance(value, (list, tuple)):
-        items = []
-        for item in value:
+        plain = base == "int" and {*map(type, value)} <= {int}
+        items = list(value) if plain else []
+        for item in () if plain else value:
             item = None if item is None and spec.optional_items else _convert_one(base, item, False)
             if item is _NO:
                 return _NO

@@ -1,8 +1,9 @@
 """Levels and `bind`, the whole dispatcher.
 
 An operator goes to the highest level among its arguments (or the innermost mode that wants to see
-everything), then the tape records a node if a handle of that level asks for one.  No interpreter knows
-another by name.  Read next: `tape.py` (recording), `surface.py` (mutation), `interp/` (the levels).
+everything), then the tape records a node if a handle of that level asks for one.  No interpreter
+knows another by name.  Read next: `tape.py` (recording), `surface.py` (mutation), `interp/` (the
+levels).
 """
 
 from __future__ import annotations
@@ -89,10 +90,11 @@ def level_of(ov, data) -> int:
 def note_birth(out, level: int = 0) -> None:
     """Tell the levels above that handles of a lower level were made while they run.
 
-    An identity is enough: a handle from outside lives all the while, so that none can be mistaken for it.
+    An identity is enough: a handle from outside lives all the while, so that none can be mistaken
+    for it.
     """
     for t in tensors_in((out,)) if not isinstance(out, Tensor) else (out,):
-        for interp in state.stack[level + 1:]:
+        for interp in state.stack[level + 1 :]:
             if interp.counts_births:
                 interp.born.add(id(t))
 
@@ -114,7 +116,8 @@ def bind(ov, flat: tuple):
         try:
             return ov.compose(*flat)
         except errors.PullbackError as error:
-            raise errors.located(error, facts(ov, flat))
+            errors.located(error, facts(ov, flat))
+            raise
         except NotImplementedError:
             raise
         except (RuntimeError, LookupError, TypeError, ValueError) as error:
@@ -206,7 +209,8 @@ def evaluate(ov, flat: tuple, raw, space=None):
     try:
         out = run_raw(ov, raw, space)
     except errors.PullbackError as error:
-        raise errors.located(error, facts(ov, flat))
+        errors.located(error, facts(ov, flat))
+        raise
     except (NotImplementedError, MemoryError):
         raise
     except Exception as error:
@@ -236,8 +240,12 @@ def unbroadcastable(shapes: list) -> str | None:
 
 def facts(ov, flat: tuple) -> list[str]:
     """The tensors among the arguments, for the state part of a message."""
-    return [f"{a.name}: {t.dtype.name}{list(t._data.shape)}" for a, v in zip(ov.schema.args, flat)
-            for t in (v if type(v) in (list, tuple) else (v,)) if isinstance(t, Tensor)]
+    return [
+        f"{a.name}: {t.dtype.name}{list(t._data.shape)}"
+        for a, v in zip(ov.schema.args, flat)
+        for t in (v if type(v) in (list, tuple) else (v,))
+        if isinstance(t, Tensor)
+    ]
 
 
 from . import surface, tape  # noqa: E402  (they need the names above)

@@ -1,8 +1,8 @@
 """Views, in-place operators, `out=` and versions: mutation as "pure operator + rebinding".
 
-An eager write really changes the buffer and moves the version; a write to a boxed tensor rebinds the handle.
-A write through a view is a scatter into its base, and stale views are replayed when next used.
-Read next: `fast.py`.
+An eager write really changes the buffer and moves the version; a write to a boxed tensor rebinds
+the handle. A write through a view is a scatter into its base, and stale views are replayed when
+next used. Read next: `fast.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def bump(t: Tensor) -> None:
     """Note that the memory of a handle was written."""
     cell = cell_of(t)
     cell.version += 1
-    cell.stamps = (*cell.stamps[1 - cell.KEPT:], tick())
+    cell.stamps = (*cell.stamps[1 - cell.KEPT :], tick())
     cell.where = tape.place()
 
 
@@ -39,7 +39,7 @@ def mark_written(*tensors: Tensor) -> None:
     for t in tensors:
         cell = t._cell or cell_of(t)
         cell.version += 1
-        cell.stamps = (*cell.stamps[1 - cell.KEPT:], now)
+        cell.stamps = (*cell.stamps[1 - cell.KEPT :], now)
         cell.where = where
 
 
@@ -120,9 +120,11 @@ class _recording:
 def _scatter(ov):
     """Compiled `scatter` formula of a view: (base, new, *rest) -> new base."""
     from .formula import lookup
+
     text = ov.op.scatter
     names = [a.name for a in ov.schema.args[1:]]
     import ast
+
     space = {"__name__": "pullback.generated"}
     for node in ast.walk(ast.parse(text, mode="eval")):
         if isinstance(node, ast.Name) and node.id not in ("base", "new", *names):
@@ -151,20 +153,28 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
 def _scatter_by_position(ov, rest, base, new):
     """Write through a view without scatter formula: ask the view where its elements come from."""
     from .table import ops
+
     count = math.prod(base.shape)
     places = run_raw(ov, (np.arange(count).reshape(base.shape), *rest)).reshape(-1)
     if len(np.unique(places)) != len(places):
-        raise errors.ViewWriteError(errors.text(
-            f"a tensor made by {ov.op.base_name} is being written, but several of its elements are one "
-            f"element of its base ({errors.user_line(2)})", _state(new), "clone() it first"))
+        raise errors.ViewWriteError(
+            errors.text(
+                f"a tensor made by {ov.op.base_name} is being written, but several of its "
+                "elements are one "
+                f"element of its base ({errors.user_line(2)})",
+                _state(new),
+                "clone() it first",
+            )
+        )
     index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
     flat = ops.index_put(ops.reshape(base, (count,)), [index], ops.reshape(new, (len(places),)))
     return ops.reshape(flat, tuple(base.shape))
 
 
 def _scatter_piece(ov, rest, number, base, new):
-    """Write one of several views made by one call (split, unbind): refill the dim piece by piece."""
+    """Write one of several views made by one call (split, unbind): refill the dim."""
     from .table import ops
+
     pieces = list(stack.bind(ov, (base, *rest)))
     pieces[number] = new
     dim = rest[-1] if rest else 0
@@ -178,37 +188,65 @@ def may_write(x: Tensor, tracked: bool, level: int) -> None:
     """Refuse writes that would lose history or hit one element twice."""
     data = x._data
     if is_buffer(data) and data.size > 1 and 0 in data.strides and _overlaps(data):
-        raise errors.ViewWriteError(errors.text(
-            f"unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            f"location ({errors.user_line(2)})", f"shape {list(data.shape)}, strides {list(x.stride())}",
-            "clone() the tensor before performing the operation"))
+        raise errors.ViewWriteError(
+            errors.text(
+                "unsupported operation: more than one element of the written-to tensor refers to "
+                "a single memory "
+                f"location ({errors.user_line(2)})",
+                f"shape {list(data.shape)}, strides {list(x.stride())}",
+                "clone() the tensor before performing the operation",
+            )
+        )
     if not state.record[level]:
         return
     link = x._link
     if link is None and isinstance(x._edge, tape.Accumulate) and x._edge.guarded:
-        raise errors.LeafWriteError(errors.text(
-            f"a leaf Variable that requires grad is being used in an in-place operation "
-            f"({errors.user_line(2)})", _state(x),
-            ["run the update under no_grad()", "or compute on x.clone()"]))
+        raise errors.LeafWriteError(
+            errors.text(
+                f"a leaf Variable that requires grad is being used in an in-place operation "
+                f"({errors.user_line(2)})",
+                _state(x),
+                ["run the update under no_grad()", "or compute on x.clone()"],
+            )
+        )
     if link is None:
         return
     base_tracked = link.base._edge is not None
     if not (tracked or base_tracked):
         return
     if isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded:
-        raise errors.LeafWriteError(errors.text(
-            f"a view of a leaf Variable that requires grad is being used in an in-place operation "
-            f"({errors.user_line(2)})", _state(x), "run the update under no_grad()"))
+        raise errors.LeafWriteError(
+            errors.text(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation "
+                f"({errors.user_line(2)})",
+                _state(x),
+                "run the update under no_grad()",
+            )
+        )
     if link.multi:
         maker = link.chain[-1][0].op.base_name
-        raise errors.ViewWriteError(errors.text(
-            f"Output of {maker} is a view and is being modified inplace ({errors.user_line(2)}). This view is the "
-            "output of a function that returns multiple views. Such functions do not allow the output views "
-            "to be modified inplace", _state(x), "index the base instead, or clone() the piece"))
+        raise errors.ViewWriteError(
+            errors.text(
+                f"Output of {maker} is a view and is being modified inplace "
+                f"({errors.user_line(2)}). This view is the "
+                "output of a function that returns multiple views. Such functions do not allow "
+                "the output views "
+                "to be modified inplace",
+                _state(x),
+                "index the base instead, or clone() the piece",
+            )
+        )
     if link.no_grad:
-        raise errors.ViewWriteError(errors.text(
-            f"A view was created in no_grad mode and is being modified inplace with grad mode enabled "
-            f"({errors.user_line(2)})", _state(x), "make the view outside of no_grad, or write under no_grad too"))
+        raise errors.ViewWriteError(
+            errors.text(
+                "A view was created in no_grad mode and is being modified inplace with grad mode "
+                "enabled "
+                f"({errors.user_line(2)})",
+                _state(x),
+                "make the view outside of no_grad, or write under no_grad too",
+            )
+        )
 
 
 def _overlaps(data) -> bool:
@@ -233,8 +271,9 @@ def inplace(ov, flat: tuple) -> Tensor:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
     may_write(x, tracked, stack.level_of(ov, x._data))
-    plain = not state.mode and (space is not None or all(
-        is_buffer(t._data) for t in stack.tensors_in(flat)))
+    plain = not state.mode and (
+        space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
+    )
     if plain and not (tracked and state.record[0]) and not ov.is_composite:
         try:
             new = run_raw(ov, raw, space)
@@ -260,15 +299,22 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     if x._link is not None:
         refresh(x)
     if state.record[tape.level_own(x._data)] and isinstance(x._edge, tape.Accumulate):
-        raise errors.LeafWriteError(errors.text(
-            f"a leaf Variable that requires grad is being used in an in-place operation "
-            f"({errors.user_line(2)})", _state(x), f"use {ov.op.base_name}() instead"))
+        raise errors.LeafWriteError(
+            errors.text(
+                f"a leaf Variable that requires grad is being used in an in-place operation "
+                f"({errors.user_line(2)})",
+                _state(x),
+                f"use {ov.op.base_name}() instead",
+            )
+        )
     link = x._link
     new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
     x._data, x._edge = new._data, new._edge
     cell_of(x)
     if link is not None:
-        x._link = Link(link.base, (*link.chain, (ov, flat[1:], None)), link.multi, link.no_grad, link.seen)
+        x._link = Link(
+            link.base, (*link.chain, (ov, flat[1:], None)), link.multi, link.no_grad, link.seen
+        )
     return x
 
 
@@ -283,8 +329,14 @@ def store(buffer, values) -> None:
 def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     """Flat arguments with x replaced by a stand-in that keeps its old value."""
     data = x._data
-    saves_self = ov.is_composite or ov.rule is None or any(
-        kind == "arg" and flat[ov.schema.names.index(name)] is x for _, kind, name, _ in ov.rule.saves)
+    saves_self = (
+        ov.is_composite
+        or ov.rule is None
+        or any(
+            kind == "arg" and flat[ov.schema.names.index(name)] is x
+            for _, kind, name, _ in ov.rule.saves
+        )
+    )
     if is_buffer(data) and saves_self and state.record[0]:
         data = data.copy()
     shadow = make(data, x._edge)
@@ -294,15 +346,23 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
 def check_result(ov, x: Tensor, shape: tuple, dtype: dt.DType) -> None:
     """The result of an in-place operator must fit the tensor that it is stored in."""
     if tuple(shape) != tuple(x._data.shape):
-        raise errors.ShapeError(errors.text(
-            f"{ov.op.base_name}_: output with shape {list(x._data.shape)} doesn't match the broadcast shape "
-            f"{list(shape)} ({errors.user_line(2)})",
-            cure=f"use the out-of-place {ov.op.base_name}()"))
+        raise errors.ShapeError(
+            errors.text(
+                f"{ov.op.base_name}_: output with shape {list(x._data.shape)} doesn't match the "
+                "broadcast shape "
+                f"{list(shape)} ({errors.user_line(2)})",
+                cure=f"use the out-of-place {ov.op.base_name}()",
+            )
+        )
     if not dt.can_cast(dtype, x.dtype):
-        raise errors.DTypeError(errors.text(
-            f"{ov.op.base_name}_: result type {dtype.name} can't be cast to the desired output type "
-            f"{x.dtype.name} ({errors.user_line(2)})",
-            cure=f"convert the tensor first, or use the out-of-place {ov.op.base_name}()"))
+        raise errors.DTypeError(
+            errors.text(
+                f"{ov.op.base_name}_: result type {dtype.name} can't be cast to the desired "
+                "output type "
+                f"{x.dtype.name} ({errors.user_line(2)})",
+                cure=f"convert the tensor first, or use the out-of-place {ov.op.base_name}()",
+            )
+        )
 
 
 def assign(x: Tensor, new: Tensor) -> Tensor:
@@ -346,18 +406,27 @@ def write_out(ov, flat: tuple, out):
     level = state.mode
     for t in (*stack.tensors_in(flat), *outs):
         if t._edge is not None and state.record[max(level, tape.level_own(t._data))]:
-            raise errors.NotDifferentiable(errors.text(
-                f"{ov.op.base_name}(): functions with out=... arguments don't support automatic "
-                f"differentiation, but one of the arguments requires grad ({errors.user_line(2)})",
-                cure="leave out= away, or run under no_grad()"))
+            raise errors.NotDifferentiable(
+                errors.text(
+                    f"{ov.op.base_name}(): functions with out=... arguments don't support "
+                    "automatic "
+                    "differentiation, but one of the arguments requires grad "
+                    f"({errors.user_line(2)})",
+                    cure="leave out= away, or run under no_grad()",
+                )
+            )
     result = stack.bind(ov, flat)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
         if not dt.can_cast(r.dtype, t.dtype):
-            raise errors.DTypeError(errors.text(
-                f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the desired output "
-                f"type {t.dtype.name} ({errors.user_line(2)})",
-                cure=f"give out= a tensor of dtype {r.dtype.name}"))
+            raise errors.DTypeError(
+                errors.text(
+                    f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the "
+                    "desired output "
+                    f"type {t.dtype.name} ({errors.user_line(2)})",
+                    cure=f"give out= a tensor of dtype {r.dtype.name}",
+                )
+            )
     for t, r in zip(outs, results):
         r = r if r.dtype is t.dtype else r.to(t.dtype)
         if tuple(t._data.shape) != tuple(r._data.shape):
@@ -376,12 +445,15 @@ class InplaceOverload:
         self.__name__ = repr(self)
 
     def __repr__(self) -> str:
-        return f"aten.{self.functional.op.base_name}_." + (self.functional.name.partition(".")[2] or "default")
+        return f"aten.{self.functional.op.base_name}_." + (
+            self.functional.name.partition(".")[2] or "default"
+        )
 
     def __call__(self, *args, **kwargs):
         flat = self.functional.bind(args, kwargs)
         if flat is None:
             from .op import no_match
+
             raise no_match(repr(self), [self.functional], args, kwargs)
         return inplace(self.functional, flat)
 
@@ -405,6 +477,7 @@ class CopySlices(tape.Node):
         first = None
         if needs[0]:
             from .table import ops
+
             first = scatter(grad, self.chain, ops.zeros_like(piece))
         return [first, piece if needs[1] else None]
 
@@ -412,6 +485,8 @@ class CopySlices(tape.Node):
 def copy_slices(base: Tensor, chain: tuple, new: Tensor) -> CopySlices:
     """The node of a base whose view was overwritten by `new`."""
     metas = [None if t._edge is None else (t._data.shape, t._data.dtype) for t in (base, new)]
-    node = tape.make_node(CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0)
+    node = tape.make_node(
+        CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0
+    )
     node.chain = chain
     return node

@@ -1,7 +1,7 @@
 """The table as callables: `ops.mul(x, y)` finds the overload and runs it.
 
-`ops` resolves any public operator name, in-place names included, lazily.  A `Packet` is the family of
-overloads under one name.  Read next: `stack.py` for what a call does.
+`ops` resolves any public operator name, in-place names included, lazily.  A `Packet` is the family
+of overloads under one name.  Read next: `stack.py` for what a call does.
 """
 
 from __future__ import annotations
@@ -16,8 +16,36 @@ from .tape import place
 
 __all__ = ["Packet", "load_table", "ops", "registry"]
 
-FILES = ("pointwise", "binary", "reduce", "shape", "index", "create", "random", "matmul", "contraction", "linalg",
-         "norm", "loss", "attention", "activation", "batchnorm", "pool", "pad")
+FILES = (
+    "pointwise",
+    "binary",
+    "reduce",
+    "shape",
+    "index",
+    "create",
+    "random",
+    "matmul",
+    "contraction",
+    "linalg",
+    "factor",
+    "solve",
+    "norm",
+    "loss",
+    "attention",
+    "activation",
+    "batchnorm",
+    "groupnorm",
+    "rnn",
+    "loss_more",
+    "ctc",
+    "embedding",
+    "pool",
+    "pad",
+    "resample",
+    "conv",
+    "special",
+    "fft",
+)
 
 
 def load_table() -> None:
@@ -67,8 +95,10 @@ class Packet:
         for o in self.entries():
             if (o.name.partition(".")[2] or "default") == name:
                 return surface.InplaceOverload(o) if self._inplace else o
-        raise AttributeError(f"operator '{self.name}' has no overload '{name}'; it has "
-                             + ", ".join(self.overloads()))
+        raise AttributeError(
+            f"operator '{self.name}' has no overload '{name}'; it has "
+            + ", ".join(self.overloads())
+        )
 
     def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
         """The first overload that takes the call, with its flat arguments."""
@@ -89,6 +119,7 @@ class Packet:
                 self._fast = False
                 if not self._inplace and families[self._base][0].kind == "pointwise":
                     from .fast import family
+
                     self._fast = family(self, self._general) or False
         return self._general(*args, **kwargs)
 

@@ -1,8 +1,9 @@
 """The tape: nodes, and how an operator call becomes one.
 
-A handle's `_edge` says where its gradient goes: a `Node` (its only output), a `Port` (one of several outputs of
-a node) or an `Accumulate` (a leaf).  Nodes are numbered in order of creation and every edge points to an
-older node, so the engine needs no dependency counts.  Read next: `autograd/engine.py`.
+A handle's `_edge` says where its gradient goes: a `Node` (its only output), a `Port` (one of
+several outputs of a node) or an `Accumulate` (a leaf).  Nodes are numbered in order of creation
+and every edge points to an older node, so the engine needs no dependency counts.  Read next:
+`autograd/engine.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,19 @@ class Edge:
 class Node(Edge):
     """An operation on the tape."""
 
-    __slots__ = ("__dict__", "__weakref__", "edges", "hooks", "level", "metas", "rule", "saved", "seq", "stamp",
-                 "where")
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "edges",
+        "hooks",
+        "level",
+        "metas",
+        "rule",
+        "saved",
+        "seq",
+        "stamp",
+        "where",
+    )
 
     outputs = 1
 
@@ -44,8 +56,10 @@ class Node(Edge):
     @property
     def next_functions(self) -> tuple:
         """(node, output number) of each input."""
-        return tuple((None, 0) if e is None else (e.node, e.number) if type(e) is Port else (e, 0)
-                     for e in self.edges)
+        return tuple(
+            (None, 0) if e is None else (e.node, e.number) if type(e) is Port else (e, 0)
+            for e in self.edges
+        )
 
     @property
     def metadata(self) -> dict:
@@ -57,7 +71,7 @@ class Node(Edge):
 
     def __getattr__(self, name: str):
         if name.startswith("_saved_"):
-            return self.saved_value(name[len("_saved_"):])
+            return self.saved_value(name[len("_saved_") :])
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
 
     def saved_value(self, name: str):
@@ -122,7 +136,7 @@ class Node(Edge):
                 group_needs.append(needs[position])
                 position += 1
             else:
-                group_needs.append(any(needs[position:position + width]))
+                group_needs.append(any(needs[position : position + width]))
                 position += width
         flat = []
         for width, result in zip(self.widths, backward(values, grads, group_needs)):
@@ -200,10 +214,13 @@ class Refusal(Node):
         return "NotImplemented"
 
     def apply(self, grads, needs):
-        raise errors.DerivativeNotWritten(errors.text(
-            f"the derivative for '{self.overload.name}' is not implemented "
-            f"(called at {errors.describe_place(self.where)})",
-            cure=f"give the table entry '{self.overload.name}' a `grad`"))
+        raise errors.DerivativeNotWritten(
+            errors.text(
+                f"the derivative for '{self.overload.name}' is not implemented "
+                f"(called at {errors.describe_place(self.where)})",
+                cure=f"give the table entry '{self.overload.name}' a `grad`",
+            )
+        )
 
 
 class _Internal(dict):
@@ -259,8 +276,11 @@ def record(ov, flat: tuple, out, level: int) -> None:
         return None
     several = len(rule.diff_outputs) == 1 and isinstance(out, (list, tuple))  # a returned list
     flags = [rule.diff_outputs[0]] * len(outs) if several else rule.diff_outputs
-    chosen = [i for i, (o, f) in enumerate(zip(outs, flags))
-              if f and isinstance(o, Tensor) and o.dtype.category >= 2]
+    chosen = [
+        i
+        for i, (o, f) in enumerate(zip(outs, flags))
+        if f and isinstance(o, Tensor) and o.dtype.category >= 2
+    ]
     if not chosen:
         return None
     refuse_unlisted(ov, rule, flat, level)
@@ -274,13 +294,17 @@ def record(ov, flat: tuple, out, level: int) -> None:
             edges.append(edge)
             metas.append(None if edge is None else (t._data.shape, t._data.dtype))
         widths.append(len(items) if is_list else None)
-        flags_in.append(any(e is not None for e in edges[len(edges) - len(items):]))
+        flags_in.append(any(e is not None for e in edges[len(edges) - len(items) :]))
     if not any(flags_in):
         return None
     grouped = any(rule.lists)
     names = rule.outputs
-    saved = tuple([_save(spec, guard, flags_in, ov, flat, outs, names)
-                   for spec, guard in zip(rule.saves, rule.guards)])
+    saved = tuple(
+        [
+            _save(spec, guard, flags_in, ov, flat, outs, names)
+            for spec, guard in zip(rule.saves, rule.guards)
+        ]
+    )
     count = len(outs) if several else sum(rule.diff_outputs)
     kind = _kinds(grouped, count)
     node = make_node(kind, rule, tuple(edges), tuple(metas), saved, level)
@@ -317,10 +341,12 @@ def _kinds(grouped: bool, outputs: int) -> type[Node]:
 
 
 def _save(spec, guard, flags, ov, flat, outs, names):
-    local, kind, name, attribute = spec
+    _, kind, name, attribute = spec
     if kind == "fact":
         source, tensor = name
-        value = flat[ov.schema.names.index(tensor)] if source == "arg" else outs[names.index(tensor)]
+        value = (
+            flat[ov.schema.names.index(tensor)] if source == "arg" else outs[names.index(tensor)]
+        )
         return fact_value(value, attribute)
     if guard and not any(flags[i] for i in guard):
         return None
@@ -357,9 +383,14 @@ def refuse_unlisted(ov, rule, flat, level) -> None:
             continue
         for t in flat[i] if isinstance(flat[i], list) else (flat[i],):
             if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level:
-                raise errors.NotDifferentiable(errors.text(
-                    f"{op.base_name} is not differentiable with respect to argument '{name}', which "
-                    f"requires grad ({errors.user_line(2)})", cure=f"pass {name}.detach()"))
+                raise errors.NotDifferentiable(
+                    errors.text(
+                        f"{op.base_name} is not differentiable with respect to argument '{name}', "
+                        "which "
+                        f"requires grad ({errors.user_line(2)})",
+                        cure=f"pass {name}.detach()",
+                    )
+                )
 
 
 def _refuse_later(ov, flat, outs, level) -> None:
@@ -371,8 +402,12 @@ def _refuse_later(ov, flat, outs, level) -> None:
         return
     if ov.is_view:  # a view without formula (detach, bit casts) is not differentiable
         return
-    edges = [t._edge for v in flat for t in (v if isinstance(v, list) else (v,))
-             if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level]
+    edges = [
+        t._edge
+        for v in flat
+        for t in (v if isinstance(v, list) else (v,))
+        if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level
+    ]
     node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)
     node.overload = ov
     for o in floating:
@@ -380,10 +415,14 @@ def _refuse_later(ov, flat, outs, level) -> None:
 
 
 def freed(node: Node) -> errors.GraphFreed:
-    return errors.GraphFreed(errors.text(
-        f"Trying to backward through the graph a second time (or read a saved value after it was freed): "
-        f"the saved values of {node.name()} ({errors.describe_place(node.where)}) are gone",
-        cure="pass retain_graph=True to the first backward() or grad()"))
+    return errors.GraphFreed(
+        errors.text(
+            "Trying to backward through the graph a second time (or read a saved value after it "
+            "was freed): "
+            f"the saved values of {node.name()} ({errors.describe_place(node.where)}) are gone",
+            cure="pass retain_graph=True to the first backward() or grad()",
+        )
+    )
 
 
 def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
@@ -391,13 +430,19 @@ def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
     late = sum(s > node.stamp for s in cell.stamps)
     expected = cell.version - late
     operation = node.name().partition("Backward")[0].lower()
-    return errors.SavedValueModified(errors.text(
-        f"one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"the gradient of `{operation}` ({errors.describe_place(node.where)}) needs `{name}`, which was "
-        f"overwritten at {errors.describe_place(cell.where)} after it was saved",
-        f"{name}: {value.dtype.name}{list(value._data.shape)}, is at version {cell.version}; "
-        f"expected version {expected} instead",
-        "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before writing"))
+    return errors.SavedValueModified(
+        errors.text(
+            "one of the variables needed for gradient computation has been modified by an "
+            "inplace operation: "
+            f"the gradient of `{operation}` ({errors.describe_place(node.where)}) needs `{name}`, "
+            "which was "
+            f"overwritten at {errors.describe_place(cell.where)} after it was saved",
+            f"{name}: {value.dtype.name}{list(value._data.shape)}, is at version {cell.version}; "
+            f"expected version {expected} instead",
+            "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before "
+            "writing",
+        )
+    )
 
 
 def accumulate_edge(leaf: Tensor) -> Accumulate:

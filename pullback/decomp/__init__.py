@@ -1,7 +1,7 @@
 """Decomposition tables: operators in terms of core operators.
 
-The definitions themselves stand in the table entries (`decomp`, or `compose` of a composite); this package
-offers them as dictionaries in PyTorch's manner, and takes further ones from users.
+The definitions themselves stand in the table entries (`decomp`, or `compose` of a composite); this
+package offers them as dictionaries in PyTorch's manner, and takes further ones from users.
 """
 
 from __future__ import annotations
@@ -11,16 +11,24 @@ import functools
 from ..core.op import OpOverload, overload_of, registry
 from ..core.table import Packet
 
-__all__ = ["core_aten_decompositions", "decomposition_table", "get_decompositions", "register_decomposition",
-           "remove_decompositions"]
+__all__ = [
+    "core_aten_decompositions",
+    "decomposition_table",
+    "get_decompositions",
+    "register_decomposition",
+    "remove_decompositions",
+]
 
 _registered: dict[OpOverload, object] = {}
 
 
 @functools.cache
 def _from_table(count: int) -> dict:
-    return {o: o.decompose for o in map(overload_of, registry.values())
-            if not o.is_composite and o.decompose is not None}
+    return {
+        o: o.decompose
+        for o in map(overload_of, registry.values())
+        if not o.is_composite and o.decompose is not None
+    }
 
 
 def decompositions() -> dict:
@@ -82,6 +90,7 @@ def get_decompositions(operators) -> dict:
 
 def register_decomposition(operators, registry: dict | None = None):
     """Decorator: register a function as the decomposition of operators."""
+
     def register(function):
         target = _registered if registry is None else registry
         for o in _overloads(operators):
@@ -90,6 +99,7 @@ def register_decomposition(operators, registry: dict | None = None):
             target[o] = function
         decomposition_table.clear()
         return function
+
     return register
 
 

@@ -48,6 +48,14 @@ def pack_lu(lower, upper, shape):
     return sum(parts[1:], parts[0])
 
 
+def unpack_lu(packed, wanted):
+    """Tangents of L and U from that of the packed factors; empty if they are not wanted."""
+    if not wanted:
+        return packed.new_zeros((0,)), packed.new_zeros((0,))
+    size = min(packed.shape[-2:])
+    return packed[..., :size].tril(-1), packed[..., :size, :].triu()
+
+
 def lu_grad(grad_lower, grad_upper, order, lower, upper):
     """Gradient of A = P L U, which may be square, wide or tall; P is None without pivoting.
 
@@ -112,8 +120,8 @@ def _check_qr(mode, rows, columns):
     if mode == "complete" and rows > columns:
         raise errors.NotDifferentiable(errors.text(
             f"linalg_qr has no derivative with mode='complete' for a matrix with more rows than "
-            f"columns ({errors.user_line(2)})", f"the matrix is {rows} by {columns}: the last columns "
-            "of Q are any basis of the complement", "use mode='reduced'"))
+            f"columns ({errors.user_line(2)})", f"the matrix is {rows} by {columns}: the last "
+            "columns of Q are any basis of the complement", "use mode='reduced'"))
 
 
 def qr_grad(grad_q, grad_r, q, r, mode, shape):
@@ -128,12 +136,11 @@ def qr_grad(grad_q, grad_r, q, r, mode, shape):
                     -(q.mH @ grad_q) if grad_q is not None else None)
     if rows >= columns:
         above = middle.triu(1)
-        inner = above + above.mH + ops.diag_embed(_real(diagonal_of(middle)))
+        inner = above + above.mH + ops.diag_embed(ops.real(diagonal_of(middle)))
         left = _total(grad_q, q @ inner)
         return solve_tri(r.mH, left, upper=False, left=False)
     skew = (middle.mH - middle).tril()
-    if skew.dtype.is_complex:  # diagonals of skew matrices count once, not twice
-        skew = skew - ops.diag_embed(diagonal_of(skew)) / 2
+    skew = skew - ops.diag_embed(diagonal_of(skew)) / 2  # M counts once there, not twice
     result = q @ solve_tri(r[..., :rows].mH, skew, upper=False, left=False)
     result = ops.constant_pad_nd(result, [0, columns - rows])
     return result if grad_r is None else result + q @ grad_r
@@ -158,12 +165,16 @@ def qr_push(tangent, q, r, mode):
     return q_t, r_t.triu()
 
 
-def _real(tensor):
-    return ops.real(tensor).to(tensor.dtype) if tensor.dtype.is_complex else tensor
-
-
 # ---------------------------------------------------------------------------------------------
 # What singular and eigenvalue decompositions share
+
+
+def _check_vectors(name, has_vectors, state, instead):
+    """Derivatives of values need the vectors too."""
+    if not has_vectors:
+        raise errors.NotDifferentiable(errors.text(
+            f"{name} has no derivative without vectors ({errors.user_line(2)})", state,
+            f"ask for vectors, or use {instead}"))
 
 
 def _epsilon(tensor) -> float:
@@ -206,8 +217,8 @@ def _lengths(*grads):
 def _settled(numerator, weights, uses_values):
     """Pairs of vectors whose rotation into one another the loss does not notice.
 
-    A vanishing numerator says so if the loss does not use the values.  If it does, the
-    numerator may vanish because the values are equal, and its quotient by their gap has a limit that
+    A vanishing numerator says so if the loss does not use the values.  If it does, the numerator
+    may vanish because the values are equal, and its quotient by their gap has a limit that
     cannot be known here; then only pairs of vectors that are not used at all are settled.
     """
     noise = _noise(weights)
@@ -221,7 +232,7 @@ def _settled(numerator, weights, uses_values):
 def _set_diagonal(matrix, values):
     """The matrix with another diagonal (zeros if None)."""
     eye = identity_like(matrix)
-    off = ops.where(eye.real != 0 if eye.dtype.is_complex else eye != 0, 0.0, matrix)
+    off = ops.where(eye != 0, 0.0, matrix)
     return off if values is None else off + ops.diag_embed(values)
 
 
@@ -276,7 +287,7 @@ def _refuse_rotations(name, inner, weights, what):
 # Singular values
 
 
-def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full):
+def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors):
     """Gradient of A = U S V^H.
 
     With a = skew(U^H gU), b = skew(V^H gV): gA = U (C + diag(gs)) V^H, where
@@ -284,10 +295,7 @@ def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full):
     moves U (V) out of its span: (I - U U^H) gU S^-1 V^H and U S^-1 gV^H (I - V V^H).
     """
     size = s.shape[-1]
-    if u.numel() == 0 and vh.numel() == 0 and size:
-        raise errors.NotDifferentiable(errors.text(
-            f"_linalg_svd has no derivative without singular vectors ({errors.user_line(2)})",
-            "compute_uv is False", "pass compute_uv=True, or use linalg.svdvals"))
+    _check_vectors("_linalg_svd", has_vectors, "compute_uv is False", "linalg.svdvals")
     grad_v = None if grad_vh is None else grad_vh.mH
     v = vh.mH
     if full:
@@ -307,8 +315,8 @@ def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full):
         _refuse_phases("linalg_svd", ops.imag(diagonal_of(plus)), weights, "singular vectors")
     uses = grad_s is not None
     core = _set_diagonal(_over_gap(plus, _pairs(s, -1), near, _settled(plus, weights, uses)), None)
-    spread = _over_gap(minus, _pairs(s, 1), near, _settled(minus, weights, False))
-    core = (core + spread) / 2
+    still = _settled(minus, weights, uses) | _quiet_diagonal(minus)
+    core = (core + _over_gap(minus, _pairs(s, 1), near, still)) / 2
     if grad_s is not None:
         core = core + ops.diag_embed(grad_s.to(core.dtype))
     result = core @ v.mH
@@ -340,12 +348,13 @@ def _thin(vectors, grad, size, what):
     return first, grad[..., :size] - rest @ (grad_rest.mH @ first)
 
 
-def svd_push(tangent, u, s, vh, full):
+def svd_push(tangent, u, s, vh, full, has_vectors):
     """Tangents of U, S and V^H.
 
     With P = U^H dA V: ds = Re diag(P), and the rotations of U and V are half the sum and half the
     difference of (P + P^H)_ij / (s_j - s_i) and (P - P^H)_ij / (s_j + s_i).
     """
+    _check_vectors("_linalg_svd", has_vectors, "compute_uv is False", "linalg.svdvals")
     size = s.shape[-1]
     whole_u, whole_v = u, vh.mH
     u, v = whole_u[..., :size], whole_v[..., :size]
@@ -353,7 +362,7 @@ def svd_push(tangent, u, s, vh, full):
         return ops.zeros_like(whole_u), ops.zeros_like(s), ops.zeros_like(vh)
     change = tangent @ v
     inner = u.mH @ change
-    s_t = ops.real(diagonal_of(inner)) if inner.dtype.is_complex else diagonal_of(inner)
+    s_t = ops.real(diagonal_of(inner))
     near, still = _resolution(s), _at_rest(tangent)
     both = inner + inner.mH
     turn = _set_diagonal(_over_gap(both, _pairs(s, -1), near, still), None)
@@ -383,8 +392,9 @@ def _at_rest(tangent):
 
 
 def _quiet_diagonal(matrix):
-    """The diagonal, for real matrices: a skew real matrix has zeros there, whatever divides them."""
-    return (identity_like(matrix) != 0) if not matrix.dtype.is_complex else False
+    """The diagonal, for real matrices: a skew one has zeros there, whatever divides them."""
+    eye = identity_like(matrix)
+    return (eye == 2) if matrix.dtype.is_complex else (eye != 0)
 
 
 def svdvals_grad(grad, matrix):
@@ -397,7 +407,7 @@ def svdvals_push(tangent, matrix):
     """Tangent of singular values: Re diag(U^H dA V)."""
     u, _, vh = ops._linalg_svd(matrix)
     moved = (u.conj() * (tangent @ vh.mH)).sum(-2)
-    return ops.real(moved) if moved.dtype.is_complex else moved
+    return ops.real(moved)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -409,10 +419,7 @@ def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors):
 
     gA = V (K + diag(gl)) V^H with K_ij = skew(V^H gV)_ij / (2 (l_j - l_i)).
     """
-    if not has_vectors:
-        raise errors.NotDifferentiable(errors.text(
-            f"_linalg_eigh has no derivative without eigenvectors ({errors.user_line(2)})",
-            "compute_v is False", "pass compute_v=True, or use linalg.eigvalsh"))
+    _check_vectors("_linalg_eigh", has_vectors, "compute_v is False", "linalg.eigvalsh")
     if grad_vectors is None:
         return (vectors * grad_values[..., None, :].to(vectors.dtype)) @ vectors.mH
     if values.shape[-1] == 0:
@@ -427,16 +434,16 @@ def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors):
     return vectors @ _set_diagonal(inner, diagonal) @ vectors.mH
 
 
-def eigh_push(tangent, values, vectors):
+def eigh_push(tangent, values, vectors, has_vectors):
     """Tangents of eigenvalues and eigenvectors: with E = V^H dA V, dl = diag(E), and
     dV = V K with K_ij = E_ij / (l_j - l_i).  Only the Hermitian part of dA counts."""
+    _check_vectors("_linalg_eigh", has_vectors, "compute_v is False", "linalg.eigvalsh")
     if values.shape[-1] == 0:
         return ops.zeros_like(values), ops.zeros_like(vectors)
     inner = vectors.mH @ ((tangent + tangent.mH) / 2) @ vectors
     moved = diagonal_of(inner)
     turn = _over_gap(inner, _pairs(values, -1), _resolution(values), _at_rest(tangent))
-    moved = ops.real(moved) if moved.dtype.is_complex else moved
-    return moved, vectors @ _set_diagonal(turn, None)
+    return ops.real(moved), vectors @ _set_diagonal(turn, None)
 
 
 def eigvalsh_grad(grad, matrix, uplo):
@@ -449,7 +456,7 @@ def eigvalsh_push(tangent, matrix, uplo):
     """Tangent of the eigenvalues of a Hermitian matrix: diag(V^H dA V)."""
     _, vectors = ops._linalg_eigh(matrix, uplo)
     moved = (vectors.conj() * (tangent @ vectors)).sum(-2)
-    return ops.real(moved) if moved.dtype.is_complex else moved
+    return ops.real(moved)
 
 
 def eig_grad(grad_values, grad_vectors, values, vectors):

@@ -142,7 +142,7 @@ def solve_push(matrix, matrix_t, right_t, result, packed, pivots, left):
 
 
 def lu_solve_factor_grad(grad, packed, pivots, result, left, adjoint):
-    """Gradient of the packed factors: that of A = P L U, gA, gives gL = P^T gA U^H, gU = L^H P^T gA."""
+    """Gradient of the packed factors of A = P L U: gL = P^T gA U^H and gU = L^H P^T gA."""
     order, lower, upper = ops.lu_unpack(packed, pivots)
     inner = ops.linalg_lu_solve(packed, pivots, grad, left=left, adjoint=not adjoint)
     if left:
@@ -180,8 +180,8 @@ def _adjugate(matrix, packed, pivots):
     """adj(A) = det(A) A^-1, which exists for singular matrices too."""
     if not unwatched(matrix, packed) or matrix.shape[-1] < 2:
         return ops._linalg_adjugate(matrix)
-    # Determinant and inverse of the same factors: pivots that are zero are lifted to a rounding error,
-    # which cancels in the product.
+    # Determinant and inverse of the same factors: pivots that are zero are lifted to a rounding
+    # error, which cancels in the product.
     diagonal = diagonal_of(packed)
     size = matrix.abs().amax([-2, -1])[..., None]
     lift = finfo(packed.dtype).eps * ops.where(size > 0, size, 1.0)
@@ -204,8 +204,8 @@ def adjugate_change(matrix, change):
     u, s, vh = ops._linalg_svd(matrix)
     if unwatched(matrix, change) or matrix.shape[-1] < 2:
         return _adjugate_change_by_values(u, s, vh, change)
-    # Derivatives of singular vectors do not exist where singular values coincide, so that regular matrices
-    # take the way over the inverse: det(A) (tr(A^-1 X) A^-1 - A^-1 X A^-1).
+    # Derivatives of singular vectors do not exist where singular values coincide, so that regular
+    # matrices take the way over the inverse: det(A) (tr(A^-1 X) A^-1 - A^-1 X A^-1).
     regular = s[..., -1] > finfo(s.dtype).eps ** 0.25 * s[..., 0]
     regular = regular[..., None, None]
     safe = ops.where(regular, matrix, identity_like(matrix))
@@ -339,8 +339,8 @@ def lstsq_push(matrix, matrix_t, right, right_t, solution, residuals, rcond):
 def matrix_exp_change(matrix, change):
     """Derivative of exp(A) in the direction X: the upper right block of exp((A X; 0 A)).
 
-    It is linear in X, which is scaled to the size of 1 so that it does not decide how the exponential of
-    the block matrix is computed.
+    It is linear in X, which is scaled to the size of 1 so that it does not decide how the
+    exponential of the block matrix is computed.
     """
     if matrix.numel() == 0:
         return ops.zeros_like(change)

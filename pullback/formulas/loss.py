@@ -7,6 +7,7 @@ Everything is made of differentiable operators.  Read `ops/loss.py` next, where 
 from __future__ import annotations
 
 from ..core.dims import broadcast_shapes, numel
+from ..core.table import ops
 
 
 def loss_scale(reduction, *shapes) -> float:
@@ -116,3 +117,66 @@ def logits_target_slope(self, weight, pos_weight, log_sigmoid):
     if pos_weight is None:
         return weighted(-self, weight)
     return weighted(log_sigmoid(-self) - pos_weight * log_sigmoid(self), weight)
+
+
+# ---------------------------------------------------------------------------------------------
+# Margins
+
+
+def soft_margin_slope(self, target):
+    """Derivative of log(1 + exp(-t x)): -t / (1 + exp(t x))."""
+    return target * ((self * target).sigmoid() - 1)
+
+
+def soft_margin_curvature(self, target):
+    """Second derivative of log(1 + exp(-t x)): t^2 s(t x) s(-t x)."""
+    chance = (self * target).sigmoid()
+    return target * target * chance * (1 - chance)
+
+
+def per_row(product, reduction, shape):
+    """Sum of a product over the classes, of shape `shape`; over everything if reduced."""
+    if reduction == 0 and product.ndim == 2:
+        return product.sum(1)
+    return product.sum().reshape(shape)
+
+
+def rows_of_classes(value):
+    """A tensor of scores or targets as a matrix with one row per example."""
+    return value if value.ndim == 2 else value.reshape([1, -1])
+
+
+def margin_gaps(rows, target, margin):
+    """margin - x_y + x_j of each class j, zero at the target y; and which classes are not y."""
+    target = target.reshape([-1, 1])
+    other = ops.arange(rows.shape[1], device=rows.device) != target
+    gaps = margin - ops.gather(rows, 1, target) + rows
+    return ops.where(other, gaps, 0), other
+
+
+def minus_own(value, other):
+    """`value` at the other classes, minus its sum at the target: adjoint of x_j - x_y."""
+    value = ops.where(other, value, 0)
+    return ops.where(other, value, -value.sum(1, True))
+
+
+def margin_scale(grad_output, self, target, weight, reduction):
+    """What each row's slopes are multiplied by: gradient, class weight, 1 / counts."""
+    rows = rows_of_classes(self)
+    scale = (grad_output.reshape([-1, 1]) if reduction == 0 else grad_output) / rows.shape[1]
+    if reduction == 1:
+        scale = scale / rows.shape[0]
+    if weight is not None:
+        scale = scale * ops.gather(weight, 0, target.reshape([-1])).unsqueeze(1)
+    return scale
+
+
+def multi_margin_second(grad, grad_output, self, target, p, margin, weight, reduction):
+    """Second derivative of the multi-class margin loss along `grad`: zero unless p is 2."""
+    if p == 1:
+        return ops.zeros_like(self)
+    gaps, other = margin_gaps(rows_of_classes(self), target, margin)
+    along = rows_of_classes(grad)
+    along = along - ops.gather(along, 1, target.reshape([-1, 1]))
+    scale = margin_scale(grad_output, self, target, weight, reduction)
+    return minus_own(ops.where(gaps > 0, 2 * along * scale, 0), other).reshape(self.shape)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.table import ops
 
@@ -102,9 +103,9 @@ def reflected(lib, position, slope, low: float, span: float):
 def clipped(lib, position, slope, top: float):
     """The position cut off at 0 and `top`; the slope is zero there."""
     inside = (position > 0) & (position < top)
-    # written so that NaN becomes 0, as a comparison with it is false
-    return (lib.where(inside, position, lib.where(position >= top, top + position * 0, 0.0)),
-            lib.where(inside, slope, 0.0))
+    position = lib.where(position >= top, top, position)
+    # a comparison with NaN is false, so NaN becomes 0
+    return lib.where(position > 0, position, 0.0), lib.where(inside, slope, 0.0)
 
 
 def bordered(lib, position, slope, size: int, padding: int, align_corners: bool):
@@ -125,7 +126,8 @@ def grid_position(lib, g, size: int, padding: int, align_corners: bool, cubic: b
     """
     slope = (size - 1) / 2 if align_corners else size / 2
     position = (g + 1) * slope if align_corners else (g + 1) * slope - 0.5
-    return bordered(lib, position, g * 0 + slope, size, 0 if cubic else padding, align_corners)
+    slope = lib.ones_like(g) * slope
+    return bordered(lib, position, slope, size, 0 if cubic else padding, align_corners)
 
 
 class Axis:
@@ -194,7 +196,7 @@ class Sampler:
         self.sizes, self.out = tuple(sizes), tuple(grid.shape[1:-1])
         flat = grid.reshape((grid.shape[0], 1, numel(self.out), grid.shape[-1]))
         self.axes = grid_axes(ops, flat, sizes, mode, padding, align_corners)
-        self.corners = [(c, p.to(ops_int64()), k) for c, p, k in corners(self.axes)]
+        self.corners = [(c, p.to(dt.int64), k) for c, p, k in corners(self.axes)]
 
     @property
     def rank(self) -> int:
@@ -232,7 +234,7 @@ class Sampler:
         return self.axes[d].slope
 
     def moved(self, x, direction):
-        """Derivative of the sampled x in a direction of the grid: sum over d of G[d](x) slope dt."""
+        """Derivative of the sampled x along a direction of the grid: sum of G[d](x) slope dt."""
         total = None
         flat = direction.reshape((direction.shape[0], 1, numel(self.out), self.rank))
         for d in range(self.rank):
@@ -240,12 +242,6 @@ class Sampler:
             term = self.gather(x, self.orders(d)) * step
             total = term if total is None else total + term
         return total.reshape((*x.shape[:2], *self.out))
-
-
-def ops_int64():
-    """int64; imported late because dtypes are not part of this module's mathematics."""
-    from ..core.dtype import int64
-    return int64
 
 
 def grid_sampler_push(sample, input_p, input_t, grid_p, grid_t, mode, padding, align_corners):

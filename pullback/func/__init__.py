@@ -4,11 +4,23 @@ from .grad import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from .jacobian import hessian, jacfwd, jacrev
 from .vmap import vmap
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
 def __getattr__(name: str):
     if name in ("functional_call", "stack_module_state"):
         from ..nn import stateless
+
         return getattr(stateless, name)
     raise AttributeError(f"pullback.func has no attribute '{name}'")

@@ -1,7 +1,7 @@
 """`grad`, `vjp` and `jvp`: thin functions around one level each.
 
-A `Lift` level makes `grad` nestable; a `Jvp` level carries tangents.  Inputs that the function changes in place are
-changed afterwards too.
+A `Lift` level makes `grad` nestable; a `Jvp` level carries tangents.  Inputs that the function
+changes in place are changed afterwards too.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ def _positions(argnums, count: int) -> tuple:
             raise TypeError(f"argnums must be int or tuple of ints, got {argnums}")
         if not -count <= n < count:
             raise errors.TransformError(
-                f"argnum {n} is out of bounds for {count} positional inputs ({errors.user_line()})")
+                f"argnum {n} is out of bounds for {count} positional inputs ({errors.user_line()})"
+            )
     if len({n % count for n in numbers}) != len(numbers):
         raise errors.TransformError(
-            f"argnums elements must be unique, got {argnums} ({errors.user_line()})")
+            f"argnums elements must be unique, got {argnums} ({errors.user_line()})"
+        )
     return tuple(n % count for n in numbers)
 
 
@@ -44,9 +46,13 @@ class Lifting:
         if not isinstance(value, Tensor):
             return value
         if value.dtype.category < 2:
-            raise errors.TransformError(errors.text(
-                f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
-                f"({errors.user_line(3)})", cure="convert with .float(), or leave it out of argnums"))
+            raise errors.TransformError(
+                errors.text(
+                    f"{self.level.title}: inputs must be floating or complex, got {value.dtype} "
+                    f"({errors.user_line(3)})",
+                    cure="convert with .float(), or leave it out of argnums",
+                )
+            )
         t = self.level.wrap(value)
         t._edge = Origin(t)
         self.pairs.append((value, t, t._data))
@@ -63,6 +69,7 @@ class Lifting:
 
 def grad_and_value(func, argnums=0, has_aux: bool = False):
     """A function that returns the gradient of a scalar-valued `func`, and its value."""
+
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
         chosen = _positions(argnums, len(args))
@@ -77,8 +84,10 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
             if has_aux:
                 if not (isinstance(out, tuple) and len(out) == 2):
                     raise errors.TransformError(
-                        f"func.grad with has_aux=True: the function must return a tuple (output, aux) "
-                        f"({errors.user_line()})")
+                        "func.grad with has_aux=True: the function must return a tuple (output, "
+                        "aux) "
+                        f"({errors.user_line()})"
+                    )
                 out, aux = out
             loss = _scalar(out)
             found = _gradients(level, [loss], edges, lifting, [None])
@@ -86,34 +95,55 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
             aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
         lifting.write_back()
         results = iter(found)
-        grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, args[n]) for n in chosen)
+        grads = tuple(
+            tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, args[n])
+            for n in chosen
+        )
         grads = grads[0] if isinstance(argnums, int) else grads
         return (grads, (value, aux)) if has_aux else (grads, value)
+
     return wrapped
 
 
 def _scalar(out) -> Tensor:
     if not isinstance(out, Tensor):
-        raise errors.TransformError(errors.text(
-            f"func.grad: the function must return a Tensor, got {type(out).__name__} ({errors.user_line(3)})"))
+        raise errors.TransformError(
+            errors.text(
+                f"func.grad: the function must return a Tensor, got {type(out).__name__} "
+                f"({errors.user_line(3)})"
+            )
+        )
     if out.ndim != 0:
-        raise errors.TransformError(errors.text(
-            f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
-            f"({errors.user_line(3)})", cure="reduce the output, for instance with .sum()"))
+        raise errors.TransformError(
+            errors.text(
+                f"func.grad: the function must return a scalar tensor, got shape {list(out.shape)} "
+                f"({errors.user_line(3)})",
+                cure="reduce the output, for instance with .sum()",
+            )
+        )
     return current(out)
 
 
 def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds: list) -> list:
     """Gradients at the level's leaves, as handles of the level below."""
     from ..core.handle import make
+
     pairs = [(o, s) for o, s in zip(outputs, seeds) if level.mine(o) and o._edge is not None]
     sources = [make(t._data, e) for t, e in zip(lifting.leaves(), edges)]
     if pairs and sources:
-        found = engine_grad([o for o, _ in pairs], sources, [s for _, s in pairs], retain_graph=True,
-                            allow_unused=True)
+        found = engine_grad(
+            [o for o, _ in pairs],
+            sources,
+            [s for _, s in pairs],
+            retain_graph=True,
+            allow_unused=True,
+        )
     else:
         found = [None] * len(sources)
-    return [ops.zeros_like(v) if g is None else level.unwrap(g) for g, (v, _, _) in zip(found, lifting.pairs)]
+    return [
+        ops.zeros_like(v) if g is None else level.unwrap(g)
+        for g, (v, _, _) in zip(found, lifting.pairs)
+    ]
 
 
 def value_and_grad(func, argnums=0, has_aux: bool = False):
@@ -124,6 +154,7 @@ def value_and_grad(func, argnums=0, has_aux: bool = False):
     def wrapped(*args, **kwargs):
         grads, value = both(*args, **kwargs)
         return value, grads
+
     return wrapped
 
 
@@ -135,6 +166,7 @@ def grad(func, argnums=0, has_aux: bool = False):
     def wrapped(*args, **kwargs):
         grads, value = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
+
     return wrapped
 
 
@@ -154,7 +186,8 @@ def vjp(func, *primals, has_aux: bool = False):
             if not isinstance(o, Tensor):
                 raise errors.TransformError(
                     f"vjp: the function must return only tensors, got {type(o).__name__} "
-                    f"({errors.user_line(2)})")
+                    f"({errors.user_line(2)})"
+                )
         outputs = [current(o) for o in outputs]
         values = [level.unwrap(o) for o in outputs]
         aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
@@ -165,18 +198,26 @@ def vjp(func, *primals, has_aux: bool = False):
         flat, given_spec = tree_flatten(given)
         if given_spec != spec and not (len(flat) == len(outputs) == 1):
             raise errors.TransformError(
-                f"vjp: the cotangents have another structure than the outputs ({errors.user_line()})\n"
-                f"  cotangents: {given_spec}\n  outputs: {spec}")
+                "vjp: the cotangents have another structure than the outputs "
+                f"({errors.user_line()})\n"
+                f"  cotangents: {given_spec}\n  outputs: {spec}"
+            )
         for c, o in zip(flat, values):
             if tuple(c.shape) != tuple(o.shape):
-                raise errors.TransformError(errors.text(
-                    f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
-                    f"({errors.user_line(2)})"))
+                raise errors.TransformError(
+                    errors.text(
+                        f"vjp: a cotangent has shape {list(c.shape)}, the output {list(o.shape)} "
+                        f"({errors.user_line(2)})"
+                    )
+                )
         with level:  # entered again: the pullback may be called long after the function returned
             found = _gradients(level, outputs, edges, lifting, [level.wrap(c) for c in flat])
         results = iter(found)
-        grads = tuple(tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, p) for p in primals)
+        grads = tuple(
+            tree_map(lambda v: next(results) if isinstance(v, Tensor) else v, p) for p in primals
+        )
         return grads
+
     result = tree_unflatten(values, spec)
     return (result, pull, aux) if has_aux else (result, pull)
 
@@ -184,18 +225,25 @@ def vjp(func, *primals, has_aux: bool = False):
 def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False):
     """The output of `func(*primals)` and its directional derivative along `tangents`."""
     if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
-        raise errors.TransformError(f"jvp(f, primals, tangents): primals and tangents must be tuples "
-                                    f"({errors.user_line(2)})")
+        raise errors.TransformError(
+            f"jvp(f, primals, tangents): primals and tangents must be tuples "
+            f"({errors.user_line(2)})"
+        )
     flat, spec = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if spec != other:
         raise errors.TransformError(
             f"jvp: primals and tangents differ in structure ({errors.user_line()})\n"
-            f"  primals: {spec}\n  tangents: {other}")
+            f"  primals: {spec}\n  tangents: {other}"
+        )
     for p, t in zip(flat, directions):
         if isinstance(p, Tensor) and tuple(p.shape) != tuple(t.shape):
-            raise errors.TransformError(errors.text(
-                f"jvp: a tangent has shape {list(t.shape)}, its primal {list(p.shape)} ({errors.user_line(2)})"))
+            raise errors.TransformError(
+                errors.text(
+                    f"jvp: a tangent has shape {list(t.shape)}, its primal {list(p.shape)} "
+                    f"({errors.user_line(2)})"
+                )
+            )
     with Jvp() as level:
         duals = [level.wrap(p, t) for p, t in zip(flat, directions)]
         boxes = [d._data for d in duals]
@@ -209,14 +257,16 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
             if not isinstance(o, Tensor):
                 raise errors.TransformError(
                     f"jvp: the function must return only tensors, got {type(o).__name__} "
-                    f"({errors.user_line(2)})")
+                    f"({errors.user_line(2)})"
+                )
             o = current(o)
             values.append(level.primal(o))
             t = level.tangent(o)
             if t is None and strict:
                 raise errors.TransformError(
                     f"jvp with strict=True: an output does not depend on the inputs "
-                    f"({errors.user_line()})")
+                    f"({errors.user_line()})"
+                )
             derivatives.append(ops.zeros_like(values[-1]) if t is None else t)
         aux = tree_map(lambda v: level.primal(current(v)) if isinstance(v, Tensor) else v, aux)
     for p, d, box in zip(flat, duals, boxes):
@@ -232,4 +282,5 @@ def linearize(func, *primals):
 
     def push(*tangents):
         return jvp(func, primals, tangents)[1]
+
     return output, push

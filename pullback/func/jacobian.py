@@ -43,11 +43,13 @@ def _closed(func, args, chosen, kwargs):
         for n, value in zip(chosen, picked):
             full[n] = value
         return func(*full, **kwargs)
+
     return partial
 
 
 def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = None):
     """The Jacobian of `func` by reverse mode."""
+
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
         chosen = _positions(argnums, len(args))
@@ -59,21 +61,28 @@ def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = N
 
         def rows(units):
             return pull(tree_unflatten(list(units), out_spec))
+
         grads = vmap(rows, chunk_size=chunk_size)(tuple(basis))
         per_arg = []
         for g in grads:
             leaves, spec = tree_flatten(g)
             split = [_split(leaf, outputs) for leaf in leaves]
-            per_arg.append([tree_unflatten([s[k] for s in split], spec) for k in range(len(outputs))])
-        jacobian = [args_k[0] if isinstance(argnums, int) else tuple(args_k)
-                    for args_k in ([p[k] for p in per_arg] for k in range(len(outputs)))]
+            per_arg.append(
+                [tree_unflatten([s[k] for s in split], spec) for k in range(len(outputs))]
+            )
+        jacobian = [
+            args_k[0] if isinstance(argnums, int) else tuple(args_k)
+            for args_k in ([p[k] for p in per_arg] for k in range(len(outputs)))
+        ]
         jacobian = tree_unflatten(jacobian, out_spec)
         return (jacobian, result[2]) if has_aux else jacobian
+
     return wrapped
 
 
 def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error"):
     """The Jacobian of `func` by forward mode."""
+
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
         chosen = _positions(argnums, len(args))
@@ -88,6 +97,7 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error")
             if has_aux:
                 extra[:] = [result[2]]
             return result[1]
+
         tangents = vmap(columns, randomness=randomness)(tuple(basis))
         leaves, out_spec = tree_flatten(tangents)
         jacobian = []
@@ -100,6 +110,7 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error")
             jacobian.append(tree[0] if isinstance(argnums, int) else tree)
         jacobian = tree_unflatten(jacobian, out_spec)
         return (jacobian, extra[0]) if has_aux else jacobian
+
     return wrapped
 
 

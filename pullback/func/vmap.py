@@ -16,25 +16,33 @@ def _spread(dims, tree, what: str) -> list:
     """One dimension per leaf of `tree` from a prefix of its structure."""
     if dims is None or isinstance(dims, int):
         return [dims] * len(tree_flatten(tree)[0])
-    if isinstance(tree, (list, tuple)) and isinstance(dims, (list, tuple)) and len(tree) == len(dims):
+    if (
+        isinstance(tree, (list, tuple))
+        and isinstance(dims, (list, tuple))
+        and len(tree) == len(dims)
+    ):
         return [d for sub, item in zip(dims, tree) for d in _spread(sub, item, what)]
     if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
         return [d for key in tree for d in _spread(dims[key], tree[key], what)]
-    raise errors.TransformError(errors.text(
-        f"vmap: {what}={dims} does not fit the structure of the values ({errors.user_line(3)})",
-        cure=f"{what} must be an int, None, or a structure like the values'"))
+    raise errors.TransformError(
+        errors.text(
+            f"vmap: {what}={dims} does not fit the structure of the values ({errors.user_line(3)})",
+            cure=f"{what} must be an int, None, or a structure like the values'",
+        )
+    )
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
     """Map `func` over a dimension of its inputs.
 
-    `in_dims` says which dimension of each input is mapped (None: not mapped), `out_dims` where the mapped
-    dimension of each output goes.
+    `in_dims` says which dimension of each input is mapped (None: not mapped), `out_dims` where
+    the mapped dimension of each output goes.
     """
     if randomness not in ("error", "same", "different"):
         raise errors.TransformError(
             f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r} "
-            f"({errors.user_line()})")
+            f"({errors.user_line()})"
+        )
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
@@ -43,15 +51,22 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
         dims = [_checked(d, v) for d, v in zip(dims, flat)]
         sizes = {v.shape[d] for v, d in zip(flat, dims) if d is not None}
         if not sizes:
-            raise errors.TransformError(f"vmap: at least one input must be mapped ({errors.user_line(2)})")
+            raise errors.TransformError(
+                f"vmap: at least one input must be mapped ({errors.user_line(2)})"
+            )
         if len(sizes) > 1:
-            raise errors.TransformError(errors.text(
-                f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{sorted(sizes)} ({errors.user_line(2)})"))
+            raise errors.TransformError(
+                errors.text(
+                    "vmap: Expected all tensors to have the same size in the mapped dimension, "
+                    "got sizes "
+                    f"{sorted(sizes)} ({errors.user_line(2)})"
+                )
+            )
         size = sizes.pop()
         if chunk_size is not None and chunk_size < size:
             return _chunked(func, flat, dims, spec, kwargs, size, chunk_size, out_dims, randomness)
         return _run(func, flat, dims, spec, kwargs, size, out_dims, randomness)
+
     return wrapped
 
 
@@ -59,12 +74,17 @@ def _checked(dim, value):
     if dim is None:
         return None
     if not isinstance(value, Tensor):
-        raise errors.TransformError(f"vmap: in_dims asks to map a {type(value).__name__}; use None for it "
-                                    f"({errors.user_line(3)})")
+        raise errors.TransformError(
+            f"vmap: in_dims asks to map a {type(value).__name__}; use None for it "
+            f"({errors.user_line(3)})"
+        )
     if value.ndim == 0 or not -value.ndim <= dim < value.ndim:
-        raise errors.TransformError(errors.text(
-            f"vmap: in_dims {dim} is out of range for an input of shape {list(value.shape)} "
-            f"({errors.user_line(3)})"))
+        raise errors.TransformError(
+            errors.text(
+                f"vmap: in_dims {dim} is out of range for an input of shape {list(value.shape)} "
+                f"({errors.user_line(3)})"
+            )
+        )
     return dim % value.ndim
 
 
@@ -76,9 +96,12 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
         outputs, out_spec = tree_flatten(out)
         for o in outputs:
             if not isinstance(o, Tensor):
-                raise errors.TransformError(errors.text(
-                    f"vmap: the function must return only tensors, got {type(o).__name__} "
-                    f"({errors.user_line(3)})"))
+                raise errors.TransformError(
+                    errors.text(
+                        f"vmap: the function must return only tensors, got {type(o).__name__} "
+                        f"({errors.user_line(3)})"
+                    )
+                )
         places = _spread(out_dims, out, "out_dims")
         results = [_unwrap(level, current(o), place, size) for o, place in zip(outputs, places)]
     for v, d, b, box in zip(flat, dims, boxes, before):
@@ -92,7 +115,8 @@ def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if place is None:
         if level.mine(t):
             raise errors.TransformError(
-                f"vmap: out_dims=None for an output that differs per example ({errors.user_line()})")
+                f"vmap: out_dims=None for an output that differs per example ({errors.user_line()})"
+            )
         return t
     if not level.mine(t):
         inner, dim = ops.expand(ops.unsqueeze(t, 0), (size, *t.shape)), 0
@@ -101,7 +125,8 @@ def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if not -inner.ndim <= place < inner.ndim:
         raise errors.TransformError(
             f"vmap: out_dims {place} is out of range for an output of {inner.ndim} dims "
-            f"({errors.user_line()})")
+            f"({errors.user_line()})"
+        )
     place %= inner.ndim
     return inner if dim == place else ops.movedim(inner, dim, place)
 
@@ -115,7 +140,9 @@ def _chunked(func, flat, dims, spec, kwargs, size, chunk, out_dims, randomness):
     leaves = [tree_flatten(p)[0] for p in parts]
     out_spec = tree_flatten(parts[0])[1]
     places = _spread(out_dims, parts[0], "out_dims")
-    return tree_unflatten([ops.cat(list(group), d) for group, d in zip(zip(*leaves), places)], out_spec)
+    return tree_unflatten(
+        [ops.cat(list(group), d) for group, d in zip(zip(*leaves), places)], out_spec
+    )
 
 
 def map_tree(function, tree):

@@ -1,7 +1,7 @@
 """`make_fx`: run a function once and keep what it did as a graph.
 
-`Recorder` turns operator calls into graph nodes; `Trace` (in `interp/`) calls it.  `aot/capture.py` builds joint
-graphs with the same recorder.
+`Recorder` turns operator calls into graph nodes; `Trace` (in `interp/`) calls it.  `aot/capture.py`
+builds joint graphs with the same recorder.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Recorder:
         self.constants: dict[str, Tensor] = {}
         self._nodes: dict[int, tuple] = {}  # id of an outside handle -> (handle, node)
         self.fake = fake
+        self.origin = None  # the operator whose decomposition is being recorded
 
     def placeholder(self, name: str, value: Tensor):
         node = self.graph.placeholder(name)
@@ -59,14 +60,26 @@ class Recorder:
         specs = ov.schema.args
         split = ov.schema.kw_only_from
         args = list(flat[:split])
-        while args and specs[len(args) - 1].has_default and _same(args[-1], specs[len(args) - 1].default):
+        while (
+            args
+            and specs[len(args) - 1].has_default
+            and _same(args[-1], specs[len(args) - 1].default)
+        ):
             args.pop()
-        kwargs = {s.name: v for s, v in zip(specs[split:], flat[split:])
-                  if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)}
+        kwargs = {
+            s.name: v
+            for s, v in zip(specs[split:], flat[split:])
+            if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)
+        }
         node = self.graph.call_function(ov, tuple(args), kwargs)
-        node.meta["val"] = fake_of(out) if isinstance(out, Tensor) else [
-            fake_of(o) if isinstance(o, Tensor) else o for o in out]
+        node.meta["val"] = (
+            fake_of(out)
+            if isinstance(out, Tensor)
+            else [fake_of(o) if isinstance(o, Tensor) else o for o in out]
+        )
         node.meta["stack_trace"] = source_line()
+        if self.origin is not None:
+            node.meta["origin"] = self.origin
         return node
 
     def pick(self, node, i: int, out):
@@ -111,8 +124,14 @@ def _names(function, count: int) -> list[str]:
     return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]
 
 
-def make_fx(f, decomposition_table: dict | None = None, tracing_mode: str = "real", *, pre_dispatch: bool = False,
-            _allow_non_fake_inputs: bool = False):
+def make_fx(
+    f,
+    decomposition_table: dict | None = None,
+    tracing_mode: str = "real",
+    *,
+    pre_dispatch: bool = False,
+    _allow_non_fake_inputs: bool = False,
+):
     """A function that runs `f` on example inputs and returns the graph of what it did."""
     if tracing_mode not in ("real", "fake"):
         raise ValueError(f"tracing_mode must be 'real' or 'fake', got {tracing_mode!r}")
@@ -140,22 +159,27 @@ def make_fx(f, decomposition_table: dict | None = None, tracing_mode: str = "rea
             out = f(*tree_unflatten(inputs, spec))
             leaves, out_spec = tree_flatten(out)
             nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in leaves]
-        module = recorder.module(tree_unflatten(nodes, out_spec), getattr(f, "__name__", "GraphModule"))
+        module = recorder.module(
+            tree_unflatten(nodes, out_spec), getattr(f, "__name__", "GraphModule")
+        )
         module.graph.eliminate_dead_code()
         module.recompile()
         return module
+
     return traced
 
 
 def _current(t: Tensor) -> Tensor:
     if t._link is not None:
         from ..core.surface import refresh
+
         refresh(t)
     return t
 
 
 def _overload(key):
     from ..core.op import OpOverload
+
     if isinstance(key, OpOverload):
         return key
     return key.entries()[0]

@@ -29,7 +29,7 @@ class Node:
     output         "output"                        args[0] is what the graph returns
     """
 
-    __slots__ = (  # noqa: RUF023 (in reading order)
+    __slots__ = (
         "graph",  # the graph it belongs to
         "name",  # unique in the graph; the variable in printed code
         "op",

@@ -1,8 +1,8 @@
 """Jvp: forward mode.  A `Dual` carries a primal and a tangent, both handles of the level below.
 
-Where the tangent comes from, in this order: the operator is a view or linear (the operator itself),
-multilinear (product rule), has a pushforward formula, is pointwise (its pullback formulas, since the Jacobian is
-diagonal), decomposes, or the pullback is transposed.
+Where the tangent comes from, in this order: the operator is a view or linear (the operator
+itself), multilinear (product rule), has a pushforward formula, is pointwise (its pullback
+formulas, since the Jacobian is diagonal), decomposes, or the pullback is transposed.
 """
 
 from __future__ import annotations
@@ -58,8 +58,12 @@ class Jvp(Interpreter):
         new = push(ov, args, tangents, out, outs)
         if new is None:
             return out
-        made = [self.wrap(o, t) if t is not None and isinstance(o, Tensor) and o.dtype.category >= 2 else o
-                for o, t in zip(outs, new)]
+        made = [
+            self.wrap(o, t)
+            if t is not None and isinstance(o, Tensor) and o.dtype.category >= 2
+            else o
+            for o, t in zip(outs, new)
+        ]
         if isinstance(out, Tensor):
             return made[0]
         return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
@@ -72,7 +76,11 @@ class Jvp(Interpreter):
 
 def needs_decomposition(ov) -> bool:
     """No derivative of its own, but made of operators that have one."""
-    return ov.rule is None and ov.decompose is not None and ov.kind not in ("creation", "random", "view")
+    return (
+        ov.rule is None
+        and ov.decompose is not None
+        and ov.kind not in ("creation", "random", "view")
+    )
 
 
 def zeros(t: Tensor) -> Tensor:
@@ -89,7 +97,11 @@ def fill(value, tangent):
 
 
 def _has(tangent) -> bool:
-    return any(t is not None for t in tangent) if isinstance(tangent, (list, tuple)) else tangent is not None
+    return (
+        any(t is not None for t in tangent)
+        if isinstance(tangent, (list, tuple))
+        else tangent is not None
+    )
 
 
 def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
@@ -111,16 +123,22 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
         ignored = op.nondiff or ov.never_differentiable or ov.is_view
         if ov.kind in ("creation", "random") or not floating or ignored:
             return None
-        raise errors.DerivativeNotWritten(errors.text(
-            f"Trying to use forward AD with {ov.op.base_name} that does not support it "
-            f"({errors.user_line(2)})", cure=f"give the table entry '{ov.name}' a `grad` or a `push`"))
+        raise errors.DerivativeNotWritten(
+            errors.text(
+                f"Trying to use forward AD with {ov.op.base_name} that does not support it "
+                f"({errors.user_line(2)})",
+                cure=f"give the table entry '{ov.name}' a `grad` or a `push`",
+            )
+        )
     if not any(_has(tangents[i]) for i in rule.inputs) or not rule.condition(args):
         return None
     if op.multilinear:
         return _product_rule(ov, args, tangents)
     explicit = push_of(ov)
     if explicit is not None:
-        full = [fill(a, t) if i in rule.inputs else None for i, (a, t) in enumerate(zip(args, tangents))]
+        full = [
+            fill(a, t) if i in rule.inputs else None for i, (a, t) in enumerate(zip(args, tangents))
+        ]
         return list(explicit.run(args, full, outs))
     if ov.kind == "pointwise":
         return [_diagonal(ov, args, tangents, outs)]
@@ -143,13 +161,16 @@ def _product_rule(ov, args, tangents) -> list:
 
 
 def _diagonal(ov, args, tangents, outs) -> Tensor:
-    """The pullback formulas applied to tangents: right because each partial Jacobian is diagonal."""
+    """The pullback formulas applied to tangents: each partial Jacobian is diagonal."""
     rule = ov.rule
     flags = [True] * len(rule.inputs)
-    saved = tuple(_save(spec, guard, flags, ov, args, outs, rule.outputs)
-                  for spec, guard in zip(rule.saves, rule.guards))
+    saved = tuple(
+        _save(spec, guard, flags, ov, args, outs, rule.outputs)
+        for spec, guard in zip(rule.saves, rule.guards)
+    )
     complex_ = outs[0].dtype.is_complex or any(
-        isinstance(args[i], Tensor) and args[i].dtype.is_complex for i in rule.inputs)
+        isinstance(args[i], Tensor) and args[i].dtype.is_complex for i in rule.inputs
+    )
     backward = rule.backward_complex if complex_ else rule.backward_real
     total = None
     for k, i in enumerate(rule.inputs):

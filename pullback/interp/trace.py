@@ -1,14 +1,19 @@
 """Trace: record every operator in a graph while running it on example values.
 
-The example may be real or fake.  The recorder is whoever builds the graph (`fx/make_fx.py`); this file only knows
-its three calls: `call`, `pick` and `constant`.
+The example may be real or fake.  The recorder is whoever builds the graph (`fx/make_fx.py`); this
+file only knows its three calls: `call`, `pick` and `constant`.
 """
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from .. import errors
+from ..core.evaluate import run_raw
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind
+from ..core.stack import Interpreter, bind, tensors_in, translated
 from ..core.state import state
 from .box import Wrapped, map_tensors
 
@@ -25,13 +30,58 @@ class Traced(Wrapped):
         constant = self.interp.known(self.node)
         if constant is not None:
             return constant
-        raise errors.DataDependentError(errors.text(
-            f"{what} needs the value of a tensor while the function is being captured "
-            f"({errors.user_line(3)})", f"tensor: {handle.dtype.name}{list(handle.shape)}",
-            ["use where() instead of a Python condition", "or keep the decision outside of the captured function"]))
+        raise errors.DataDependentError(
+            errors.text(
+                f"{what} needs the value of a tensor while the function is being captured "
+                f"({errors.user_line(3)})",
+                f"tensor: {handle.dtype.name}{list(handle.shape)}",
+                [
+                    "use where() instead of a Python condition",
+                    "or keep the decision outside of the captured function",
+                ],
+            )
+        )
 
     def describe(self, handle) -> str:
         return f"TracedTensor({self.node}, shape={tuple(self.shape)}, dtype={handle.dtype})"
+
+
+_PROBED: set = set()  # (operator, dtypes) that were accepted
+_PROBE_LIMIT = 1 << 22  # elements
+
+
+def refuse_dtypes(ov, flat: tuple) -> None:
+    """Refuse what the operator's kernel refuses: neither fakes nor decompositions look at dtypes closely.
+
+    The kernel runs once on zeros for each choice of dtypes, unless all are one float type.  Only its
+    objections to dtypes count.
+    """
+    tensors = list(tensors_in(flat))
+    dtypes = tuple([t._data.dtype for t in tensors])
+    if not dtypes or len(set(dtypes)) == 1 and dtypes[0].char in "fd":
+        return
+    key = (ov, dtypes)
+    if key in _PROBED or ov.is_random or ov.is_view:
+        return
+    if sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT:
+        return
+    try:
+        run_raw(ov, tuple([map_tensors(_zeros, v) for v in flat]), np)
+    except NotImplementedError:
+        raise
+    except errors.PullbackError as error:
+        objection = error
+    except Exception as error:
+        objection = translated(ov, flat, error)
+    else:
+        objection = None
+    if isinstance(objection, (errors.DTypeError, errors.ArgumentError)):
+        raise objection
+    _PROBED.add(key)
+
+
+def _zeros(t: Tensor):
+    return np.broadcast_to(np.zeros((), t._data.dtype), t._data.shape)
 
 
 class Trace(Interpreter):
@@ -57,9 +107,10 @@ class Trace(Interpreter):
         return t._data.node if self.mine(t) else self.recorder.constant(t)
 
     def process(self, ov, flat):
+        refuse_dtypes(ov, flat)
         replacement = self.decompositions.get(ov)
         if replacement is not None:
-            out = replacement(*flat)
+            out = self._replaced(ov, replacement, flat)
             if out is not NotImplemented:
                 return out
         values = tuple(map_tensors(self._value, v) for v in flat)
@@ -69,9 +120,24 @@ class Trace(Interpreter):
         node = self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), out)
         if isinstance(out, Tensor):
             return self.wrap(out, node)
-        picked = [self.wrap(o, self.recorder.pick(node, i, o)) if isinstance(o, Tensor) else o
-                  for i, o in enumerate(out)]
+        picked = [
+            self.wrap(o, self.recorder.pick(node, i, o)) if isinstance(o, Tensor) else o
+            for i, o in enumerate(out)
+        ]
         return type(out)(*picked) if hasattr(out, "_fields") else type(out)(picked)
+
+    def _replaced(self, ov, replacement, flat):
+        """A decomposition without history: the operator itself goes on the tape, by its own
+        formulas.
+        """
+        recorder, before = self.recorder, state.record[self.level]
+        origin, state.record[self.level] = recorder.origin, False
+        if origin is None:
+            recorder.origin = ov  # the operator that the user called: errors are to be its own
+        try:
+            return replacement(*flat)
+        finally:
+            recorder.origin, state.record[self.level] = origin, before
 
     def _value(self, t: Tensor) -> Tensor:
         value = t._data.inner if self.mine(t) else t

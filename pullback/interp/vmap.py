@@ -1,7 +1,8 @@
 """Vmap: batching.  A `Batched` hides one dimension of the handle below.
 
-Rules get batched operands with the hidden dimension in front.  Pointwise operators need none, composites neither;
-a missing rule falls back to the decomposition, then to a loop that says so once.
+Rules get batched operands with the hidden dimension in front.  Pointwise operators need none,
+composites neither; a missing rule falls back to the decomposition, then to a loop that says so
+once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Batched(Wrapped):
     @property
     def shape(self):
         shape = self.inner._data.shape
-        return shape[:self.dim] + shape[self.dim + 1:]
+        return shape[: self.dim] + shape[self.dim + 1 :]
 
     @property
     def ndim(self):
@@ -38,13 +39,18 @@ class Batched(Wrapped):
     @property
     def strides(self):
         strides = self.inner._data.strides
-        return strides[:self.dim] + strides[self.dim + 1:]
+        return strides[: self.dim] + strides[self.dim + 1 :]
 
     def concrete(self, handle, what: str):
-        raise errors.DataDependentError(errors.text(
-            f"vmap: {what} needs one value, but the tensor has a different one for each example "
-            f"({errors.user_line(3)})", f"tensor: {handle.dtype.name}{list(handle.shape)} under vmap",
-            "use where() instead of a Python condition"))
+        raise errors.DataDependentError(
+            errors.text(
+                f"vmap: {what} needs one value, but the tensor has a different one for each "
+                "example "
+                f"({errors.user_line(3)})",
+                f"tensor: {handle.dtype.name}{list(handle.shape)} under vmap",
+                "use where() instead of a Python condition",
+            )
+        )
 
     def describe(self, handle) -> str:
         return f"BatchedTensor(lvl={self.interp.level}, bdim={self.dim}, value={self.inner!r})"
@@ -63,6 +69,12 @@ class Vmap(Interpreter):
     def wrap(self, t: Tensor) -> Tensor:
         return make(Batched(self, t, 0))
 
+    def stacked(self, t: Tensor) -> Tensor:
+        """The handle below with the hidden dimension in front; repeated if there is none."""
+        if self.mine(t):
+            return self.front(t)
+        return ops.expand(ops.unsqueeze(t, 0), (self.size, *t.shape))
+
     def front(self, t):
         """The handle below with the hidden dimension in front."""
         if not self.mine(t):
@@ -73,7 +85,9 @@ class Vmap(Interpreter):
     def process(self, ov, flat):
         if ov.is_random:
             return self._random(ov, flat)
-        batched = tuple([self.mine(x) for x in v] if type(v) in (list, tuple) else self.mine(v) for v in flat)
+        batched = tuple(
+            [self.mine(x) for x in v] if type(v) in (list, tuple) else self.mine(v) for v in flat
+        )
         args = tuple(map_tensors(self.front, v) for v in flat)
         rule = ov.batch_rule
         if rule is not None:
@@ -88,9 +102,14 @@ class Vmap(Interpreter):
 
     def _random(self, ov, flat):
         if self.randomness == "error":
-            raise errors.TransformError(errors.text(
-                f"vmap: called random operation {ov.op.base_name} while in randomness error mode "
-                f"({errors.user_line(2)})", cure="pass randomness='same' or 'different' to vmap"))
+            raise errors.TransformError(
+                errors.text(
+                    f"vmap: called random operation {ov.op.base_name} while in randomness error "
+                    "mode "
+                    f"({errors.user_line(2)})",
+                    cure="pass randomness='same' or 'different' to vmap",
+                )
+            )
         batched = any(self.mine(v) for v in flat)
         if self.randomness == "same" and not batched:
             return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
@@ -101,6 +120,7 @@ class Vmap(Interpreter):
 
     def _below(self, ov, flat):
         from ..core.state import state
+
         before, state.random = state.random, self.previous[1]
         try:
             return bind(ov, flat)
@@ -113,26 +133,37 @@ class Vmap(Interpreter):
     def _loop(self, ov, batched, args):
         if ov.name not in _warned:
             _warned.add(ov.name)
-            warnings.warn(f"vmap: operator '{ov.name}' has no batching rule; it runs once per example. Give its "
-                          "table entry a `batch` to make it fast.", stacklevel=2)
+            warnings.warn(
+                f"vmap: operator '{ov.name}' has no batching rule; it runs once per example. Give "
+                "its "
+                "table entry a `batch` to make it fast.",
+                stacklevel=2,
+            )
 
         def pick(value, flag, i):
             if type(value) is list:
                 return [pick(v, f, i) for v, f in zip(value, flag)]
             return ops.select(value, 0, i) if flag else value
 
-        outs = [bind(ov, tuple(pick(v, f, i) for v, f in zip(args, batched))) for i in range(self.size)]
+        outs = [
+            bind(ov, tuple(pick(v, f, i) for v, f in zip(args, batched))) for i in range(self.size)
+        ]
         if isinstance(outs[0], Tensor):
             return ops.stack(outs, 0)
-        return type(outs[0])(*map(lambda p: ops.stack(list(p), 0), zip(*outs))) if hasattr(
-            outs[0], "_fields") else tuple(ops.stack(list(p), 0) for p in zip(*outs))
+        stacked = [ops.stack(list(parts), 0) for parts in zip(*outs)]
+        return type(outs[0])(*stacked) if hasattr(outs[0], "_fields") else tuple(stacked)
 
     def note_rebinding(self, handle, old) -> None:
         if id(handle) not in self.born:
-            raise errors.BatchedWriteError(errors.text(
-                f"vmap: a value that differs per example was written into a tensor from outside of vmap "
-                f"({errors.user_line(2)})", f"tensor: {handle.dtype.name}{list(handle._data.shape)}",
-                "create the tensor inside the mapped function, or pass it as a mapped argument"))
+            raise errors.BatchedWriteError(
+                errors.text(
+                    "vmap: a value that differs per example was written into a tensor from "
+                    "outside of vmap "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {handle.dtype.name}{list(handle._data.shape)}",
+                    "create the tensor inside the mapped function, or pass it as a mapped argument",
+                )
+            )
 
 
 class _Logical:
@@ -154,8 +185,12 @@ def pointwise(ov, batched, args):
             a = ops.reshape(a, (a.shape[0],) + (1,) * (rank - a.ndim + 1) + tuple(a.shape[1:]))
         aligned.append(a)
     if ov.op.promote in ("default", "float", "bool", "real") and 0 in ranks and rank:
-        logical = [_Logical(args[i].dtype, args[i].ndim - bool(batched[i])) if isinstance(args[i], Tensor)
-                   else args[i] for i in ov.promoted]
+        logical = [
+            _Logical(args[i].dtype, args[i].ndim - bool(batched[i]))
+            if isinstance(args[i], Tensor)
+            else args[i]
+            for i in ov.promoted
+        ]
         common = dt.result_type(logical)
         for i in ov.promoted:
             if isinstance(aligned[i], Tensor) and aligned[i].dtype is not common:

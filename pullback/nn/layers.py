@@ -605,3 +605,654 @@ class BCEWithLogitsLoss(_Loss):
         return F.binary_cross_entropy_with_logits(input, target, self.weight,
                                                   reduction=self.reduction,
                                                   pos_weight=self.pos_weight)
+
+
+# ---------------------------------------------------------------------------------------------
+# Convolutions
+
+
+def _sizes(value, rank: int) -> tuple:
+    """One number for each spatial dim."""
+    return tuple(value) if isinstance(value, Iterable) else (value,) * rank
+
+
+class _ConvNd(Module):
+    """What the convolutions share: the weight and its initialisation."""
+
+    rank: int
+    transposed = False
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride, padding, dilation,
+                 output_padding, groups: int, bias: bool, padding_mode: str, device, dtype):
+        super().__init__()
+        rank = self.rank
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ValueError(f"{name} must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', "
+                                 "'same'")
+            if padding == "same" and any(s != 1 for s in _sizes(stride, rank)):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError("padding_mode must be one of 'zeros', 'reflect', 'replicate', "
+                             f"'circular', but got padding_mode='{padding_mode}'")
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride = _sizes(kernel_size, rank), _sizes(stride, rank)
+        self.padding = padding if isinstance(padding, str) else _sizes(padding, rank)
+        self.dilation = _sizes(dilation, rank)
+        self.output_padding, self.padding_mode = _sizes(output_padding, rank), padding_mode
+        shape = ((in_channels, out_channels // groups) if self.transposed
+                 else (out_channels, in_channels // groups))
+        self.weight = _new((*shape, *self.kernel_size), device, dtype)
+        if bias:
+            self.bias = _new((out_channels,), device, dtype)
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform numbers within one over the root of the number of inputs."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init.fans(self.weight)
+            if fan_in:
+                init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
+
+    def _borders(self) -> list[int]:
+        """(before, after) from the last dim on, as `F.pad` takes them."""
+        if self.padding == "valid":
+            return [0] * (2 * self.rank)
+        if self.padding == "same":
+            spans = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+            return [n for t in reversed(spans) for n in (t // 2, t - t // 2)]
+        return [p for p in reversed(self.padding) for _ in range(2)]
+
+    def forward(self, input: Tensor) -> Tensor:
+        convolve = (F.conv1d, F.conv2d, F.conv3d)[self.rank - 1]
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._borders(), mode=self.padding_mode), 0
+        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation,
+                        self.groups)
+
+    def extra_repr(self) -> str:
+        text = (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+                f"stride={self.stride}")
+        for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
+            if getattr(self, name) != (usual,) * self.rank:
+                text += f", {name}={getattr(self, name)}"
+        text += "" if self.groups == 1 else f", groups={self.groups}"
+        text += "" if self.bias is not None else ", bias=False"
+        return text if self.padding_mode == "zeros" else f"{text}, padding_mode={self.padding_mode}"
+
+
+class _Conv(_ConvNd):
+    """A convolution; the subclasses say in how many dims."""
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
+                 dilation=1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+                 device=None, dtype=None):
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0,
+                         groups, bias, padding_mode, device, dtype)
+
+
+class Conv1d(_Conv):
+    """Convolution of signals (batch, channel, time)."""
+
+    rank = 1
+
+
+class Conv2d(_Conv):
+    """Convolution of images (batch, channel, height, width)."""
+
+    rank = 2
+
+
+class Conv3d(_Conv):
+    """Convolution of volumes (batch, channel, depth, height, width)."""
+
+    rank = 3
+
+
+class _ConvTranspose(_ConvNd):
+    """The transpose of a convolution; the subclasses say in how many dims."""
+
+    transposed = True
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
+                 output_padding=0, groups: int = 1, bias: bool = True, dilation=1,
+                 padding_mode: str = "zeros", device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError('Only "zeros" padding mode is supported for '
+                             f"{type(self).__name__}")
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation,
+                         output_padding, groups, bias, padding_mode, device, dtype)
+
+    def _output_padding(self, input: Tensor, output_size) -> tuple:
+        """What must be added to the smallest result to get `output_size`."""
+        if output_size is None:
+            return self.output_padding
+        lead = input.ndim - self.rank
+        sizes = [int(n) for n in output_size]
+        sizes = sizes[lead:] if len(sizes) == input.ndim else sizes
+        if len(sizes) != self.rank:
+            raise ValueError(f"{type(self).__name__}: for {input.ndim}D input, output_size must "
+                             f"have {self.rank} or {input.ndim} elements (got {len(sizes)})")
+        least = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(
+            input.shape[lead:], self.stride, self.padding, self.dilation, self.kernel_size,
+            strict=True)]
+        most = [n + s - 1 for n, s in zip(least, self.stride, strict=True)]
+        if any(n < a or n > b for n, a, b in zip(sizes, least, most, strict=True)):
+            raise ValueError(f"requested an output size of {sizes}, but valid sizes range from "
+                             f"{least} to {most} (for an input of {list(input.shape[lead:])})")
+        return tuple(n - a for n, a in zip(sizes, least, strict=True))
+
+    def forward(self, input: Tensor, output_size=None) -> Tensor:
+        convolve = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self.rank - 1]
+        return convolve(input, self.weight, self.bias, self.stride, self.padding,
+                        self._output_padding(input, output_size), self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """Transpose of the convolution of signals."""
+
+    rank = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """Transpose of the convolution of images."""
+
+    rank = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """Transpose of the convolution of volumes."""
+
+    rank = 3
+
+
+class Unfold(Module):
+    """The sliding blocks of images as columns."""
+
+    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+        super().__init__()
+        self.kernel_size, self.dilation = kernel_size, dilation
+        self.padding, self.stride = padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        return (f"kernel_size={self.kernel_size}, dilation={self.dilation}, "
+                f"padding={self.padding}, stride={self.stride}")
+
+
+class Fold(Unfold):
+    """Images from columns of sliding blocks; overlapping blocks add up."""
+
+    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+        super().__init__(kernel_size, dilation, padding, stride)
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding,
+                      self.stride)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}, {super().extra_repr()}"
+
+
+# ---------------------------------------------------------------------------------------------
+# Pooling
+
+
+class _Pool(Module):
+    """A pooling: keeps its arguments under their names and calls the function of its name."""
+
+    shown: tuple[str, ...] = ()  # arguments in the printed form
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
+
+
+class _MaxPoolNd(_Pool):
+    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1,
+                 return_indices: bool = False, ceil_mode: bool = False):
+        super().__init__()
+        self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
+        self.stride = kernel_size if stride is None else stride
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.kernel_size, self.stride, self.padding,
+                                   self.dilation, self.ceil_mode, self.return_indices)
+
+
+class MaxPool1d(_MaxPoolNd):
+    """Maxima over sliding windows of signals."""
+
+    function = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """Maxima over sliding windows of images."""
+
+    function = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Maxima over sliding windows of volumes."""
+
+    function = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpoolNd(_Pool):
+    shown = ("kernel_size", "stride", "padding")
+    rank: int
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = _sizes(kernel_size, self.rank)
+        self.stride = _sizes(kernel_size if stride is None else stride, self.rank)
+        self.padding = _sizes(padding, self.rank)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return type(self).function(input, indices, self.kernel_size, self.stride, self.padding,
+                                   output_size)
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Zeros with the elements of signals at the places that pooling found."""
+
+    rank, function = 1, staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Zeros with the elements of images at the places that pooling found."""
+
+    rank, function = 2, staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Zeros with the elements of volumes at the places that pooling found."""
+
+    rank, function = 3, staticmethod(F.max_unpool3d)
+
+
+class AvgPool1d(_Pool):
+    """Means over sliding windows of signals."""
+
+    shown = ("kernel_size", "stride", "padding")
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True):
+        super().__init__()
+        self.kernel_size, self.padding = _sizes(kernel_size, 1), _sizes(padding, 1)
+        self.stride = _sizes(kernel_size if stride is None else stride, 1)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)
+
+
+class AvgPool2d(_Pool):
+    """Means over sliding windows of images."""
+
+    shown = ("kernel_size", "stride", "padding")
+    function = staticmethod(F.avg_pool2d)
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None):
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.kernel_size, self.stride, self.padding,
+                                   self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+
+class AvgPool3d(AvgPool2d):
+    """Means over sliding windows of volumes."""
+
+    function = staticmethod(F.avg_pool3d)
+
+
+class _AdaptiveAvgPoolNd(_Pool):
+    shown = ("output_size",)
+
+    def __init__(self, output_size):
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of signals as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of images as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of volumes as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool3d)
+
+
+class _AdaptiveMaxPoolNd(_Pool):
+    shown = ("output_size",)
+
+    def __init__(self, output_size, return_indices: bool = False):
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of signals as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of images as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of volumes as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool3d)
+
+
+class _FractionalMaxPoolNd(_Pool):
+    rank: int
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None,
+                 return_indices: bool = False, _random_samples: Tensor | None = None):
+        super().__init__()
+        self.kernel_size = _sizes(kernel_size, self.rank)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else _sizes(output_size, self.rank)
+        self.output_ratio = None if output_ratio is None else _sizes(output_ratio, self.rank)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling "
+                             "ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.kernel_size, self.output_size, self.output_ratio,
+                                   self.return_indices, self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maxima over windows of images at pseudo-random places."""
+
+    rank, function = 2, staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maxima over windows of volumes at pseudo-random places."""
+
+    rank, function = 3, staticmethod(F.fractional_max_pool3d)
+
+
+class _LPPoolNd(_Pool):
+    shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False):
+        super().__init__()
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, float(self.norm_type), self.kernel_size, self.stride,
+                                   self.ceil_mode)
+
+
+class LPPool1d(_LPPoolNd):
+    """Power sums over sliding windows of signals."""
+
+    function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPoolNd):
+    """Power sums over sliding windows of images."""
+
+    function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """Power sums over sliding windows of volumes."""
+
+    function = staticmethod(F.lp_pool3d)
+
+
+# ---------------------------------------------------------------------------------------------
+# Padding
+
+
+class _PadNd(Module):
+    """Extends the last `rank` dims."""
+
+    rank: int
+    mode = "constant"
+    value: float | None = None
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = _sizes(padding, 2 * self.rank)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self.mode, self.value)
+
+    def extra_repr(self) -> str:
+        return str(self.padding)
+
+
+class _ConstantPadNd(_PadNd):
+    def __init__(self, padding, value: float):
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Signals extended by a constant."""
+
+    rank = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Images extended by a constant."""
+
+    rank = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Volumes extended by a constant."""
+
+    rank = 3
+
+
+class ZeroPad1d(_PadNd):
+    """Signals extended by zeros."""
+
+    rank, value = 1, 0.0
+
+
+class ZeroPad2d(_PadNd):
+    """Images extended by zeros."""
+
+    rank, value = 2, 0.0
+
+
+class ZeroPad3d(_PadNd):
+    """Volumes extended by zeros."""
+
+    rank, value = 3, 0.0
+
+
+class ReflectionPad1d(_PadNd):
+    """Signals extended by their mirror image."""
+
+    rank, mode = 1, "reflect"
+
+
+class ReflectionPad2d(_PadNd):
+    """Images extended by their mirror image."""
+
+    rank, mode = 2, "reflect"
+
+
+class ReflectionPad3d(_PadNd):
+    """Volumes extended by their mirror image."""
+
+    rank, mode = 3, "reflect"
+
+
+class ReplicationPad1d(_PadNd):
+    """Signals extended by their border."""
+
+    rank, mode = 1, "replicate"
+
+
+class ReplicationPad2d(_PadNd):
+    """Images extended by their border."""
+
+    rank, mode = 2, "replicate"
+
+
+class ReplicationPad3d(_PadNd):
+    """Volumes extended by their border."""
+
+    rank, mode = 3, "replicate"
+
+
+class CircularPad1d(_PadNd):
+    """Signals extended by their other end."""
+
+    rank, mode = 1, "circular"
+
+
+class CircularPad2d(_PadNd):
+    """Images extended by their other end."""
+
+    rank, mode = 2, "circular"
+
+
+class CircularPad3d(_PadNd):
+    """Volumes extended by their other end."""
+
+    rank, mode = 3, "circular"
+
+
+# ---------------------------------------------------------------------------------------------
+# Resizing and shuffles
+
+
+class Upsample(Module):
+    """Signals, images or volumes resized to a size or by a factor."""
+
+    def __init__(self, size=None, scale_factor=None, mode: str = "nearest",
+                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
+        super().__init__()
+        self.name = type(self).__name__
+        self.size = size
+        if isinstance(scale_factor, (list, tuple)):
+            self.scale_factor = tuple(float(f) for f in scale_factor)
+        else:
+            self.scale_factor = float(scale_factor) if scale_factor else None
+        self.mode, self.align_corners = mode, align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
+                             self.recompute_scale_factor)
+
+    def extra_repr(self) -> str:
+        what = "size" if self.scale_factor is None else "scale_factor"
+        return f"{what}={getattr(self, what)!r}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """Images resized by taking the nearest element."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Images resized by bilinear interpolation with aligned corners."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
+
+
+class PixelShuffle(Module):
+    """Each r * r channels become blocks of r by r pixels."""
+
+    def __init__(self, upscale_factor: int):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """Blocks of r by r pixels become r * r channels."""
+
+    def __init__(self, downscale_factor: int):
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """Channels in groups are interleaved."""
+
+    def __init__(self, groups: int):
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"

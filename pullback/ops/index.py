@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel, wrap_dim
 from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
+from ..core.xp import accumulate_at
 from ..errors import DataDependentError, ShapeError
 from .shape import along, in_front, inner, pad_rank
 
@@ -1073,7 +1074,7 @@ class scatter_reduce_two(Op):
             return out.reshape(self.shape)
         if not include_self:
             out[places] = _identity(xp, reduce, self.dtype)
-        getattr(xp, REDUCTIONS[reduce]).at(out, places, values)
+        accumulate_at(xp, REDUCTIONS[reduce], out, places, values)
         if reduce == "mean":
             count = (xp.ones if include_self else xp.zeros)(out.shape, self.dtype)
             xp.add.at(count, places, xp.ones_like(values))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from ..core.dims import broadcast_shapes
-from ..core.op import overload
+from ..core.op import Composite, Op, overload
 from ..core.table import ops
 from ..core.xp import linalg
 from ..errors import DTypeError, LinAlgError, ShapeError
@@ -206,7 +206,7 @@ def _lu_loop(xp, matrix):
     return factors, pivots + 1
 
 
-def lu(xp, matrix, pivot=True):
+def factor_lu(xp, matrix, pivot=True):
     """Packed LU factors, pivots counted from 1, the position of the first zero pivot (or 0)."""
     lead, steps = matrix.shape[:-2], min(matrix.shape[-2:])
     if steps == 0:
@@ -241,11 +241,11 @@ def permutation_sign(xp, pivots):
     return 1 - 2 * (exchanges % 2)
 
 
-def lu_solve(xp, factors, pivots, right, left=True, adjoint=False):
+def solve_lu(xp, factors, pivots, right, left=True, adjoint=False):
     """Solve with A = P L U given by its packed factors (with A^H if `adjoint`)."""
     if not left:  # X A = B is A^H X^H = B^H
         right = xp.conj(xp.swapaxes(right, -2, -1))
-        flipped = lu_solve(xp, factors, pivots, right, True, not adjoint)
+        flipped = solve_lu(xp, factors, pivots, right, True, not adjoint)
         return xp.ascontiguousarray(xp.conj(xp.swapaxes(flipped, -2, -1)))
     order = permutation(xp, pivots, factors.shape[-1])
     if not adjoint:
@@ -274,7 +274,7 @@ def _kind(matrix, hermitian):
 
 
 @on_host
-def ldl(xp, matrix, hermitian):
+def factor_ldl(xp, matrix, hermitian):
     """Packed L D L^T (or L D L^H) factors of LAPACK's lower form, pivots, info."""
     lead, size = matrix.shape[:-2], matrix.shape[-1]
     factors, pivots = xp.zeros_like(matrix), xp.zeros((*lead, size), dtype=xp.int32)
@@ -291,7 +291,7 @@ def ldl(xp, matrix, hermitian):
 
 
 @on_host
-def ldl_solve(xp, factors, pivots, right, hermitian):
+def solve_ldl(xp, factors, pivots, right, hermitian):
     """Solutions of symmetric (Hermitian) systems given by their packed factors."""
     factors, right, lead = spread(xp, factors, right)
     pivots = xp.broadcast_to(pivots, lead + pivots.shape[-1:])
@@ -304,7 +304,7 @@ def ldl_solve(xp, factors, pivots, right, hermitian):
 
 
 @on_host
-def geqrf(xp, matrix):
+def factor_qr(xp, matrix):
     """R and the Householder vectors below it, and their factors."""
     lead, (rows, columns) = matrix.shape[:-2], matrix.shape[-2:]
     packed = xp.zeros(matrix.shape, dtype=matrix.dtype)
@@ -391,6 +391,18 @@ def _front(tensor, batched, rank):
     return tensor.reshape(tensor.shape[:1] + (1,) * (rank + 1 - tensor.ndim) + tensor.shape[1:])
 
 
+def factor_fronts(n, batched, factors, pivots, right):
+    """Packed factors, their pivots and a right-hand side, as `fronts` gives them.
+
+    Factors and pivots have the same leading dims, so that both are batched if one is.
+    """
+    if batched[0] != batched[1]:
+        factors = factors if batched[0] else factors.expand((n, *factors.shape))
+        pivots = pivots if batched[1] else pivots.expand((n, *pivots.shape))
+    factors, right = fronts((batched[0] or batched[1], batched[2]), factors, right)
+    return factors, pivots.reshape(factors.shape[:-1]), right
+
+
 def named(operator, *values):
     """The named tuple that an operator with several results returns."""
     return overload(operator).result_class(*values)
@@ -401,8 +413,8 @@ def identity(matrix):
     return ops.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
 
 
-# Samples, and the projections of directions that checks perturb them with: derivatives are given for
-# matrices of a structure, such as gradients of a Hermitian matrix or of a triangular factor.
+# Samples, and the projections of directions that checks perturb them with: derivatives are given
+# for matrices of a structure, such as gradients of a Hermitian matrix or of a triangular factor.
 
 
 def positive(matrix):
@@ -431,3 +443,20 @@ def triangular(array, args):
     rows, columns = array.shape[-2:]
     mask = [[(j >= i) if args[-1] else (j <= i) for j in range(columns)] for i in range(rows)]
     return array * mask
+
+
+class Matrices(Op):
+    """An operator on stacks of matrices, offered in `pullback.linalg`."""
+
+    promote = "keep"
+    method = function = False
+    namespace = "linalg"
+    complex = True
+
+
+class MatricesComposite(Composite):
+    """A function of other operators on stacks of matrices, offered in `pullback.linalg`."""
+
+    method = function = False
+    namespace = "linalg"
+    complex = True

@@ -531,7 +531,8 @@ def _pad_grad(grad_output, batched, rank):
     return grad_output.reshape(grad_output.shape + (1,) * extra) if extra > 0 else grad_output
 
 
-def _loss_value(xp, terms, reduction, dtype):
+def loss_value(xp, terms, reduction, dtype):
+    """The terms of a loss, reduced, in a NumPy dtype."""
     if reduction == MEAN:
         terms = terms.mean()
     elif reduction == SUM:
@@ -539,7 +540,8 @@ def _loss_value(xp, terms, reduction, dtype):
     return narrowed(xp.asarray(terms), dtype)
 
 
-def _loss_shape(self, target, reduction):
+def loss_shape(self, target, reduction):
+    """Shape of a loss whose terms broadcast."""
     shape = broadcast_shapes(self.shape, target.shape)
     return shape if reduction == NONE else ()
 
@@ -575,7 +577,7 @@ class mse_loss(Op):
         return narrowed(xp.asarray(total), self.dtype)
 
     def shape(self, target, reduction):
-        return _loss_shape(self, target, reduction)
+        return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, reduction):
         a, b, _ = _batched_terms(n, batched[:2], self, target)
@@ -658,10 +660,10 @@ class smooth_l1_loss(Op):
         size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
         if beta > 0:
             size = xp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
-        return _loss_value(xp, size, reduction, self.dtype)
+        return loss_value(xp, size, reduction, self.dtype)
 
     def shape(self, target, reduction, beta):
-        return _loss_shape(self, target, reduction)
+        return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, reduction, beta):
         a, b, _ = _batched_terms(n, batched[:2], self, target)
@@ -747,10 +749,10 @@ class huber_loss(Op):
             raise ShapeError("huber_loss does not support non-positive values for delta.")
         size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
         terms = xp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-        return _loss_value(xp, terms, reduction, self.dtype)
+        return loss_value(xp, terms, reduction, self.dtype)
 
     def shape(self, target, reduction, delta):
-        return _loss_shape(self, target, reduction)
+        return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, reduction, delta):
         a, b, _ = _batched_terms(n, batched[:2], self, target)
@@ -886,10 +888,10 @@ class binary_cross_entropy(Op):
         terms = (t - 1) * xp.maximum(xp.log1p(-p), -100) - t * xp.maximum(xp.log(p), -100)
         if weight is not None:
             terms = terms * widened(xp, weight)
-        return _loss_value(xp, terms, reduction, self.dtype)
+        return loss_value(xp, terms, reduction, self.dtype)
 
     def shape(self, target, weight, reduction):
-        return _loss_shape(self, target, reduction)
+        return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, weight, reduction):
         (p, t, w), _ = _batched_with_weights(n, batched[:3], (self, target, weight))
@@ -984,10 +986,10 @@ class binary_cross_entropy_with_logits(Op):
             terms = (1 - t) * x + (1 + (widened(xp, pos_weight) - 1) * t) * soft
         if weight is not None:
             terms = terms * widened(xp, weight)
-        return _loss_value(xp, terms, reduction, self.dtype)
+        return loss_value(xp, terms, reduction, self.dtype)
 
     def shape(self, target, weight, pos_weight, reduction):
-        return _loss_shape(self, target, reduction)
+        return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, weight, pos_weight, reduction):
         operands, _ = _batched_with_weights(n, batched[:4], (self, target, weight, pos_weight))

@@ -342,7 +342,7 @@ class special_log_softmax(Composite):
 # Layer normalisation
 
 
-def _check_normalized(name, input, normalized_shape, *params):
+def check_normalized(name, input, normalized_shape, *params):
     """`normalized_shape` must be the tail of the input's shape; parameters must have it."""
     tail = tuple(normalized_shape)
     if not tail:
@@ -358,7 +358,8 @@ def _check_normalized(name, input, normalized_shape, *params):
                          f"{list(input.shape)}")
 
 
-def _statistics_shape(shape, normalized_shape):
+def statistics_shape(shape, normalized_shape):
+    """Shape of the statistics of rows: the normalised dims have size 1."""
     lead = len(shape) - len(normalized_shape)
     return tuple(shape[:lead]) + (1,) * len(normalized_shape)
 
@@ -380,7 +381,7 @@ class native_layer_norm(Op):
     method = False
 
     def run(xp, input, normalized_shape, weight, bias, eps):
-        _check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
         shape, count = input.shape, numel(normalized_shape)
         x = widened(xp, input).reshape(-1, count) if input.size else xp.zeros((0, max(count, 1)))
         mean = x.mean(axis=1, keepdims=True)
@@ -392,7 +393,7 @@ class native_layer_norm(Op):
             out *= widened(xp, weight).reshape(-1)
         if bias is not None:
             out += widened(xp, bias).reshape(-1)
-        stats = _statistics_shape(shape, normalized_shape)
+        stats = statistics_shape(shape, normalized_shape)
         if not input.size:  # rows without elements have no statistics
             empty = xp.full(stats, math.nan, dtype=input.dtype)
             return xp.zeros(shape, dtype=input.dtype), empty, empty.copy()
@@ -401,8 +402,8 @@ class native_layer_norm(Op):
                 narrowed(rstd, input.dtype).reshape(stats))
 
     def shape(input, normalized_shape, weight, bias, eps):
-        _check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
-        stats = _statistics_shape(input.shape, normalized_shape)
+        check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        stats = statistics_shape(input.shape, normalized_shape)
         return [tuple(input.shape), stats, stats]
 
     def dtype(input, normalized_shape, weight, bias, eps):
@@ -567,7 +568,7 @@ class rms_norm(Composite):
     complex = True
 
     def compose(input, normalized_shape, weight, eps):
-        _check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
+        check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
         dtype = input.dtype
         x = input.to(dt.float32) if dtype.itemsize == 2 else input
         if eps is None:

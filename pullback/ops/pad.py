@@ -80,6 +80,8 @@ def _pad_kernel(xp, self, padding, mode: str):
     pairs = sizes_of(padding)
     out = self
     for i, (before, after) in enumerate(pairs):
+        if before == after == 0:
+            continue
         axis = self.ndim - len(pairs) + i
         source = out
         size = source.shape[axis]
@@ -87,7 +89,7 @@ def _pad_kernel(xp, self, padding, mode: str):
         out = xp.empty(shape, self.dtype)
         for run in runs(mode, size, before, after):
             out[along(axis, run.to)] = source[along(axis, run.elements)]
-    return out
+    return self.copy() if out is self else out
 
 
 def _unpad_kernel(xp, grad, shape, padding, mode: str):
@@ -95,6 +97,8 @@ def _unpad_kernel(xp, grad, shape, padding, mode: str):
     pairs = sizes_of(padding)
     out = grad
     for i, (before, after) in enumerate(pairs):
+        if before == after == 0:
+            continue
         axis = grad.ndim - len(pairs) + i
         source, size = out, shape[axis]
         out = xp.zeros((*source.shape[:axis], size, *source.shape[axis + 1:]), grad.dtype)
@@ -103,16 +107,18 @@ def _unpad_kernel(xp, grad, shape, padding, mode: str):
             if run.step == 0:
                 piece = piece.sum(axis=axis, keepdims=True)
             out[along(axis, run.elements)] += piece
-    return out
+    return grad.copy() if out is grad else out
 
 
 def padded(self, padding: list[int], mode: str):
     """The padding of tensors, in terms of slices."""
     pairs = sizes_of(padding)
     for i, (before, after) in enumerate(pairs):
+        if before == after == 0:
+            continue
         dim = self.ndim - len(pairs) + i
         pieces = [_piece(self, dim, run) for run in runs(mode, self.shape[dim], before, after)]
-        self = pieces[0] if len(pieces) == 1 else ops.cat(pieces, dim)
+        self = ops.cat(pieces, dim)
     return self
 
 
@@ -129,6 +135,8 @@ def unpadded(grad, shape, padding: list[int], mode: str):
     """The adjoint of `padded`: each piece goes back to where it came from."""
     pairs = sizes_of(padding)
     for i, (before, after) in enumerate(pairs):
+        if before == after == 0:
+            continue
         dim = grad.ndim - len(pairs) + i
         total = None
         for run in runs(mode, shape[dim], before, after):
@@ -166,9 +174,10 @@ def _padded_shape(name: str, shape, rank: int, padding: list[int], reflects: boo
                              f"dimension, but got: padding ({before}, {after}) at dimension {dim} "
                              f"of input {list(shape)}")
         out[dim] = shape[dim] + before + after
-        if out[dim] < 1:
-            raise ShapeError(f"{name}: input {list(shape)} is too small, calculated output size: "
-                             f"{out[dim]} at dimension {dim}")
+    made = out[len(shape) - rank:]
+    if max(made) < 1 or min(made) < 0:  # PyTorch asks only that they are not empty all together
+        raise ShapeError(f"{name}: input {list(shape)} is too small, calculated output size: "
+                         f"{made} for padding {list(padding)}")
     return tuple(out)
 
 
@@ -196,8 +205,7 @@ def _entries(word: str, mode: str, rank: int) -> None:
 
         def decomp(self, padding):
             shape_of(self.shape, padding=padding)
-            out = padded(self, padding, mode)
-            return out.clone() if out is self or not any(padding) else out
+            return padded(self, padding, mode) if any(padding) else self.clone()
 
         def samples(s):
             sizes, widths = (4, 3, 5)[-rank:], [1, 2, 2, 1, 3, 0][:2 * rank]
@@ -230,6 +238,8 @@ def _entries(word: str, mode: str, rank: int) -> None:
             return tuple(self.shape)
 
         def decomp(grad_output, self, padding):
+            if not any(padding):
+                return grad_output.clone()
             return unpadded(grad_output, self.shape, padding, mode)
 
         def samples(s):
@@ -267,16 +277,17 @@ class _pad_circular(Composite):
                              f"{len(pad)} widths, but got {self.ndim}D")
         for i, (before, after) in enumerate(sizes_of(pad)):
             size = self.shape[self.ndim - rank + i]
-            if max(before, after) > size:
-                raise ShapeError("Padding value causes wrapping around more than once: "
-                                 f"({before}, {after}) for a dim of size {size}")
-            if size + before + after < 0:
+            kept = size + min(before, 0) + min(after, 0)
+            if kept < 0 or kept == 0 < max(before, after):
                 raise ShapeError("Negative padding value is resulting in an empty dimension: "
                                  f"({before}, {after}) for a dim of size {size}")
-            if size + before + after == 0:
-                return self.new_zeros((*self.shape[:-rank], *(
-                    self.shape[self.ndim - rank + j] + sum(w)
-                    for j, w in enumerate(sizes_of(pad)))))
+            if max(before, after) > kept:
+                raise ShapeError("Padding value causes wrapping around more than once: "
+                                 f"({before}, {after}) for a dim of size {size}")
+        # what is cut off does not come round again at the other end
+        cut = [min(width, 0) for width in pad]
+        self = ops.constant_pad_nd(self, cut) if any(cut) else self
+        pad = [max(width, 0) for width in pad]
         return padded(self, pad, "circular") if any(pad) else self.clone()
 
     def samples(s):

@@ -9,6 +9,7 @@ a maximum scatters to the places that were chosen.  Formulas are in `formulas/po
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -46,7 +47,7 @@ class Windows(NamedTuple):
     def firsts(self) -> list[int]:
         """The first element of each window that is not in the padding."""
         starts = (i * self.stride - self.padding for i in range(self.count))
-        return [min(s if s >= 0 else s % self.dilation, self.size - 1) for s in starts]
+        return [s if s >= 0 else s % self.dilation for s in starts]
 
     def counts(self, include_pad: bool) -> list[int]:
         """Elements of each window, with those in the padding or without."""
@@ -107,7 +108,8 @@ def adaptive_windows(size: int, count: int) -> Windows | Ragged:
 # Arguments
 
 
-def _spread_sizes(name: str, what: str, value: list[int], rank: int, empty: list[int] | None = None):
+def _spread_sizes(name: str, what: str, value: list[int], rank: int,
+                  empty: list[int] | None = None) -> list[int]:
     """`value` with one entry per dim."""
     if not value and empty is not None:
         return empty
@@ -138,9 +140,10 @@ def pool_windows(name, shape, rank, kernel_size, stride, padding, dilation, ceil
             raise ShapeError(f"{name}: {what} should be greater than zero, but got {sizes}")
     if min(padding) < 0:
         raise ShapeError(f"{name}: pad must be non-negative, but got pad: {padding}")
-    if any(p > (d * (k - 1) + 1) // 2 for p, k, d in zip(padding, kernel, dilation)):
-        raise ShapeError(f"{name}: pad should be at most half of effective kernel size, but got "
-                         f"pad={padding}, kernel_size={kernel} and dilation={dilation}")
+    if any(p > k // 2 for p, k in zip(padding, kernel)):
+        raise ShapeError(f"{name}: pad should be at most half of effective kernel size, and smaller "
+                         f"than or equal to half of kernel size, but got pad={padding}, "
+                         f"kernel_size={kernel} and dilation={dilation}")
     check_planes(name, shape, rank)
     made = []
     for size, k, s, p, d in zip(shape[-rank:], kernel, stride, padding, dilation):
@@ -149,6 +152,15 @@ def pool_windows(name, shape, rank, kernel_size, stride, padding, dilation, ceil
     if min(w.count for w in made) < 1:
         raise ShapeError(f"{name}: Given input size {list(shape)}, calculated output size "
                          f"{[w.count for w in made]}. Output size is too small")
+    return made
+
+
+def avg_pool_windows(name, shape, rank, kernel_size, stride, padding, ceil_mode) -> list:
+    """The same for means; those of volumes must not be larger than the volume, as in PyTorch."""
+    made = pool_windows(name, shape, rank, kernel_size, stride, padding, [1], ceil_mode)
+    if rank == 3 and any(w.kernel > w.size for w in made):
+        raise ShapeError(f"{name}: input image {list(shape)} smaller than kernel size "
+                         f"{[w.kernel for w in made]}")
     return made
 
 
@@ -201,6 +213,11 @@ def _key(xp, places):
     return places if isinstance(places, slice) else xp.asarray(places, dtype=xp.int64)
 
 
+def lowest(xp, dtype):
+    """The number that every other one exceeds."""
+    return -math.inf if dtype.kind == "f" else xp.iinfo(dtype).min
+
+
 def _max_along(xp, values, chosen, axis: int, windows, inner: int, dtype):
     """Maxima over the windows of one dim, and where they are.
 
@@ -211,9 +228,12 @@ def _max_along(xp, values, chosen, axis: int, windows, inner: int, dtype):
         line = _vector(xp, key, axis, values.ndim, dtype) * inner
         return line if chosen is None else line + chosen[along(axis, _key(xp, key))]
 
-    first = windows.firsts()
+    first = [min(f, windows.size - 1) for f in windows.firsts()]
     best = values[along(axis, _key(xp, first))]
     where = places(first)
+    empty = [i for i, f in enumerate(windows.firsts()) if f >= windows.size]
+    if empty:  # a dilated window may step over all elements
+        best[along(axis, _key(xp, empty))] = lowest(xp, values.dtype)
     if where.shape != best.shape:
         where = xp.broadcast_to(where, best.shape).copy()
     floating = values.dtype.kind == "f"
@@ -454,7 +474,8 @@ def _entries(rank: int) -> None:
         """Maxima over sliding windows of the last dims."""
 
         schema = (f"max_pool{d}(Tensor self, int[{rank}] kernel_size, int[{rank}] stride=[],"
-                  f" int[{rank}] padding=0, int[{rank}] dilation=1, bool ceil_mode=False) -> Tensor")
+                  f" int[{rank}] padding=0, int[{rank}] dilation=1,"
+                  " bool ceil_mode=False) -> Tensor")
         method = False
 
         def compose(self, kernel_size, stride, padding, dilation, ceil_mode):
@@ -478,8 +499,8 @@ def _entries(rank: int) -> None:
 
         def run(xp, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
                 divisor_override):
-            windows = pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride, padding,
-                                   [1], ceil_mode)
+            windows = avg_pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride,
+                                       padding, ceil_mode)
             _refuse(f"avg_pool{d}", self, "bc")
             return avg_pool(xp, self, windows, count_include_pad, divisor_override)
 
@@ -487,8 +508,8 @@ def _entries(rank: int) -> None:
                   divisor_override):
             if divisor_override == 0:
                 raise ShapeError(f"avg_pool{d}: divisor must be not zero")
-            windows = pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride, padding,
-                                   [1], ceil_mode)
+            windows = avg_pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride,
+                                       padding, ceil_mode)
             return pooled_shape(self.shape, windows)
 
         def samples(s):
@@ -518,8 +539,8 @@ def _entries(rank: int) -> None:
         def run(xp, grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
                 divisor_override):
             name = f"avg_pool{d}_backward"
-            windows = pool_windows(name, self.shape, rank, kernel_size, stride, padding, [1],
-                                   ceil_mode)
+            windows = avg_pool_windows(name, self.shape, rank, kernel_size, stride, padding,
+                                       ceil_mode)
             _check_gradient(name, grad_output, pooled_shape(self.shape, windows))
             return avg_pool_backward(xp, grad_output, windows, count_include_pad, divisor_override)
 
@@ -735,7 +756,7 @@ def _check_fractional(d, self, kernel_size, output_size, random_samples) -> None
         raise ShapeError(f"{name}: expected random samples of shape {[*planes, rank]}, got "
                          f"{list(drawn)}")
     for size, k, out in zip(self.shape[-rank:], kernel_size, output_size):
-        if out < 1 or k < 1 or out + k - 1 > size:
+        if out < 1 or k < 1 or out + k - 1 + (rank == 3) > size:  # volumes need one more
             raise ShapeError(f"{name}: pool size {k} with output size {out} does not fit an input "
                              f"of {size} elements")
 
@@ -793,8 +814,8 @@ def _one(name: str, what: str, value: list[int]) -> list[int]:
 def _check_lines(name: str, self) -> None:
     """Refuse what is not lines of channels; PyTorch's 2-d operators would misread it."""
     if self.ndim not in (2, 3):
-        raise ShapeError(f"{name}() Expected 2D or 3D (batch mode) tensor with optional 0 dim batch "
-                         f"size for input, but got {self.ndim}D")
+        raise ShapeError(f"{name}() Expected 2D or 3D (batch mode) tensor with optional 0 dim "
+                         f"batch size for input, but got {self.ndim}D")
 
 
 class max_pool1d_with_indices(Composite):
@@ -930,8 +951,8 @@ def _check_unpool(name: str, self, indices, output_size, rank: int) -> None:
         raise ShapeError(f"{name}: There should be exactly {rank} elements in output_size, but got "
                          f"{len(output_size)}")
     if tuple(self.shape) != tuple(indices.shape):
-        raise ShapeError(f"{name}: Expected shape of indices to be same as that of the input tensor "
-                         f"({list(self.shape)}) but got indices tensor with shape: "
+        raise ShapeError(f"{name}: Expected shape of indices to be same as that of the input "
+                         f"tensor ({list(self.shape)}) but got indices tensor with shape: "
                          f"{list(indices.shape)}")
     check_planes(name, self.shape, rank)
 

@@ -135,7 +135,7 @@ def scaled_bessel_i(xp, x, n: int, order: int):
     far = _scaled_far(xp, xp.where(size < FAR, FAR, size), n, order, -1) / math.sqrt(2 * math.pi)
     value = xp.where(size < FAR, near, far)
     if (n + order) % 2:
-        value = xp.where(x == 0, 0, xp.copysign(value, value * x))
+        value = value * xp.sign(x)
     return value
 
 
@@ -345,14 +345,13 @@ def zeta_order(xp, s, q, order: int):
         total = total + (-xp.log(q + k)) ** order * (q + k) ** -s
     t = q + DIRECT
     log, power = xp.log(t), t**-s
-    integral = 0.0  # of x^m exp((1 - s) x) from log t on, by parts
-    for i in reversed(range(order + 1)):
-        integral = (log ** (order - i) + 0.0 * s) / (s - 1) + integral * (order - i) / (s - 1) if i == order else (
-            log ** (order - i) / (s - 1) + integral * (order - i) / (s - 1))
+    integral = 0.0  # of u^order exp((1 - s) u) from log t on, without its factor t^(1-s), by parts
+    for m in range(order + 1):
+        integral = (log**m + m * integral) / (s - 1)
     total = total + (-1) ** order * integral * power * t + (-log) ** order * power / 2
     coefficients = [xp.zeros_like(s) for _ in range(order)] + [xp.full_like(s, (-1.0) ** order)]
     for r in range(1, 2 * len(_BERNOULLI)):
-        raised = [(m + 1) * c for m, c in enumerate(coefficients[1:], 0)] + [xp.zeros_like(s)]
+        raised = [(m + 1) * c for m, c in enumerate(coefficients[1:])] + [xp.zeros_like(s)]
         coefficients = [d - (s + r - 1) * c for d, c in zip(raised, coefficients)]
         power = power / t
         if r % 2:

@@ -4,8 +4,10 @@
 def __getattr__(name: str):
     if name in ("check", "CHECKS"):
         from . import kit
+
         return getattr(kit, name)
     if name == "assert_close":
         from .compare import assert_close
+
         return assert_close
     raise AttributeError(f"pullback.testing has no attribute '{name}'")

@@ -3,8 +3,8 @@
     from pullback.testing import check
     check(MyOp)                # raises AssertionError with the failing sample and property
 
-Each check is a function (op, case, dtype); `CHECKS` lists them.  The tests of the table are these checks over all
-entries.
+Each check is a function (op, case, dtype); `CHECKS` lists them.  The tests of the table are these
+checks over all entries.
 """
 
 from __future__ import annotations
@@ -35,11 +35,15 @@ def _close(actual, expected, what: str, rtol: float = 1e-9, atol: float = 1e-10)
     if isinstance(expected, Tensor):
         a, b = _array(actual), _array(expected)
         if a.shape != b.shape or a.dtype != b.dtype:
-            raise CheckFailed(f"{what}: {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}")
+            raise CheckFailed(
+                f"{what}: {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}"
+            )
         if not np.allclose(a, b, rtol=rtol, atol=atol, equal_nan=True):
             worst = np.nanmax(np.abs(a - b)) if a.size else 0
-            raise CheckFailed(f"{what}: differs by up to {worst:.3g}\n  got {a.reshape(-1)[:8]}\n"
-                              f"  expected {b.reshape(-1)[:8]}")
+            raise CheckFailed(
+                f"{what}: differs by up to {worst:.3g}\n  got {a.reshape(-1)[:8]}\n"
+                f"  expected {b.reshape(-1)[:8]}"
+            )
     elif isinstance(expected, (list, tuple)):
         if len(actual) != len(expected):
             raise CheckFailed(f"{what}: {len(actual)} results, expected {len(expected)}")
@@ -85,6 +89,8 @@ class Problem:
                 flat[i][j] = t
         out = bind(self.ov, tuple(flat))
         outs = list(out) if isinstance(out, (list, tuple)) else [out]
+        if self.op.invariant is not None:
+            return tuple(self.op.invariant(*outs))
         if not self.ov.is_composite and len(outs) == len(self.ov.rule.diff_outputs):
             outs = [o for o, d in zip(outs, self.ov.rule.diff_outputs) if d]
         return tuple(o for o in outs if isinstance(o, Tensor) and o.dtype.category >= 2)
@@ -116,7 +122,7 @@ def check_pullback(op, case, dtype) -> None:
     if problem is None:
         return
     leaves = [place(host(t)).requires_grad_() for t in problem.inputs]
-    outs = [o for o in problem(*leaves)]
+    outs = list(problem(*leaves))
     seeds = [_random_like(o, 10 + i) for i, o in enumerate(outs)]
     tracked = [(o, s) for o, s in zip(outs, seeds) if o.requires_grad]
     if not tracked:
@@ -124,7 +130,9 @@ def check_pullback(op, case, dtype) -> None:
     grads = grad([o for o, _ in tracked], leaves, [s for _, s in tracked], allow_unused=True)
     for k, (leaf, g) in enumerate(zip(leaves, grads)):
         if g is not None and (g.dtype is not leaf.dtype or tuple(g.shape) != tuple(leaf.shape)):
-            raise CheckFailed(f"gradient {k} is {g.dtype}{list(g.shape)}, the input {leaf.dtype}{list(leaf.shape)}")
+            raise CheckFailed(
+                f"gradient {k}: {g.dtype}{list(g.shape)}, input: {leaf.dtype}{list(leaf.shape)}"
+            )
         direction = problem.direction(k, 20 + k)
         expected = _difference(problem, k, direction, seeds)
         got = 0.0 if g is None else _dot(g, direction)
@@ -167,7 +175,9 @@ def check_pushforward(op, case, dtype) -> None:
     _near(left, right, "pushforward against pullback", 1e-8, 1e-9)
     for t, o in zip(pushed, outs):
         if t.dtype is not o.dtype or tuple(t.shape) != tuple(o.shape):
-            raise CheckFailed(f"tangent is {t.dtype}{list(t.shape)}, the output {o.dtype}{list(o.shape)}")
+            raise CheckFailed(
+                f"tangent is {t.dtype}{list(t.shape)}, the output {o.dtype}{list(o.shape)}"
+            )
 
 
 def check_second_order(op, case, dtype) -> None:
@@ -182,14 +192,23 @@ def check_second_order(op, case, dtype) -> None:
         leaves = [t if t.requires_grad else t.detach().requires_grad_() for t in inputs]
         results = problem(*leaves)
         tracked = [(o, s) for o, s in zip(results, seeds) if o.requires_grad]
-        return leaves, grad([o for o, _ in tracked], leaves, [s for _, s in tracked], create_graph=True,
-                            allow_unused=True)
+        return leaves, grad(
+            [o for o, _ in tracked],
+            leaves,
+            [s for _, s in tracked],
+            create_graph=True,
+            allow_unused=True,
+        )
+
     leaves, first = weighted(*[place(host(t)).requires_grad_() for t in problem.inputs])
     directions = [problem.direction(i, 60 + i) for i in range(len(leaves))]
     used = [(g, d) for g, d in zip(first, directions) if g is not None and g.requires_grad]
-    second = grad([g for g, _ in used], leaves, [d for _, d in used], allow_unused=True) if used else (
-        [None] * len(leaves))
-    for k, (leaf, g) in enumerate(zip(leaves, second)):
+    second = (
+        grad([g for g, _ in used], leaves, [d for _, d in used], allow_unused=True)
+        if used
+        else ([None] * len(leaves))
+    )
+    for k, g in enumerate(second):
         direction = problem.direction(k, 70 + k)
         total, step = 0.0, 1e-3
         for weight, factor in ((8, 1), (-8, -1), (-1, 2), (1, -2)):
@@ -208,9 +227,12 @@ def check_vmap(op, case, dtype) -> None:
     if op.kind in ("random", "creation") or ov.name in ("empty_like", "equal", "allclose"):
         return
     flat = samples.flat(op, case)
-    slots = [(i, j) for i, v in enumerate(flat)
-             for j in (range(len(v)) if isinstance(v, list) else (None,))
-             if isinstance(v[j] if j is not None else v, Tensor)]
+    slots = [
+        (i, j)
+        for i, v in enumerate(flat)
+        for j in (range(len(v)) if isinstance(v, list) else (None,))
+        if isinstance(v[j] if j is not None else v, Tensor)
+    ]
     if not slots:
         return
 
@@ -223,6 +245,7 @@ def check_vmap(op, case, dtype) -> None:
                 new[i][j] = t
         out = bind(ov, tuple(new))
         return tuple(o for o in out if o is not None) if isinstance(out, (list, tuple)) else out
+
     subsets = [slots] + ([[s] for s in slots] if len(slots) > 1 else [])
     for chosen in subsets:
         values = [flat[i] if j is None else flat[i][j] for i, j in chosen]
@@ -234,11 +257,15 @@ def check_vmap(op, case, dtype) -> None:
         try:
             got = func.vmap(lambda *ts, chosen=chosen: call(*ts, chosen=chosen))(*stacked)
         except (errors.DataDependentError, errors.BatchedWriteError):
-            continue  # an honest refusal: the size of the result, or a tensor from outside, would vary
+            continue  # an honest refusal: a size, or a tensor from outside, would vary
         outs = [single[b] if isinstance(single[b], tuple) else (single[b],) for b in range(2)]
         expected = [place(np.stack([_array(a), _array(b)])) for a, b in zip(*outs)]
         got = got if isinstance(got, (tuple, list)) else (got,)
-        _close([place(_array(g)) for g in got], expected, f"vmap over {[ov.schema.names[i] for i, _ in chosen]}")
+        _close(
+            [place(_array(g)) for g in got],
+            expected,
+            f"vmap over {[ov.schema.names[i] for i, _ in chosen]}",
+        )
 
 
 def _stack(t: Tensor) -> Tensor:
@@ -264,14 +291,23 @@ def check_inplace(op, case, dtype) -> None:
     if result is not target or target._data is not memory or target._version != 1:
         raise CheckFailed("in-place: not the same tensor, memory, or version did not move by one")
     _close(make(target._data), pure.to(target.dtype), "in-place result")
-    if ov.rule is None or not pure.dtype.is_inexact or flat[0].dtype.category < 2 or 0 not in ov.rule.inputs:
+    if (
+        ov.rule is None
+        or not pure.dtype.is_inexact
+        or flat[0].dtype.category < 2
+        or 0 not in ov.rule.inputs
+    ):
         return
     leaves = [place(host(flat[0])).requires_grad_() for _ in range(2)]
     one = bind(ov, (leaves[0] * 1, *flat[1:]))
     two = inplace(ov, (leaves[1] * 1, *flat[1:]))
     seed = _random_like(one, 80)
     if one.requires_grad:
-        _close(grad(two, leaves[1], seed)[0], grad(one, leaves[0], seed)[0], "gradient of the in-place variant")
+        _close(
+            grad(two, leaves[1], seed)[0],
+            grad(one, leaves[0], seed)[0],
+            "gradient of the in-place variant",
+        )
 
 
 def check_fake(op, case, dtype) -> None:
@@ -280,12 +316,14 @@ def check_fake(op, case, dtype) -> None:
     if op.kind == "composite" or ov.name in DATA_DEPENDENT:
         return
     from ..core.fake import fake_like
+
     flat = samples.flat(op, case)
 
     def faked(v):
         if isinstance(v, Tensor):
             return make(fake_like(v._data))
         return [faked(x) for x in v] if isinstance(v, list) else v
+
     if not any(isinstance(v, (Tensor, list)) for v in flat):
         return
     real = bind(ov, flat)
@@ -297,11 +335,24 @@ def check_fake(op, case, dtype) -> None:
     fakes = list(fake) if isinstance(fake, (tuple, list)) else [fake]
     for r, f in zip(reals, fakes, strict=True):
         if isinstance(r, Tensor) and (tuple(r.shape) != tuple(f.shape) or r.dtype is not f.dtype):
-            raise CheckFailed(f"shape rule says {f.dtype}{list(f.shape)}, the kernel gives {r.dtype}{list(r.shape)}")
+            raise CheckFailed(
+                f"shape rule: {f.dtype}{list(f.shape)}, kernel: {r.dtype}{list(r.shape)}"
+            )
 
 
-DATA_DEPENDENT = {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal", "allclose",
-                  "item", "argwhere", "_local_scalar_dense", "is_nonzero"}
+DATA_DEPENDENT = {
+    "nonzero",
+    "masked_select",
+    "_unique2",
+    "unique_dim",
+    "unique_consecutive",
+    "equal",
+    "allclose",
+    "item",
+    "argwhere",
+    "_local_scalar_dense",
+    "is_nonzero",
+}
 
 
 def check_decomposition(op, case, dtype) -> None:
@@ -319,7 +370,9 @@ def check_pure(op, case, dtype) -> None:
     if op.kind in ("random", "composite"):
         return
     flat = samples.flat(op, case)
-    tensors = [t for v in flat for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)]
+    tensors = [
+        t for v in flat for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)
+    ]
     before = [host(t).copy() for t in tensors]
     out = bind(ov, flat)
     for t, b in zip(tensors, before):
@@ -328,13 +381,22 @@ def check_pure(op, case, dtype) -> None:
     for o in out if isinstance(out, (list, tuple)) else [out]:
         if isinstance(o, Tensor) and not ov.is_view:
             for t in tensors:
-                if type(o._data) is np.ndarray and o._data.size and np.may_share_memory(o._data, t._data):
+                if (
+                    type(o._data) is np.ndarray
+                    and o._data.size
+                    and np.may_share_memory(o._data, t._data)
+                ):
                     raise CheckFailed("the kernel returned memory of an input")
 
 
 CHECKS = {
-    "pure": check_pure, "pullback": check_pullback, "pushforward": check_pushforward,
-    "second_order": check_second_order, "vmap": check_vmap, "inplace": check_inplace, "fake": check_fake,
+    "pure": check_pure,
+    "pullback": check_pullback,
+    "pushforward": check_pushforward,
+    "second_order": check_second_order,
+    "vmap": check_vmap,
+    "inplace": check_inplace,
+    "fake": check_fake,
     "decomposition": check_decomposition,
 }
 

@@ -16,7 +16,6 @@ from ..core import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
 
-
 DEVICE = os.environ.get("PULLBACK_TEST_DEVICE", "cpu")  # where sample tensors live
 
 

@@ -1,4 +1,6 @@
-"""Compiled functions behave as eager ones: values, gradients of any order, history, mutation, aliases, signatures."""
+"""Compiled functions behave as eager ones: values, gradients of any order, history, mutation,
+aliases, signatures.
+"""
 
 import warnings
 
@@ -99,7 +101,10 @@ def test_fused_program_splits_when_backward_never_comes():
     for _ in range(6):
         compiled(*inputs)
     assert {name for _, name in compiled.parts()} == {"fused", "forward"}
-    close(pb.autograd.grad(compiled(*inputs), inputs)[0], pb.autograd.grad(gelu_chain(*inputs), inputs)[0])
+    close(
+        pb.autograd.grad(compiled(*inputs), inputs)[0],
+        pb.autograd.grad(gelu_chain(*inputs), inputs)[0],
+    )
     assert "backward" in {name for _, name in compiled.parts()}
 
 
@@ -124,7 +129,7 @@ def test_accumulates_into_leaves_without_sharing_memory():
 
 def test_transforms_inside_and_outside():
     x = leaves((5,))[0].detach()
-    f = lambda v: (pb.sin(v) * v).sum()  # noqa: E731
+    f = lambda v: (pb.sin(v) * v).sum()
     close(pb.compile(func.grad(f))(x), func.grad(f)(x))
     close(func.grad(pb.compile(f))(x), func.grad(f)(x))
     close(pb.compile(func.hessian(f))(x), func.hessian(f)(x), 1e-9)
@@ -151,18 +156,22 @@ def test_mutated_inputs_and_closures():
         x.mul_(2)
         buffer.add_(x)
         return x + 1
+
     for g in (f, pb.compile(f)):
         buffer.zero_()
         x = pb.ones(3)
         version = x._version
         out = g(x)
-        assert x.tolist() == [2, 2, 2] and buffer.tolist() == [2, 2, 2] and out.tolist() == [3, 3, 3]
+        assert (
+            x.tolist() == [2, 2, 2] and buffer.tolist() == [2, 2, 2] and out.tolist() == [3, 3, 3]
+        )
         assert x._version == version + 1
 
 
 def test_outputs_that_are_inputs_or_views_of_them():
     def f(x):
         return x, x.t(), x * 1
+
     x = pb.ones(2, 3)
     same, view, fresh = pb.compile(f)(x)
     assert same is x and view._base is x and fresh._base is None
@@ -176,6 +185,7 @@ def test_signatures():
     def f(x, flag, options):
         calls.append(x.shape)
         return x * options["scale"] if flag else x
+
     compiled = pb.compile(f)
     x = pb.ones(3)
     for _ in range(2):
@@ -208,8 +218,9 @@ def test_non_contiguous_and_empty_inputs():
 def test_data_dependent_condition_is_refused():
     def f(x):
         return x if x.sum() > 0 else -x
+
     x = pb.ones(3)
-    with pytest.raises(errors.DataDependentError, match="test_compile.py:"):
+    with pytest.raises(errors.DataDependentError, match=r"test_compile\.py:"):
         pb.compile(f)(x)
     assert x.tolist() == [1, 1, 1]
     assert (x * 2).tolist() == [2, 2, 2]  # the process is as it was
@@ -218,6 +229,7 @@ def test_data_dependent_condition_is_refused():
 def test_seeded_randomness_is_that_of_eager():
     def f(x):
         return F.dropout(x, 0.5) + pb.rand(4)
+
     x = pb.ones(4)
     pb.manual_seed(3)
     expected = [f(x), f(x)]
@@ -242,6 +254,7 @@ def test_without_a_compiler(monkeypatch):
 
     def missing():
         raise CompilerNotFound([("cc", "not found")])
+
     monkeypatch.setattr(toolchain, "find", missing)
     monkeypatch.setattr(backend, "_warned", False)
     inputs = leaves((3, 4), (3, 4), (4,))
@@ -261,7 +274,9 @@ def test_aot_function_hands_graphs_to_the_compilers():
             seen[name] = module.code
             assert all(t.shape is not None for t in example_inputs)
             return module
+
         return compiler
+
     inputs = leaves((3,), (3,))
     f = pb.aot.aot_function(lambda a, b: (a * b).sin(), keep("forward"), keep("backward"))
     out = f(*inputs)

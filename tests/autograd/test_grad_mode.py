@@ -39,13 +39,11 @@ def test_nesting(x):
 
 
 def test_restored_after_an_exception(x):
-    with pytest.raises(ValueError, match="stop"):
-        with torch.no_grad():
-            raise ValueError("stop")
+    with pytest.raises(ValueError, match="stop"), torch.no_grad():
+        raise ValueError("stop")
     assert (x * 2).requires_grad
-    with pytest.raises(ValueError, match="stop"):
-        with torch.no_grad(), torch.enable_grad():
-            raise ValueError("stop")
+    with pytest.raises(ValueError, match="stop"), torch.no_grad(), torch.enable_grad():
+        raise ValueError("stop")
     assert torch.is_grad_enabled()
 
 
@@ -142,9 +140,8 @@ def test_inference_mode(x):
     assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
     with torch.inference_mode(False):
         assert (x * 2).requires_grad
-    with torch.inference_mode():
-        with torch.inference_mode(False):
-            assert not torch.is_inference_mode_enabled()
+    with torch.inference_mode(), torch.inference_mode(False):
+        assert not torch.is_inference_mode_enabled()
 
     @torch.inference_mode()
     def quiet(t):

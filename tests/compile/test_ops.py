@@ -1,10 +1,11 @@
-"""Each family of operators, compiled against torch."""
+"""Each family of operators, compiled against pb."""
 
 import numpy as np
 import pytest
-import torch
-import torch.nn.functional as F
 from checks import same
+
+import pullback as pb
+import pullback.nn.functional as F
 
 rng = np.random.default_rng(0)
 
@@ -40,7 +41,7 @@ def test_arithmetic(shape, dtype):
             z.rsqrt(),
             x.abs(),
             x.sign(),
-            torch.add(x, y, alpha=3),
+            pb.add(x, y, alpha=3),
             2.0**x,
         )
 
@@ -92,13 +93,13 @@ def test_choices(shape):
             m & (x > 0),
             m | (y > 0),
             ~m,
-            torch.where(m, x, y),
-            torch.where(m, x, 0.0),
+            pb.where(m, x, y),
+            pb.where(m, x, 0.0),
             x.clamp(-1, 1),
             x.clamp(min=0),
             x.clamp(max=y.abs()),
-            torch.maximum(x, y),
-            torch.minimum(x, y),
+            pb.maximum(x, y),
+            pb.minimum(x, y),
             x.masked_fill(m, 7.0),
             m.float(),
             m.long(),
@@ -121,14 +122,14 @@ def test_integers(dtype):
             x - y,
             x == y,
             x < y,
-            torch.where(x > y, x, y),
-            x.to(torch.float32),
+            pb.where(x > y, x, y),
+            x.to(pb.float32),
             x.double(),
             x.long(),
             x / y,
             x & y,
             x | y,
-            torch.maximum(x, y),
+            pb.maximum(x, y),
             x.bool(),
             x + 1,
             x * 2.5,
@@ -148,8 +149,8 @@ def test_casts():
             x.long(),
             x.int(),
             (x > 0).double(),
-            (x > 0).to(torch.uint8),
-            x.abs().to(torch.uint8),
+            (x > 0).to(pb.uint8),
+            x.abs().to(pb.uint8),
             x.double() * 2 + x,
             (x * 100).int().float(),
         )
@@ -213,7 +214,7 @@ def test_reduce_special():
     x = real(6, 30)
     x[1, 3], x[2, 0], x[3, 1] = np.nan, np.inf, -np.inf
     same(
-        lambda x: (x.amax(1), x.amin(1), x.sum(1), x.relu(), x.clamp(-1, 1), torch.maximum(x, -x)),
+        lambda x: (x.amax(1), x.amin(1), x.sum(1), x.relu(), x.clamp(-1, 1), pb.maximum(x, -x)),
         x,
     )
 
@@ -238,7 +239,7 @@ def test_views():
             y[1:4].t() @ x[1:4],
             y.flatten(),
             y.narrow(1, 2, 3).exp(),
-            torch.diagonal(y) * 2,
+            pb.diagonal(y) * 2,
             *(p.cos() for p in y.split(4, 1)),
             *(p + 1 for p in y.unbind(0)),
             y.T.reshape(12, 5),
@@ -249,11 +250,11 @@ def test_views():
 
 def test_joins():
     def f(x, y):
-        z = torch.cat([x, y * 2, x.exp()], 0)
+        z = pb.cat([x, y * 2, x.exp()], 0)
         return (
             z,
-            torch.cat([x, y], 1),
-            torch.stack([x, y], 1).sum(1),
+            pb.cat([x, y], 1),
+            pb.stack([x, y], 1).sum(1),
             z[3:9] * 2,
             F.pad(x, (1, 2, 0, 3)),
             F.pad(y, (2, 0), value=5.0),
@@ -284,16 +285,16 @@ def test_strided_inputs():
 def test_creation():
     def f(x):
         return (
-            torch.zeros(3, 4) + x,
-            torch.ones(4) * 2,
-            torch.full((2, 3), 1.5),
-            torch.arange(5) * 2,
-            torch.arange(1.0, 3.0, 0.5),
-            torch.zeros_like(x),
-            torch.eye(4),
-            torch.tril(x),
-            torch.triu(x, 1),
-            torch.arange(12).view(3, 4) + x,
+            pb.zeros(3, 4) + x,
+            pb.ones(4) * 2,
+            pb.full((2, 3), 1.5),
+            pb.arange(5) * 2,
+            pb.arange(1.0, 3.0, 0.5),
+            pb.zeros_like(x),
+            pb.eye(4),
+            pb.tril(x),
+            pb.triu(x, 1),
+            pb.arange(12).view(3, 4) + x,
         )
 
     same(f, real(3, 4), externs=2)
@@ -305,12 +306,12 @@ def test_indexing():
             F.embedding(i, w),
             w[i],
             w.index_select(1, j),
-            torch.gather(w, 1, (i % 6)),
+            pb.gather(w, 1, (i % 6)),
             F.one_hot(j, 9),
             w[j, j],
             w.exp()[i].sum(),
             w[:, j] * 2,
-            torch.gather(w.tanh(), 0, i % 6),
+            pb.gather(w.tanh(), 0, i % 6),
         )
 
     same(f, real(9, 9), rng.integers(0, 9, (4, 5)), rng.integers(0, 9, (6,)), externs=3)
@@ -367,9 +368,9 @@ def test_matmul(m, n, k, dtype):
             at.t() @ b,
             a @ bt.t(),
             at.t() @ bt.t(),
-            torch.addmm(bias, a, bt.t()),
-            torch.addmm(full, a, b, beta=0.5, alpha=2.0),
-            torch.addmm(full[:, :1], a, b),
+            pb.addmm(bias, a, bt.t()),
+            pb.addmm(full, a, b, beta=0.5, alpha=2.0),
+            pb.addmm(full[:, :1], a, b),
             a[:, : k // 2 + 1] @ b[: k // 2 + 1],
         )
 
@@ -381,7 +382,7 @@ def test_batched_matmul():
         lambda a, b, c: (
             a @ b,
             a.transpose(1, 2) @ c,
-            torch.baddbmm(c, a, b),
+            pb.baddbmm(c, a, b),
             (a.exp() @ b).sum(0),
         ),
         real(5, 6, 7),
@@ -417,7 +418,7 @@ def test_norms_and_losses():
 
 def test_numpy_steps():
     c = same(
-        lambda x: (x.cumsum(0) * 2, x.argmax(1), torch.sort(x.exp(), 1)[0].sum()),
+        lambda x: (x.cumsum(0) * 2, x.argmax(1), pb.sort(x.exp(), 1)[0].sum()),
         real(6, 9),
         externs=3,
     )

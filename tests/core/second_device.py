@@ -1,8 +1,9 @@
 """A stand-in for a second device: arrays of another namespace that refuse every NumPy function.
 
-`xp` offers NumPy's functions for `DeviceArray`s, as CuPy does for its arrays.  Handing a `DeviceArray` to a NumPy
-function, or a NumPy array to a function of `xp`, raises `WrongNamespace`: code that works here uses only the
-namespace of its arguments.  Nothing leaves the device but by `xp.asnumpy`, `item()` and conversions to numbers.
+`xp` offers NumPy's functions for `DeviceArray`s, as CuPy does for its arrays.  Handing a
+`DeviceArray` to a NumPy function, or a NumPy array to a function of `xp`, raises
+`WrongNamespace`: code that works here uses only the namespace of its arguments.  Nothing leaves
+the device but by `xp.asnumpy`, `item()` and conversions to numbers.
 """
 
 from __future__ import annotations
@@ -28,8 +29,11 @@ def _unwrap(value):
     if isinstance(value, list):
         return [_unwrap(v) for v in value]
     if isinstance(value, tuple):
-        return type(value)(*map(_unwrap, value)) if hasattr(value, "_fields") else tuple(
-            _unwrap(v) for v in value)
+        return (
+            type(value)(*map(_unwrap, value))
+            if hasattr(value, "_fields")
+            else tuple(_unwrap(v) for v in value)
+        )
     return value
 
 
@@ -47,6 +51,7 @@ def _lifted(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         return _wrap(function(*map(_unwrap, args), **{k: _unwrap(v) for k, v in kwargs.items()}))
+
     return call
 
 
@@ -117,13 +122,59 @@ for _name in ("shape", "dtype", "ndim", "size", "strides", "itemsize", "nbytes",
     setattr(DeviceArray, _name, property(lambda self, n=_name: getattr(self._host, n)))
 for _name in ("T", "mT", "real", "imag"):
     setattr(DeviceArray, _name, property(lambda self, n=_name: _wrap(getattr(self._host, n))))
-for _name in ("astype", "reshape", "copy", "transpose", "swapaxes", "ravel", "flatten", "squeeze",
-              "sum", "mean", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumsum",
-              "cumprod", "argsort", "conj", "conjugate", "repeat", "take", "clip", "nonzero",
-              "view", "round", "std", "var", "diagonal", "dot", "fill", "sort", "trace"):
+for _name in (
+    "astype",
+    "reshape",
+    "copy",
+    "transpose",
+    "swapaxes",
+    "ravel",
+    "flatten",
+    "squeeze",
+    "sum",
+    "mean",
+    "prod",
+    "max",
+    "min",
+    "any",
+    "all",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "cumprod",
+    "argsort",
+    "conj",
+    "conjugate",
+    "repeat",
+    "take",
+    "clip",
+    "nonzero",
+    "view",
+    "round",
+    "std",
+    "var",
+    "diagonal",
+    "dot",
+    "fill",
+    "sort",
+    "trace",
+):
     setattr(DeviceArray, _name, _lifted(getattr(np.ndarray, _name)))
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
-              "lshift", "rshift"):
+for _name in (
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+):
     for _form in (f"__{_name}__", f"__r{_name}__", f"__i{_name}__"):
         setattr(DeviceArray, _form, _lifted(getattr(np.ndarray, _form)))
 for _name in ("neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge"):
@@ -173,9 +224,11 @@ xp.asnumpy = lambda array: _unwrap(array).copy()
 
 def _receive(function):
     """`asarray` and `array` are the way onto the device: they take NumPy arrays too."""
+
     def call(value, *args, **kwargs):
         host = value._host if isinstance(value, DeviceArray) else value
         return DeviceArray(np.asarray(function(host, *args, **kwargs)))
+
     return call
 
 
@@ -185,6 +238,7 @@ xp.array = _receive(np.array)
 
 def _special():
     import scipy.special
+
     return _Namespace("fake_gpu.special", scipy.special)
 
 

@@ -200,7 +200,7 @@ def test_the_whole_table_survives():
     forget_derivative(*named)
     assert state() == ""
     assert sorted(derivatives.load(before)) == sorted(named)
-    assert state() == before
+    assert yaml.read(state()) == yaml.read(before)
     assert {n: overload(n).rule and overload(n).rule.source() for n in named} == formulas
 
 

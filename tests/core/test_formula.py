@@ -519,6 +519,20 @@ def test_auto_linear():
     assert func.jvp(twice.call, (x, x), (t, x))[1].tolist() == [13, 13]
 
 
+def test_auto_linear_of_one_output_among_several():
+    made = entry(
+        PAIR,
+        run="(self * 2, self * self)",
+        promote="keep",
+        shape="[self.shape, self.shape]",
+        grad={"self": "grad * 2"},
+        push={"first": "auto_linear"},
+    )
+    x, t = torch.ones(2), torch.full((2,), 5.0)
+    first, second = func.jvp(made.call, (x,), (t,))[1]
+    assert (first.tolist(), second.tolist()) == ([10, 10], [0, 0])
+
+
 def test_auto_element_wise():
     square = entry(
         UNARY,

@@ -35,8 +35,11 @@ def same_gradients(mutating, pure, *leaves):
     close(one, two)
     w = weights(*one.shape)
     w = w.to(one.dtype)
-    for g, h in zip(grad(one, leaves, w, allow_unused=True),
-                    grad(two, leaves, w, allow_unused=True), strict=True):
+    for g, h in zip(
+        grad(one, leaves, w, allow_unused=True),
+        grad(two, leaves, w, allow_unused=True),
+        strict=True,
+    ):
         assert (g is None) == (h is None)
         if g is not None:
             close(g, h)
@@ -157,7 +160,7 @@ def test_real_and_imaginary_parts_are_views():
     z.real.mul_(3)
     z.imag.add_(1)
     close(z, torch.view_as_complex(torch.stack([x * 3, x * 2 + 1], -1)))
-    g, = grad(z.real.sum() + 2 * z.imag.sum(), x)
+    (g,) = grad(z.real.sum() + 2 * z.imag.sum(), x)
     assert g.tolist() == [7, 7, 7]
     y = torch.zeros(2, dtype=torch.complex128)
     torch.view_as_real(y)[:, 1] = torch.tensor([1.0, 2.0], dtype=torch.float64)
@@ -193,8 +196,10 @@ def test_base_becomes_tracked_by_a_write():
     buffer[1:3] = x
     assert buffer.requires_grad and not buffer.is_leaf and early.requires_grad
     assert buffer.grad_fn.name().endswith("CopySlices")
-    close(grad(early, x, torch.tensor([5.0, 6.0, 7.0], dtype=torch.float64))[0],
-          torch.tensor([5.0, 6.0]))
+    close(
+        grad(early, x, torch.tensor([5.0, 6.0, 7.0], dtype=torch.float64))[0],
+        torch.tensor([5.0, 6.0]),
+    )
 
 
 def test_history_of_view_after_write():
@@ -216,7 +221,7 @@ def test_overwritten_history_is_forgotten():
     assert gz.tolist() == [1, 1, 1]
     y = x * 2
     y.zero_()
-    gx, = grad(y.sum(), x, allow_unused=True)
+    (gx,) = grad(y.sum(), x, allow_unused=True)
     assert gx is None or gx.abs().sum().item() == 0
 
 
@@ -309,7 +314,11 @@ def test_saved_output_modified():
 
 
 def test_saved_value_modified_through_a_view_or_alias():
-    for touch in (lambda t: t[0].zero_(), lambda t: t.view(3).zero_(), lambda t: t.detach().zero_()):
+    for touch in (
+        lambda t: t[0].zero_(),
+        lambda t: t.view(3).zero_(),
+        lambda t: t.detach().zero_(),
+    ):
         x = leaf(3)
         y = x * 1
         z = y * y
@@ -357,8 +366,13 @@ def test_write_before_saving_is_fine():
 
 def test_leaf_that_requires_grad():
     x = leaf(3)
-    for write in (lambda: x.add_(1), lambda: x.__setitem__(0, 1.0), lambda: x[0].mul_(2),
-                  lambda: x.view(3).zero_(), lambda: x.copy_(torch.zeros(3))):
+    for write in (
+        lambda: x.add_(1),
+        lambda: x.__setitem__(0, 1.0),
+        lambda: x[0].mul_(2),
+        lambda: x.view(3).zero_(),
+        lambda: x.copy_(torch.zeros(3)),
+    ):
         with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
             write()
     assert x._version == 0 and (x * 8).tolist() == [1, 2, 3]
@@ -376,9 +390,16 @@ def test_leaf_without_grad_gets_history():
     close(grad(y.sum(), x)[0], torch.ones(3))
 
 
-@pytest.mark.parametrize("split", [
-    lambda y: y.split(2), lambda y: y.chunk(2), lambda y: y.unbind(0),
-    lambda y: y.split([1, 3]), lambda y: tuple(y)])
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda y: y.split(2),
+        lambda y: y.chunk(2),
+        lambda y: y.unbind(0),
+        lambda y: y.split([1, 3]),
+        lambda y: tuple(y),
+    ],
+)
 def test_multi_output_views_refuse(split):
     y = leaf(4) * 1
     part = split(y)[0]
@@ -448,7 +469,7 @@ def test_copy_converts_and_broadcasts():
     z = leaf(3)
     y = torch.zeros(2, 3)  # float32 from float64: the gradient comes back in float64
     y.copy_(z)
-    g, = grad(y.sum(), z)
+    (g,) = grad(y.sum(), z)
     assert g.dtype is torch.float64 and g.tolist() == [2, 2, 2]
 
 
@@ -462,20 +483,40 @@ def numbers():
 INDEX = torch.tensor([2, 0])
 MASK = numbers() % 3 == 0
 KEYS = {
-    "int": 1, "negative": -1, "pair": (1, 2), "full": (2, 3, 4), "slice": slice(1, 3),
-    "step": (slice(None), slice(0, 4, 2)), "ellipsis": (Ellipsis, 2), "middle": (1, Ellipsis, 2),
-    "newaxis": (None, 1, None), "all": Ellipsis, "empty slice": slice(2, 1), "colon": slice(None),
-    "list": [0, 2], "list at dim 1": (slice(None), [1, 3]), "array": INDEX,
+    "int": 1,
+    "negative": -1,
+    "pair": (1, 2),
+    "full": (2, 3, 4),
+    "slice": slice(1, 3),
+    "step": (slice(None), slice(0, 4, 2)),
+    "ellipsis": (Ellipsis, 2),
+    "middle": (1, Ellipsis, 2),
+    "newaxis": (None, 1, None),
+    "all": Ellipsis,
+    "empty slice": slice(2, 1),
+    "colon": slice(None),
+    "list": [0, 2],
+    "list at dim 1": (slice(None), [1, 3]),
+    "array": INDEX,
     "two arrays": (INDEX, torch.tensor([1, 3])),
     "arrays broadcast": (INDEX[:, None], torch.tensor([0, 1, 3])),
-    "array and int": (INDEX, 1), "int and array": (1, INDEX), "apart": (INDEX, slice(None), INDEX),
-    "together": (slice(None), INDEX, INDEX), "negative array": torch.tensor([-1, -3]),
-    "mask": torch.from_numpy(MASK), "row mask": torch.tensor([True, False, True]),
+    "array and int": (INDEX, 1),
+    "int and array": (1, INDEX),
+    "apart": (INDEX, slice(None), INDEX),
+    "together": (slice(None), INDEX, INDEX),
+    "negative array": torch.tensor([-1, -3]),
+    "mask": torch.from_numpy(MASK),
+    "row mask": torch.tensor([True, False, True]),
     "mask at dim 1": (slice(None), torch.tensor([True, False, False, True])),
     "mask of two dims": torch.from_numpy(MASK[:, :, 0].copy()),
-    "mask and int": (torch.tensor([True, False, True]), 1), "numpy array": np.array([0, 1]),
-    "True": True, "False": False, "0-d tensor": torch.tensor(1), "tuple of lists": ([0, 1], [2, 3]),
-    "slice and array with newaxis": (None, slice(1, 3), INDEX), "empty list": [],
+    "mask and int": (torch.tensor([True, False, True]), 1),
+    "numpy array": np.array([0, 1]),
+    "True": True,
+    "False": False,
+    "0-d tensor": torch.tensor(1),
+    "tuple of lists": ([0, 1], [2, 3]),
+    "slice and array with newaxis": (None, slice(1, 3), INDEX),
+    "empty list": [],
     "array and ellipsis": (INDEX, Ellipsis, 0),
 }
 
@@ -498,7 +539,7 @@ def test_read_by_index(name):
     assert y.shape == expected.shape
     np.testing.assert_array_equal(y.detach().numpy(), expected)
     w = np.arange(1.0, expected.size + 1).reshape(expected.shape)
-    g, = grad(y, x, torch.from_numpy(w))
+    (g,) = grad(y, x, torch.from_numpy(w))
     counted = np.zeros_like(a)
     np.add.at(counted, as_numpy(key), w)
     np.testing.assert_array_equal(g.numpy(), counted)
@@ -557,10 +598,20 @@ def test_repeated_indices():
     assert x.tolist() == [0, 3, 3]
 
 
-@pytest.mark.parametrize(("key", "error"), [
-    (3, IndexError), (-4, IndexError), ((0, 0, 0, 0), IndexError), ("a", (TypeError, IndexError)),
-    (1.5, (TypeError, IndexError)), (torch.tensor([3]), IndexError), (slice(None, None, -1), ValueError),
-    (torch.tensor([True, False]), IndexError), (torch.tensor([0.5]), IndexError)])
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (3, IndexError),
+        (-4, IndexError),
+        ((0, 0, 0, 0), IndexError),
+        ("a", (TypeError, IndexError)),
+        (1.5, (TypeError, IndexError)),
+        (torch.tensor([3]), IndexError),
+        (slice(None, None, -1), ValueError),
+        (torch.tensor([True, False]), IndexError),
+        (torch.tensor([0.5]), IndexError),
+    ],
+)
 def test_bad_index(key, error):
     x = torch.zeros(3, 4, 5)
     with pytest.raises(error):
@@ -572,8 +623,11 @@ def test_bad_index(key, error):
 
 def test_bad_value():
     x = torch.zeros(3)
-    for value, error in ((torch.zeros(2), RuntimeError), (torch.zeros(2, 3), RuntimeError),
-                         ("a", TypeError)):
+    for value, error in (
+        (torch.zeros(2), RuntimeError),
+        (torch.zeros(2, 3), RuntimeError),
+        ("a", TypeError),
+    ):
         with pytest.raises(error):
             x[:] = value
     assert x._version == 0
@@ -621,9 +675,9 @@ def test_out_converts():
 def test_out_refuses_gradients():
     x = leaf(3)
     out = torch.zeros(3, dtype=torch.float64)
-    with pytest.raises(RuntimeError, match="out=.*automatic differentiation"):
+    with pytest.raises(RuntimeError, match=r"out=.*automatic differentiation"):
         torch.mul(x, 2, out=out)
-    with pytest.raises(RuntimeError, match="out=.*automatic differentiation"):
+    with pytest.raises(RuntimeError, match=r"out=.*automatic differentiation"):
         torch.mul(x.detach(), 2, out=x)
     assert out._version == 0 and x._version == 0
     with torch.no_grad():
@@ -655,6 +709,6 @@ def test_second_order_through_writes():
     for order in range(2):
         one, two = f(x), pure(x)
         for _ in range(order + 1):
-            one, = grad(one.sum(), x, create_graph=True)
-            two, = grad(two.sum(), x, create_graph=True)
+            (one,) = grad(one.sum(), x, create_graph=True)
+            (two,) = grad(two.sum(), x, create_graph=True)
         close(one, two)

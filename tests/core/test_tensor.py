@@ -362,7 +362,7 @@ def test_reflected_operators_with_numbers():
     assert (np.float32(2) * x).tolist() == [2, 4] and isinstance(np.float32(2) * x, torch.Tensor)
     assert (-x).tolist() == [-1, -2] and (+x).tolist() == [1, 2] and abs(-x).tolist() == [1, 2]
     assert (~torch.tensor([True, False])).tolist() == [False, True]
-    assert (1 < x).tolist() == [False, True]
+    assert (x > 1).tolist() == [False, True]
     with pytest.raises(TypeError):
         x + "a"
     with pytest.raises(TypeError):
@@ -373,3 +373,12 @@ def test_size_arithmetic():
     size = torch.zeros(2, 3).shape
     assert size + (4,) == (2, 3, 4) and isinstance(size + (4,), torch.Size)
     assert pickle.loads(pickle.dumps(size)) == size
+
+
+def test_names_that_numpy_uses():
+    x = grid(2, 3)
+    assert x.sum(axis=1).tolist() == x.sum(1).tolist()
+    assert x.mean(axis=0, keepdims=True).shape == (1, 3)
+    assert torch.sum(input=x, dim=0).tolist() == torch.sum(x, axis=0).tolist() == [3, 5, 7]
+    with pytest.raises(TypeError):
+        x.sum(0, axis=1)

@@ -1,7 +1,8 @@
 """Transforms in any order: every pair and triple, against finite differences and loops.
 
-Each transform takes a function from vectors to arrays to another such function, in two versions: ours,
-and one by NumPy with fourth-order differences.  Composing both in the same order must agree.
+Each transform takes a function from vectors to arrays to another such function, in two versions:
+ours, and one by NumPy with fourth-order differences.  Composing both in the same order must
+agree.
 """
 
 import itertools
@@ -99,12 +100,15 @@ def reduced(x):
 
 def reduced_np(x):
     y = np.concatenate([x, x * x[::-1]])
-    return np.stack([y.prod(), y.std(ddof=1), np.sqrt((y * y).sum()), np.log(np.exp(y).sum()),
-                     y[:3].sum()])
+    return np.stack(
+        [y.prod(), y.std(ddof=1), np.sqrt((y * y).sum()), np.log(np.exp(y).sum()), y[:3].sum()]
+    )
 
 
-FUNCTIONS = {f.__name__: (f, globals()[f.__name__ + "_np"]) for f in (
-    swinging, overwritten, assembled, product, through_views, normalised, chosen, reduced)}
+FUNCTIONS = {
+    f.__name__: (f, globals()[f.__name__ + "_np"])
+    for f in (swinging, overwritten, assembled, product, through_views, normalised, chosen, reduced)
+}
 POINT = np.array([0.4, 0.9])
 DIRECTION = np.array([0.6, -1.1])
 STEP = 2e-2
@@ -112,8 +116,9 @@ STEP = 2e-2
 
 def difference(f, x, v):
     """Directional derivative by a sixth-order central difference."""
-    return sum(w * (f(x + k * STEP * v) - f(x - k * STEP * v))
-               for k, w in ((1, 45), (2, -9), (3, 1))) / (60 * STEP)
+    return sum(
+        w * (f(x + k * STEP * v) - f(x - k * STEP * v)) for k, w in ((1, 45), (2, -9), (3, 1))
+    ) / (60 * STEP)
 
 
 def spread(x):
@@ -129,17 +134,21 @@ def pulled_back(f):
     def rows(x):
         out, pull = vjp(f, x)
         return pull(torch.ones_like(out))[0]
+
     return rows
 
 
 TRANSFORMS = {
-    "grad": (lambda f: grad(lambda x: f(x).sum()),
-             lambda f: jacobian_np(lambda x: f(x).sum())),
+    "grad": (lambda f: grad(lambda x: f(x).sum()), lambda f: jacobian_np(lambda x: f(x).sum())),
     "vjp": (pulled_back, lambda f: jacobian_np(lambda x: f(x).sum())),
-    "jvp": (lambda f: lambda x: jvp(f, (x,), (torch.from_numpy(DIRECTION),))[1],
-            lambda f: lambda x: difference(f, x, DIRECTION)),
-    "vmap": (lambda f: lambda x: vmap(f)(spread(x)),
-             lambda f: lambda x: np.stack([f(row) for row in spread(x)])),
+    "jvp": (
+        lambda f: lambda x: jvp(f, (x,), (torch.from_numpy(DIRECTION),))[1],
+        lambda f: lambda x: difference(f, x, DIRECTION),
+    ),
+    "vmap": (
+        lambda f: lambda x: vmap(f)(spread(x)),
+        lambda f: lambda x: np.stack([f(row) for row in spread(x)]),
+    ),
     "jacrev": (jacrev, jacobian_np),
     "jacfwd": (jacfwd, jacobian_np),
 }
@@ -150,6 +159,7 @@ def compose(names, number):
         for name in reversed(names):
             f = TRANSFORMS[name][number](f)
         return f
+
     return build
 
 
@@ -159,8 +169,13 @@ def agree(names, tolerance):
         expected = compose(names, 1)(reference)(POINT)
         assert got.shape == expected.shape, label
         assert got.dtype is torch.float64
-        np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance,
-                                   err_msg=f"{' of '.join(names)} of {label}")
+        np.testing.assert_allclose(
+            got.numpy(),
+            expected,
+            rtol=tolerance,
+            atol=tolerance,
+            err_msg=f"{' of '.join(names)} of {label}",
+        )
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
@@ -173,8 +188,11 @@ def test_pair(names):
     agree(names, 1e-6)
 
 
-@pytest.mark.parametrize("names", list(itertools.product(
-    [t for t in TRANSFORMS if t != "vjp"], repeat=3)), ids=" of ".join)
+@pytest.mark.parametrize(
+    "names",
+    list(itertools.product([t for t in TRANSFORMS if t != "vjp"], repeat=3)),
+    ids=" of ".join,
+)
 def test_triple(names):
     agree(names, 1e-4)
 
@@ -206,7 +224,8 @@ def test_closures_are_constants_of_inner_levels():
     x = torch.tensor(3.0)
     assert grad(lambda a: grad(lambda b: a * b * b)(a))(x).item() == 12  # d/da 2 a^2
     assert vmap(lambda a: grad(lambda b: (a * b).sin())(x))(torch.tensor([0.5, 2.0])).tolist() == (
-        pytest.approx([0.5 * np.cos(1.5), 2 * np.cos(6.0)]))
+        pytest.approx([0.5 * np.cos(1.5), 2 * np.cos(6.0)])
+    )
 
 
 # the eager tape
@@ -215,12 +234,18 @@ def test_closures_are_constants_of_inner_levels():
 def test_eager_tape_through_transforms():
     x = torch.tensor([0.4, 0.9], dtype=torch.float64, requires_grad=True)
     for f, f_np in FUNCTIONS.values():
-        for names in (("vmap",), ("grad",), ("jvp",), ("jacrev",), ("vmap", "grad"),
-                      ("jacfwd", "grad")):
+        for names in (
+            ("vmap",),
+            ("grad",),
+            ("jvp",),
+            ("jacrev",),
+            ("vmap", "grad"),
+            ("jacfwd", "grad"),
+        ):
             out = compose(names, 0)(f)(x)
             assert out.requires_grad
             w = np.cos(np.arange(out.numel(), dtype=float)).reshape(out.shape)
-            g, = torch.autograd.grad(out, x, torch.from_numpy(w))
+            (g,) = torch.autograd.grad(out, x, torch.from_numpy(w))
             reference = compose(names, 1)(f_np)
             expected = jacobian_np(lambda p: (reference(p) * w).sum())(POINT)
             np.testing.assert_allclose(g.numpy(), expected, rtol=1e-5, atol=1e-6)
@@ -228,6 +253,7 @@ def test_eager_tape_through_transforms():
 
 def test_eager_tape_inside_of_transforms():
     """`autograd.grad` may be called inside of a transformed function."""
+
     def f(x):
         y = x.detach().requires_grad_() if not x.requires_grad else x
         return torch.autograd.grad((y**3).sum(), y, create_graph=True)[0]
@@ -273,7 +299,8 @@ def leak_from(transform):
 
 
 ESCAPES = {
-    "grad": lambda f: grad(f)(torch.ones(2)), "vmap": lambda f: vmap(f)(torch.ones(3, 2)),
+    "grad": lambda f: grad(f)(torch.ones(2)),
+    "vmap": lambda f: vmap(f)(torch.ones(3, 2)),
     "jvp": lambda f: jvp(f, (torch.ones(2),), (torch.ones(2),)),
     "vjp": lambda f: vjp(f, torch.ones(2)),
 }
@@ -282,9 +309,14 @@ ESCAPES = {
 @pytest.mark.parametrize("name", ESCAPES)
 def test_escaped_tensor(name):
     kept = leak_from(ESCAPES[name])
-    for use in (lambda: kept + 1, lambda: torch.ones(2) * kept, lambda: kept.sum(),
-                lambda: torch.cat([torch.ones(1), kept]), lambda: kept.add_(1),
-                lambda: grad(lambda x: (x * kept).sum())(torch.ones(2))):
+    for use in (
+        lambda: kept + 1,
+        lambda: torch.ones(2) * kept,
+        lambda: kept.sum(),
+        lambda: torch.cat([torch.ones(1), kept]),
+        lambda: kept.add_(1),
+        lambda: grad(lambda x: (x * kept).sum())(torch.ones(2)),
+    ):
         with pytest.raises(errors.EscapedTensor) as caught:
             use()
         assert "test_nesting.py" in str(caught.value).splitlines()[0]
@@ -307,8 +339,18 @@ def test_level_is_left_after_an_exception():
 # vmap
 
 
-@pytest.mark.parametrize("use", [bool, float, int, lambda t: t.item(), lambda t: t.tolist(),
-                                 lambda t: 1 if t > 0 else 2, lambda t: t.numpy()])
+@pytest.mark.parametrize(
+    "use",
+    [
+        bool,
+        float,
+        int,
+        lambda t: t.item(),
+        lambda t: t.tolist(),
+        lambda t: 1 if t > 0 else 2,
+        lambda t: t.numpy(),
+    ],
+)
 def test_values_under_vmap(use):
     with pytest.raises(errors.DataDependentError) as caught:
         vmap(lambda x: use(x) and x)(torch.ones(3))
@@ -367,10 +409,13 @@ def test_pytrees():
     assert j["y"]["w"].shape == (3, 2, 3)
     j = jacfwd(lambda p: {"y": p["w"].sum(0)})({"w": torch.ones(2, 3)})
     assert j["y"]["w"].shape == (3, 2, 3)
-    value, tangent = jvp(lambda p: {"s": p["a"] * p["b"]}, ({"a": torch.ones(1), "b": torch.ones(1)},),
-                         ({"a": torch.ones(1), "b": torch.full((1,), 2.0)},))
+    value, tangent = jvp(
+        lambda p: {"s": p["a"] * p["b"]},
+        ({"a": torch.ones(1), "b": torch.ones(1)},),
+        ({"a": torch.ones(1), "b": torch.full((1,), 2.0)},),
+    )
     assert value["s"].tolist() == [1] and tangent["s"].tolist() == [3]
-    out, pull = vjp(lambda a, b: (a * b, a), torch.tensor(2.0), torch.tensor(3.0))
+    _, pull = vjp(lambda a, b: (a * b, a), torch.tensor(2.0), torch.tensor(3.0))
     assert [t.item() for t in pull((torch.tensor(1.0), torch.tensor(10.0)))] == [13, 2]
 
 
@@ -386,7 +431,7 @@ def test_argnums_and_aux():
     assert value.item() == 30 and g[0].item() == 15
     g, aux = grad(lambda x: (x * x, {"twice": x * 2}), has_aux=True)(torch.tensor(3.0))
     assert g.item() == 6 and aux["twice"].item() == 6 and (aux["twice"] + 1).item() == 7
-    out, pull, aux = vjp(lambda x: (x * x, x + 1), torch.tensor(3.0), has_aux=True)
+    _, pull, aux = vjp(lambda x: (x * x, x + 1), torch.tensor(3.0), has_aux=True)
     assert aux.item() == 4 and pull(torch.tensor(1.0))[0].item() == 6
     h = hessian(f, argnums=(0, 1))(*args)
     assert h[0][1].item() == 5 and h[1][1].item() == 0
@@ -407,7 +452,9 @@ def test_chunks():
     for chunk in (1, 2, 3, 5, 7):
         total, double = vmap(f, chunk_size=chunk, out_dims=(0, 1))(x)
         assert total.tolist() == x.sum(1).tolist() and double.tolist() == (x * 2).T.tolist()
-    assert jacrev(lambda a: a * a, chunk_size=1)(torch.ones(3)).tolist() == (2 * torch.eye(3)).tolist()
+    assert (
+        jacrev(lambda a: a * a, chunk_size=1)(torch.ones(3)).tolist() == (2 * torch.eye(3)).tolist()
+    )
 
 
 def test_randomness():
@@ -419,23 +466,31 @@ def test_randomness():
     other = vmap(lambda a: a + torch.rand(3), randomness="different")(x)
     assert not (other[0] == other[1]).any()
     dropped = vmap(lambda a: torch.nn.functional.dropout(a + 1, 0.5), randomness="different")(
-        torch.zeros(50, 20))
+        torch.zeros(50, 20)
+    )
     assert 0.3 < (dropped == 0).double().mean().item() < 0.7
     with pytest.raises(RuntimeError, match="randomness"):
         vmap(lambda a: a, randomness="sometimes")(x)
     torch.manual_seed(0)
-    nested = vmap(vmap(lambda a: torch.randn(()) + a, randomness="different"),
-                  randomness="different")(x)
+    nested = vmap(
+        vmap(lambda a: torch.randn(()) + a, randomness="different"), randomness="different"
+    )(x)
     assert len(set(nested.reshape(-1).tolist())) == 12
 
 
 def test_wrong_arguments_of_vmap():
     x = torch.ones(2, 3)
-    for call in (lambda: vmap(torch.add)(x, torch.ones(3, 3)), lambda: vmap(torch.sin, 3)(x),
-                 lambda: vmap(lambda n: n)(2), lambda: vmap(torch.add, in_dims=(0,))(x, x),
-                 lambda: vmap(torch.sin, in_dims=None)(x), lambda: vmap(lambda a: 3)(x),
-                 lambda: vmap(torch.sin, out_dims=4)(x), lambda: vmap(torch.sin)(torch.tensor(1.0)),
-                 lambda: vmap(torch.sin, out_dims=None)(x)):
+    for call in (
+        lambda: vmap(torch.add)(x, torch.ones(3, 3)),
+        lambda: vmap(torch.sin, 3)(x),
+        lambda: vmap(lambda n: n)(2),
+        lambda: vmap(torch.add, in_dims=(0,))(x, x),
+        lambda: vmap(torch.sin, in_dims=None)(x),
+        lambda: vmap(lambda a: 3)(x),
+        lambda: vmap(torch.sin, out_dims=4)(x),
+        lambda: vmap(torch.sin)(torch.tensor(1.0)),
+        lambda: vmap(torch.sin, out_dims=None)(x),
+    ):
         with pytest.raises((ValueError, RuntimeError)) as caught:
             call()
         assert isinstance(caught.value, errors.TransformError)
@@ -444,11 +499,17 @@ def test_wrong_arguments_of_vmap():
 
 def test_wrong_arguments_of_the_others():
     x = torch.ones(3)
-    for call in (lambda: grad(torch.sin)(x), lambda: grad(lambda a: 3.0)(x),
-                 lambda: grad(lambda a: a.sum())(torch.arange(3)),
-                 lambda: jvp(torch.sin, (x,), (torch.ones(2),)), lambda: jvp(torch.sin, x, x),
-                 lambda: jvp(torch.sin, (x,), (x, x)), lambda: vjp(torch.sin, x)[1](torch.ones(2)),
-                 lambda: vjp(lambda a: 3, x), lambda: jvp(lambda a: 3, (x,), (x,))):
+    for call in (
+        lambda: grad(torch.sin)(x),
+        lambda: grad(lambda a: 3.0)(x),
+        lambda: grad(lambda a: a.sum())(torch.arange(3)),
+        lambda: jvp(torch.sin, (x,), (torch.ones(2),)),
+        lambda: jvp(torch.sin, x, x),
+        lambda: jvp(torch.sin, (x,), (x, x)),
+        lambda: vjp(torch.sin, x)[1](torch.ones(2)),
+        lambda: vjp(lambda a: 3, x),
+        lambda: jvp(lambda a: 3, (x,), (x,)),
+    ):
         with pytest.raises((RuntimeError, TypeError)) as caught:
             call()
         assert "test_nesting.py" in str(caught.value).splitlines()[0]
@@ -476,7 +537,7 @@ def test_inputs_changed_inside_are_changed_outside():
     jvp(change, (z,), (torch.ones(2),))
     assert z.tolist() == [3, 3]
     z = torch.ones(2)
-    out, pull = vjp(change, z)
+    _, pull = vjp(change, z)
     assert z.tolist() == [3, 3] and pull(torch.tensor(1.0))[0].tolist() == [3, 3]
     part = torch.ones(3)
     grad(change)(part[1:])
@@ -568,7 +629,7 @@ def test_out_under_vmap():
 
 def test_vjp_may_be_pulled_many_times_and_late():
     x = torch.tensor([1.0, 2.0])
-    out, pull = vjp(lambda a: a * a, x)
+    _, pull = vjp(lambda a: a * a, x)
     assert pull(torch.ones(2))[0].tolist() == [2, 4]
     assert pull(torch.tensor([1.0, 0.0]))[0].tolist() == [2, 0]
     assert vmap(pull)(torch.eye(2))[0].tolist() == [[2, 0], [0, 4]]

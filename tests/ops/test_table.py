@@ -1,4 +1,6 @@
-"""Every check of the test kit on every sample of every table entry: adding an operator adds its tests."""
+"""Every check of the test kit on every sample of every table entry: adding an operator adds its
+tests.
+"""
 
 import pytest
 

@@ -214,8 +214,10 @@ static int run_steps(Function *f, void **p, PyObject **held) {
       Py_END_ALLOW_THREADS
     } else s->stage(p);
     if (status->code) {
-      PyObject *text = PyTuple_GetItem(f->checks, (Py_ssize_t)status->code - 1);
-      if (text) PyErr_Format(PyExc_IndexError, "%U (got %lld)", text, (long long)status->value);
+      PyObject *check = PyTuple_GetItem(f->checks, (Py_ssize_t)status->code - 1);  // (class, text)
+      if (check)
+        PyErr_Format(PyTuple_GET_ITEM(check, 0), "%U (got %lld)", PyTuple_GET_ITEM(check, 1),
+                     (long long)status->value);
       return -1;
     }
   }

@@ -76,9 +76,9 @@ typedef int64_t d_ivec __attribute__((vector_size(PB_VB)));
     }                                                                                              \
   }                                                                                                \
   int64_t name(T *out, int64_t rows, int64_t width, const int64_t *index, const T *src,            \
-               int64_t n, int64_t skip) {                                                          \
+               int64_t n, int64_t skip, int wrap) {                                                \
     for (int64_t i = 0; i < n; i++)                                                                \
-      if (index[i] < -rows || index[i] >= rows) return i + 1;                                      \
+      if (index[i] < (wrap ? -rows : 0) || index[i] >= rows) return i + 1;                         \
     name##_job j = {out, rows, width, index, src, n, skip, 64};                                    \
     if (n * width < 16384) j.step = width > 0 ? width : 1;                                         \
     pb_parallel(name##_run, (void **)&j, (width + j.step - 1) / j.step, 1);                        \

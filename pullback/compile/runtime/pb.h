@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef struct {
-  int64_t code;   // 0: fine; otherwise 1 + the number of the check that failed
+  int64_t code;   // 0: fine; otherwise the number of the check that failed, from 1
   int64_t value;  // the index that was out of range
 } pb_status;
 
@@ -28,7 +28,20 @@ typedef struct {
   void (*dgemm)(const pb_gemm *);
   // out[index[i], :] += src[i, :] in the order of i; returns the first bad index + 1, or 0
   int64_t (*scatter_rows_f)(float *out, int64_t rows, int64_t width, const int64_t *index,
-                            const float *src, int64_t n, int64_t skip);
+                            const float *src, int64_t n, int64_t skip, int wrap);
   int64_t (*scatter_rows_d)(double *out, int64_t rows, int64_t width, const int64_t *index,
-                            const double *src, int64_t n, int64_t skip);
+                            const double *src, int64_t n, int64_t skip, int wrap);
+  void (*bad_index)(pb_status *status, int64_t code, int64_t value);
 } pb_api;
+
+// Keep the check that comes first in the graph, whichever thread or kernel finds it: that is what
+// eager execution would have met.
+__attribute__((noinline, cold, unused)) static void pb_bad_index(pb_status *status, int64_t code,
+                                                                 int64_t value) {
+  int64_t now = __atomic_load_n(&status->code, __ATOMIC_RELAXED);
+  while (!now || code < now)
+    if (__atomic_compare_exchange_n(&status->code, &now, code, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+      __atomic_store_n(&status->value, value, __ATOMIC_RELAXED);
+      return;
+    }
+}

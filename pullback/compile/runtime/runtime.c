@@ -13,7 +13,8 @@
 #include "alloc.c"
 #include "gemm.c"
 
-static const pb_api api = {pb_parallel, s_gemm, d_gemm, pb_scatter_rows_f, pb_scatter_rows_d};
+static const pb_api api = {pb_parallel, s_gemm, d_gemm, pb_scatter_rows_f, pb_scatter_rows_d,
+                           pb_bad_index};
 
 #ifndef PyDataType_ELSIZE
 #define PyDataType_ELSIZE(d) ((d)->elsize)

@@ -17,8 +17,7 @@ INLINE int64_t bounded1(int64_t i, int64_t size, int wrap, pb_status *status, in
   int64_t given = i;
   if (wrap && i < 0) i += size;
   if ((uint64_t)i < (uint64_t)size) return i;
-  status->code = code;
-  status->value = given;
+  pb_bad_index(status, code, given);
   return 0;
 }
 // after streaming stores, before another thread reads them
@@ -249,10 +248,7 @@ INLINE VL FN(bounded)(VL ix, int64_t size, int wrap, int n, pb_status *status, i
     int64_t i = ix[k];
     if (wrap && i < 0) i += size;
     if ((uint64_t)i >= (uint64_t)size) {
-      if (k < n) {
-        status->code = code;
-        status->value = ix[k];
-      }
+      if (k < n) pb_bad_index(status, code, ix[k]);
       i = 0;
     }
     ix[k] = i;

@@ -1,0 +1,173 @@
+"""Modules of batch, instance, group and local response normalisation."""
+
+from __future__ import annotations
+
+from ..core import dtype as dt
+from ..core.handle import Tensor
+from ..core.table import ops
+from . import functional as F
+from . import init
+from .layers import _new
+from .module import Module
+
+
+class _NormBase(Module):
+    """Parameters and running statistics per channel."""
+
+    ranks: tuple[int, ...] = ()  # numbers of dims that an input may have
+    words = ""  # the same in words
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True, device=None, dtype=None):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        for name in ("weight", "bias"):
+            self.register_parameter(name, _new((num_features,), device, dtype) if affine else None)
+        kept = {"running_mean": None, "running_var": None, "num_batches_tracked": None}
+        if track_running_stats:
+            kept["running_mean"] = ops.zeros([num_features], device=device, dtype=dtype)
+            kept["running_var"] = ops.ones([num_features], device=device, dtype=dtype)
+            kept["num_batches_tracked"] = ops.zeros([], dtype=dt.int64, device=device)
+        for name, value in kept.items():
+            self.register_buffer(name, value)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Mean zero, variance one, nothing seen."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Scale one, shift zero, fresh statistics."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            init.zeros_(self.bias)
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in self.ranks:
+            raise ValueError(f"expected {self.words} input (got {input.ndim}D input)")
+
+    def extra_repr(self) -> str:
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+                f"affine={self.affine}, track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_NormBase):
+    """Zero mean and unit variance of each channel over the batch."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        share = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # a plain mean over all batches
+                share = 1.0 / float(self.num_batches_tracked)
+        measured = self.training or (self.running_mean is None and self.running_var is None)
+        kept = not self.training or self.track_running_stats
+        return F.batch_norm(input, self.running_mean if kept else None,
+                            self.running_var if kept else None, self.weight, self.bias, measured,
+                            share, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L)."""
+
+    ranks, words = (2, 3), "2D or 3D"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W)."""
+
+    ranks, words = (4,), "4D"
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W)."""
+
+    ranks, words = (5,), "5D"
+
+
+class _InstanceNorm(_NormBase):
+    """Zero mean and unit variance of each channel of each example."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1,
+                 affine: bool = False, track_running_stats: bool = False, device=None, dtype=None):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        single = input.ndim == self.ranks[0]
+        channels = input.shape[0 if single else 1]
+        if channels != self.num_features and self.affine:
+            raise ValueError(f"expected input's size at dim={0 if single else 1} to match "
+                             f"num_features ({self.num_features}), but got: {channels}.")
+        out = F.instance_norm(
+            input.unsqueeze(0) if single else input, self.running_mean, self.running_var,
+            self.weight, self.bias, self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum, self.eps)
+        return out.squeeze(0) if single else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of (N, C, L) or (C, L)."""
+
+    ranks, words = (2, 3), "2D or 3D"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
+
+    ranks, words = (3, 4), "3D or 4D"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
+
+    ranks, words = (4, 5), "4D or 5D"
+
+
+class GroupNorm(Module):
+    """Zero mean and unit variance of each group of channels."""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device=None, dtype=None, *, bias: bool = True):
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups "
+                             f"({num_groups})")
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        for name, given in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, _new((num_channels,), device, dtype) if given else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale one, shift zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(Module):
+    """Division by a power of the mean square of neighbouring channels."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

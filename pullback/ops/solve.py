@@ -1,0 +1,897 @@
+"""Solvers: the table entries of systems, inverses, determinants, least squares, exponentials.
+
+Formulas are in `formulas/linalg.py`, kernels that NumPy lacks in `lapack.py`.  Names that end in
+`_ex` report failures in `info`, the others raise.  Read next: `linalg.py` for norms and the like.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.dims import broadcast_shapes
+from ..core.op import Composite, Op
+from ..core.table import ops
+from ..errors import DTypeError, ShapeError
+from ..formulas.linalg import is_vector
+from .lapack import (
+    Matrices,
+    MatricesComposite,
+    adjoint,
+    check_float,
+    check_matrix,
+    check_square,
+    check_system,
+    epsilon,
+    expm,
+    factor_fronts,
+    factor_lu,
+    failure,
+    fronts,
+    identity,
+    named,
+    permutation_sign,
+    regular,
+    solve_lu,
+    stacked,
+    symmetric,
+)
+
+SINGULAR = "The solver failed because the input matrix is singular."
+
+# ---------------------------------------------------------------------------------------------
+# Systems
+
+
+def _solve_shapes(matrix, right, left):
+    """Shapes of the solution, the factors, the pivots and info."""
+    name = "linalg.solve"
+    check_square(name, matrix)
+    vector = is_vector(matrix.shape, right.shape)
+    if vector:
+        if not left:
+            raise ShapeError(f"{name}: Incompatible shapes of A and B for the equation XA = B: a "
+                             "vector B needs left=True")
+        if right.shape[-1] != matrix.shape[-1]:
+            raise ShapeError(f"{name}: Incompatible shapes of A and B for the equation AX = B "
+                             f"({matrix.shape[-2]}x{matrix.shape[-1]} and {right.shape[-1]})")
+        solution = broadcast_shapes(matrix.shape[:-1], right.shape)
+    else:
+        solution = check_system(name, matrix, right, left)
+    return [solution, tuple(matrix.shape), tuple(matrix.shape[:-1]), tuple(matrix.shape[:-2])]
+
+
+class _linalg_solve_ex(Op):
+    """Solution of A X = B (X A = B if not left), the LU factors of A, and info."""
+
+    schema = ("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
+              " -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
+    promote = "keep"
+    grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
+    push = {"result": "solve_push(A_p, A_t, B_t, result, LU, pivots, left)"}
+    diff_outputs = (True, False, False, False)
+    method = False
+    complex = True
+
+    def run(xp, A, B, left, check_errors):
+        shapes = _solve_shapes(A, B, left)
+        check_float("linalg.solve", A, B)
+        vector = is_vector(A.shape, B.shape)
+        factors, pivots, info = factor_lu(xp, A)
+        if check_errors:
+            failure("torch.linalg.solve", info, SINGULAR)
+        right = B[..., None] if vector else B
+        many = is_many(A.shape) and not info.any()
+        if many and left:
+            result = xp.linalg.solve(A, right)
+        else:
+            result = solve_lu(xp, factors, pivots, right, left)
+        return result.reshape(shapes[0]), factors, pivots, info
+
+    def shape(A, B, left, check_errors):
+        return _solve_shapes(A, B, left)
+
+    def dtype(A, B, left, check_errors):
+        return [A.dtype, A.dtype, dt.int32, dt.int32]
+
+    def batch(n, batched, A, B, left, check_errors):
+        vector = is_vector(A.shape[batched[0]:], B.shape[batched[1]:])
+        B = B.unsqueeze(-1) if vector else B
+        both = [t if b else t.unsqueeze(0) for t, b in zip((A, B), batched, strict=False)]
+        a, b = fronts((True, True), *both)
+        result, factors, pivots, info = ops._linalg_solve_ex(
+            a, b, left=left, check_errors=check_errors)
+        result = result.squeeze(-1) if vector else result
+        rank = A.ndim - batched[0]
+        trimmed = [t.reshape((a.shape[0], *t.shape[t.ndim - rank + drop:])).expand(
+            (n, *t.shape[t.ndim - rank + drop:]))
+            for t, drop in ((factors, 0), (pivots, 1), (info, 2))]
+        return named("_linalg_solve_ex", result, *trimmed)
+
+    def samples(s):
+        for matrix, right in (((3, 3), (3, 2)), ((3, 3), (3,)), ((2, 3, 3), (2, 3)),
+                              ((2, 3, 3), (3, 1)), ((3, 3), (2, 3, 2)), ((2, 3, 3), (3,)),
+                              ((0, 3, 3), (0, 3, 2)), ((0, 0), (0, 2))):
+            yield s(regular(s.real(*matrix)), s.real(*right))
+        yield s(regular(s.real(3, 3)), s.real(2, 3), left=False)
+        yield s(regular(s.real(2, 3, 3)), s.real(2, 2, 3), left=False, check_errors=True)
+
+
+def is_many(shape) -> bool:
+    """Are there so many small matrices that whole stacks are faster than one after another?"""
+    return math.prod(shape[:-2]) > 4 * shape[-1]
+
+
+class linalg_solve_ex(MatricesComposite):
+    """Solution of A X = B (X A = B if not left), and info: not zero where A is singular."""
+
+    schema = ("linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False)"
+              " -> (Tensor result, Tensor info)")
+
+    def compose(A, B, left, check_errors):
+        result, _, _, info = ops._linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+        return named("linalg_solve_ex", result, info)
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)), s.real(3, 2))
+
+
+class linalg_solve(MatricesComposite):
+    """Solution of A X = B (X A = B if not left)."""
+
+    schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor"
+
+    def compose(A, B, left):
+        return ops._linalg_solve_ex(A, B, left=left, check_errors=True)[0]
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)), s.real(3, 2))
+        yield s(regular(s.real(3, 3)), s.real(2, 3), left=False)
+
+
+def _check_factors(factors, pivots, right, left):
+    name = "linalg.lu_solve"
+    shape = check_system(name, factors, right, left)
+    if pivots.dtype.name != "int32":
+        raise DTypeError(f"{name}: pivots should be a Tensor of scalar type torch.int32, got "
+                         f"{pivots.dtype.name}")
+    if tuple(pivots.shape) != tuple(factors.shape[:-1]):
+        raise ShapeError(f"{name}: Number of pivots per batch should be same as the dimension of "
+                         f"the matrix: shapes {list(pivots.shape)} and {list(factors.shape)}")
+    return shape
+
+
+class linalg_lu_solve(Matrices):
+    """Solution of A X = B, A^H X = B, X A = B or X A^H = B, with A = P L U in packed form."""
+
+    schema = ("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True,"
+              " bool adjoint=False) -> Tensor")
+    grad = {"LU": "lu_solve_factor_grad(grad, LU, pivots, result, left, adjoint)",
+            "B": "linalg_lu_solve(LU, pivots, grad, left=left, adjoint=not adjoint)"}
+    push = "lu_solve_push(LU_p, LU_t, pivots, B_t, result, left, adjoint)"
+    nondiff = ("pivots",)
+
+    def run(xp, LU, pivots, B, left, adjoint):
+        _check_factors(LU, pivots, B, left)
+        check_float("linalg.lu_solve", LU, B)
+        return solve_lu(xp, LU, pivots, B, left, adjoint)
+
+    def shape(LU, pivots, B, left, adjoint):
+        return _check_factors(LU, pivots, B, left)
+
+    def batch(n, batched, LU, pivots, B, left, adjoint):
+        factors, pivots, right = factor_fronts(n, batched, LU, pivots, B)
+        return ops.linalg_lu_solve(factors, pivots, right, left=left, adjoint=adjoint)
+
+    def samples(s):
+        for left in (True, False):
+            for turned in (False, True):
+                factors, pivots = ops.linalg_lu_factor(s.real(3, 3))
+                yield s(regular(factors), pivots, s.real(*((3, 2) if left else (2, 3))), left=left,
+                        adjoint=turned)
+        for matrix, right in (((2, 3, 3), (3, 2)), ((3, 3), (2, 3, 1)), ((0, 3, 3), (0, 3, 2))):
+            factors, pivots = ops.linalg_lu_factor(s.real(*matrix))
+            yield s(regular(factors), pivots, s.real(*right))
+
+
+class lu_solve(Composite):
+    """Solution of A X = B with A = P L U in packed form (older name)."""
+
+    schema = "lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor"
+    complex = True
+
+    def compose(self, LU_data, LU_pivots):
+        return ops.linalg_lu_solve(LU_data, LU_pivots, self)
+
+    def samples(s):
+        factors, pivots = ops.linalg_lu_factor(s.real(3, 3))
+        yield s(s.real(3, 2), regular(factors), pivots)
+
+
+class triangular_solve(Composite):
+    """Solution of a triangular system A X = B (or A^T X = B), and a copy of A (older name)."""
+
+    schema = ("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False,"
+              " bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)")
+    complex = True
+
+    def compose(self, A, upper, transpose, unitriangular):
+        shape = check_system("triangular_solve", A, self, True)
+        matrix = A.mT if transpose else A
+        solution = ops.linalg_solve_triangular(matrix, self, upper=upper != transpose,
+                                               unitriangular=unitriangular)
+        copy = A.expand((*shape[:-2], *A.shape[-2:])).clone()
+        return named("triangular_solve", solution, copy)
+
+    def samples(s):
+        for upper in (True, False):
+            for transpose in (True, False):
+                yield s(s.real(3, 2), regular(s.real(3, 3)), upper, transpose)
+        yield s(s.real(2, 3, 1), regular(s.real(3, 3)), unitriangular=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# Inverses
+
+
+class linalg_inv_ex(Matrices):
+    """Inverse, and info: not zero where a matrix is singular."""
+
+    schema = ("linalg_inv_ex(Tensor A, *, bool check_errors=False)"
+              " -> (Tensor inverse, Tensor info)")
+    grad = {"A": "-inverse.mH @ grad @ inverse.mH"}
+    push = {"inverse": "-inverse @ A_t @ inverse"}
+    diff_outputs = (True, False)
+    batch = stacked()
+
+    def run(xp, A, check_errors):
+        check_square("linalg.inv", A)
+        check_float("linalg.inv", A)
+        try:
+            return xp.linalg.inv(A), xp.zeros(A.shape[:-2], dtype=xp.int32)
+        except xp.linalg.LinAlgError:
+            factors, pivots, info = factor_lu(xp, A)
+        if check_errors:
+            failure("linalg.inv", info, "The diagonal element {} is zero, the inversion could not "
+                    "be completed because the input matrix is singular.")
+        return solve_lu(xp, factors, pivots, xp.eye(A.shape[-1], dtype=A.dtype)), info
+
+    def shape(A, check_errors):
+        check_square("linalg.inv", A)
+        return [tuple(A.shape), tuple(A.shape[:-2])]
+
+    def dtype(A, check_errors):
+        return [A.dtype, dt.int32]
+
+    def samples(s):
+        for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
+            yield s(regular(s.real(*shape)))
+        yield s(regular(s.real(3, 3)).mT, check_errors=True)
+
+
+class linalg_inv(MatricesComposite):
+    """Inverse of a square matrix."""
+
+    schema = "linalg_inv(Tensor A) -> Tensor"
+
+    def compose(A):
+        return ops.linalg_inv_ex(A, check_errors=True)[0]
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)))
+
+
+class inverse(Composite):
+    """Inverse of a square matrix (older name)."""
+
+    schema = "inverse(Tensor self) -> Tensor"
+    complex = True
+
+    def compose(self):
+        return ops.linalg_inv_ex(self, check_errors=True)[0]
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)))
+
+
+class linalg_tensorinv(MatricesComposite):
+    """Inverse of a tensor as a linear map between its first `ind` dims and the rest."""
+
+    schema = "linalg_tensorinv(Tensor self, int ind=2) -> Tensor"
+
+    def compose(self, ind):
+        if ind <= 0:
+            raise ShapeError("Expected a strictly positive integer for 'ind'")
+        first, rest = list(self.shape[:ind]), list(self.shape[ind:])
+        if math.prod(first) != math.prod(rest):
+            raise ShapeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == "
+                             f"prod(self.shape[:ind]), but got {math.prod(rest)} != "
+                             f"{math.prod(first)}")
+        square = self.reshape([math.prod(rest), math.prod(first)])
+        return ops.linalg_inv(square).reshape(rest + first)
+
+    def samples(s):
+        yield s(regular(s.real(6, 6)).reshape([2, 3, 3, 2]))
+        yield s(regular(s.real(4, 4)).reshape([4, 2, 2]), 1)
+
+
+class linalg_tensorsolve(MatricesComposite):
+    """Solution X of tensordot(A, X) = B over the last dims of A, which are as many as X has."""
+
+    schema = "linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor"
+
+    def compose(self, other, dims):
+        if dims is not None:  # these dims of A go to its end
+            self = self.movedim(dims, list(range(self.ndim - len(dims), self.ndim)))
+        rest = list(self.shape[other.ndim:])
+        if math.prod(rest) != other.numel() or math.prod(rest) ** 2 != self.numel():
+            raise ShapeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:"
+                             "]) == prod(self.shape[:other.ndim]), but got shapes "
+                             f"{list(self.shape)} and {list(other.shape)}")
+        square = self.reshape([math.prod(rest), math.prod(rest)])
+        return ops.linalg_solve(square, other.reshape([-1])).reshape(rest)
+
+    def samples(s):
+        yield s(regular(s.real(6, 6)).reshape([2, 3, 6]), s.real(2, 3))
+        yield s(regular(s.real(4, 4)).reshape([2, 2, 2, 2]), s.real(2, 2), [0, 2])
+
+
+# ---------------------------------------------------------------------------------------------
+# Determinants
+
+
+class _linalg_det(Op):
+    """Determinant, and the LU factors that it is the product of."""
+
+    schema = "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)"
+    promote = "keep"
+    grad = {"A": "det_grad(grad, A, LU, pivots)"}
+    push = {"result": "det_push(A_p, A_t, LU, pivots)"}
+    diff_outputs = (True, False, False)
+    batch = stacked()
+    method = False
+    complex = True
+
+    def run(xp, A):
+        check_square("linalg.det", A)
+        check_float("linalg.det", A)
+        factors, pivots, _ = factor_lu(xp, A)
+        product = xp.prod(xp.diagonal(factors, axis1=-2, axis2=-1), axis=-1)
+        return (product * permutation_sign(xp, pivots)).astype(A.dtype), factors, pivots
+
+    def shape(A):
+        check_square("linalg.det", A)
+        return [tuple(A.shape[:-2]), tuple(A.shape), tuple(A.shape[:-1])]
+
+    def dtype(A):
+        return [A.dtype, A.dtype, dt.int32]
+
+    def samples(s):
+        for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
+            yield s(s.real(*shape))
+        yield s(s.real(3, 1) @ s.real(1, 3))  # rank 1
+        yield s(s.values([[0.0, 0.0], [0.0, 0.0]]))
+        yield s(s.values([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 1.0]]))  # rank 2
+
+
+class linalg_det(MatricesComposite):
+    """Determinant of a square matrix."""
+
+    schema = "linalg_det(Tensor A) -> Tensor"
+
+    def compose(A):
+        return ops._linalg_det(A)[0]
+
+    def samples(s):
+        yield s(s.real(3, 3))
+
+
+class det(Composite):
+    """Determinant of a square matrix (older name)."""
+
+    schema = "det(Tensor self) -> Tensor"
+    complex = True
+
+    def compose(self):
+        return ops._linalg_det(self)[0]
+
+    def samples(s):
+        yield s(s.real(3, 3))
+
+
+class _linalg_adjugate(Op):
+    """Adjugate of a square matrix, det(A) A^-1 continued to singular matrices."""
+
+    # not an operator of PyTorch's: the derivative of a determinant, which must itself be
+    # differentiable where the matrix has no inverse
+    schema = "_linalg_adjugate(Tensor A) -> Tensor"
+    promote = "keep"
+    grad = {"A": "adjugate_change(A.mH, grad)"}
+    push = "adjugate_change(A_p, A_t)"
+    batch = stacked()
+    method = False
+    complex = True
+
+    def run(xp, A):
+        u, s, vh = xp.linalg.svd(A)
+        ones = xp.ones_like(s[..., :1])
+        before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
+        after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+        minors = (before * after)[..., None, :]  # products of all singular values but one
+        turn = xp.asarray(xp.linalg.det(u @ vh))[..., None, None]
+        return turn * ((adjoint(xp, vh) * minors) @ adjoint(xp, u))
+
+    def shape(A):
+        check_square("adjugate", A)
+        return tuple(A.shape)
+
+    def samples(s):
+        for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3)):
+            yield s(s.real(*shape))
+        if not s.dtype.is_complex:  # the second derivative, third of the determinant, is NaN there
+            yield s(s.real(3, 2) @ s.real(2, 3))
+
+
+def _log_of(xp, factors, pivots):
+    """Sign and logarithm of |det| from LU factors."""
+    diagonal = xp.diagonal(factors, axis1=-2, axis2=-1)
+    size = xp.abs(diagonal)
+    unit = diagonal / xp.where(size == 0, xp.ones_like(size), size)
+    sign = (xp.prod(unit, axis=-1) * permutation_sign(xp, pivots)).astype(factors.dtype)
+    return sign, xp.log(size).sum(axis=-1)
+
+
+class _linalg_slogdet(Op):
+    """Sign and logarithm of the absolute value of the determinant, and LU factors."""
+
+    schema = ("_linalg_slogdet(Tensor A)"
+              " -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
+    promote = "keep"
+    grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
+    push = {"sign, logabsdet": "slogdet_push(A_p, A_t, sign, LU, pivots)"}
+    diff_outputs = (True, True, False, False)
+    batch = stacked()
+    method = False
+    complex = True
+
+    def run(xp, A):
+        check_square("linalg.slogdet", A)
+        check_float("linalg.slogdet", A)
+        factors, pivots, _ = factor_lu(xp, A)
+        return *_log_of(xp, factors, pivots), factors, pivots
+
+    def shape(A):
+        check_square("linalg.slogdet", A)
+        lead = tuple(A.shape[:-2])
+        return [lead, lead, tuple(A.shape), tuple(A.shape[:-1])]
+
+    def dtype(A):
+        return [A.dtype, A.dtype.to_real(), A.dtype, dt.int32]
+
+    def samples(s):
+        for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
+            yield s(regular(s.real(*shape)))
+
+
+class linalg_slogdet(MatricesComposite):
+    """Sign (or phase) and logarithm of the absolute value of the determinant."""
+
+    schema = "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)"
+
+    def compose(A):
+        return named("linalg_slogdet", *ops._linalg_slogdet(A)[:2])
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)))
+
+
+class slogdet(Composite):
+    """Sign (or phase) and logarithm of the absolute value of the determinant (older name)."""
+
+    schema = "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)"
+    complex = True
+
+    def compose(self):
+        return named("slogdet", *ops._linalg_slogdet(self)[:2])
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)))
+
+
+class logdet(Composite):
+    """Logarithm of the determinant; NaN where a real determinant is negative."""
+
+    schema = "logdet(Tensor self) -> Tensor"
+    complex = True
+
+    def compose(self):
+        sign, logarithm = ops.slogdet(self)
+        if self.is_complex():
+            return sign.log() + logarithm
+        return ops.where(sign == -1, math.nan, logarithm)
+
+    def samples(s):
+        yield s(regular(s.real(3, 3)))
+        yield s(regular(s.real(2, 3, 3)))
+
+
+# ---------------------------------------------------------------------------------------------
+# Pseudo-inverse and rank
+
+
+def default_rtol(shape, dtype) -> float:
+    """Relative size below which singular values count as zero."""
+    return dt.finfo(dtype).eps * max(shape[-2:])
+
+
+def _number(xp, value, like):
+    """A tolerance as an array that broadcasts against singular values."""
+    if value is None:
+        return None
+    return xp.asarray(value).astype(like.dtype)[..., None]
+
+
+def _threshold(xp, sizes, shape, atol, rtol):
+    """Singular values up to here count as zero."""
+    atol, rtol = _number(xp, atol, sizes), _number(xp, rtol, sizes)
+    if rtol is None:
+        rtol = xp.asarray(epsilon(xp, sizes) * max(shape[-2:])).astype(sizes.dtype)
+        if atol is not None:  # the default stands only where no absolute tolerance is given
+            rtol = xp.where(atol > 0, 0, rtol)
+    largest = xp.max(sizes, axis=-1, keepdims=True)
+    bound = rtol * largest
+    return bound if atol is None else xp.maximum(bound, atol)
+
+
+def _pinv_shape(matrix, atol, rtol, hermitian):
+    check_matrix("linalg.pinv", matrix)
+    if hermitian:
+        check_square("linalg.pinv", matrix)
+    lead = broadcast_shapes(matrix.shape[:-2], *(t.shape for t in (atol, rtol) if t is not None))
+    return (*lead, matrix.shape[-1], matrix.shape[-2])
+
+
+class linalg_pinv_atol_rtol_tensor(Matrices):
+    """Pseudo-inverse; singular values up to max(atol, rtol times the largest) count as zero."""
+
+    schema = ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None,"
+              " bool hermitian=False) -> Tensor")
+    grad = {"self": "pinv_grad(grad, result, self)"}
+    push = "pinv_push(self_t, result, self_p)"
+    nondiff = ("atol", "rtol")
+
+    def run(xp, self, atol, rtol, hermitian):
+        shape = _pinv_shape(self, atol, rtol, hermitian)
+        check_float("linalg.pinv", self)
+        if self.size == 0:
+            return xp.zeros(shape, dtype=self.dtype)
+        if hermitian:
+            values, vectors = xp.linalg.eigh(self)
+            left, right, sizes = vectors, adjoint(xp, vectors), xp.abs(values)
+        else:
+            u, sizes, vh = xp.linalg.svd(self, full_matrices=False)
+            left, right, values = adjoint(xp, vh), adjoint(xp, u), sizes
+        kept = sizes > _threshold(xp, sizes, self.shape, atol, rtol)
+        inverses = xp.where(kept, 1 / xp.where(kept, values, 1), 0).astype(values.dtype)
+        return xp.ascontiguousarray((left * inverses[..., None, :]) @ right)
+
+    def shape(self, atol, rtol, hermitian):
+        return _pinv_shape(self, atol, rtol, hermitian)
+
+    def batch(n, batched, self, atol, rtol, hermitian):
+        # tolerances get two more dims to line up with the matrices, and lose them again
+        given = {i: t if i == 0 else t[..., None, None]
+                 for i, t in enumerate((self, atol, rtol)) if t is not None}
+        lined = fronts([batched[i] for i in given], *given.values())
+        self, *rest = (t if batched[i] else t.unsqueeze(0) if i == 0 else t
+                       for i, t in zip(given, lined, strict=True))
+        limits = dict(zip(list(given)[1:], (t[..., 0, 0] for t in rest), strict=True))
+        return pinv(self, limits.get(1), limits.get(2), hermitian)
+
+    def samples(s):
+        for shape in ((3, 3), (2, 4, 3), (2, 3, 4), (0, 3, 2), (3, 0)):
+            yield s(s.real(*shape))
+        yield s(s.real(3, 4).mT, rtol=s.tensor(1e-6, dt.float64))
+        yield s(s.real(3, 4), rtol=s.tensor([1e-6, 1e-7], dt.float64))
+        yield s(s.real(2, 3, 4), atol=s.tensor([1e-6, 1e-5], dt.float64))
+
+
+class linalg_pinv_atol_rtol_float(MatricesComposite):
+    """Pseudo-inverse with tolerances that are numbers."""
+
+    schema = ("linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None,"
+              " bool hermitian=False) -> Tensor")
+
+    def compose(self, atol, rtol, hermitian):
+        limits = [None if t is None else ops.full((), t, dtype=self.dtype.to_real(),
+                                                  device=self.device) for t in (atol, rtol)]
+        return pinv(self, *limits, hermitian)
+
+    def samples(s):
+        yield s(s.real(4, 3), rtol=1e-10)
+        yield s(s.real(3, 4), atol=1e-10)
+
+
+def pinv(self, atol, rtol, hermitian):
+    """The overload of `linalg_pinv` that has formulas."""
+    return ops.linalg_pinv.atol_rtol_tensor(self, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
+class linalg_pinv_default(MatricesComposite):
+    """Pseudo-inverse; singular values up to `rcond` times the largest count as zero."""
+
+    schema = "linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor"
+
+    def compose(self, rcond, hermitian):
+        return ops.linalg_pinv.atol_rtol_float(self, atol=0.0, rtol=rcond, hermitian=hermitian)
+
+    def samples(s):
+        yield s(s.real(4, 3), 1e-10)
+
+
+class linalg_pinv_rcond_tensor(MatricesComposite):
+    """Pseudo-inverse; singular values up to `rcond` times the largest count as zero."""
+
+    schema = "linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor"
+
+    def compose(self, rcond, hermitian):
+        return pinv(self, ops.zeros_like(rcond), rcond, hermitian)
+
+    def samples(s):
+        yield s(s.real(2, 4, 3), s.tensor([1e-10, 1e-9], dt.float64))
+
+
+class pinverse(Composite):
+    """Pseudo-inverse (older name)."""
+
+    schema = "pinverse(Tensor self, float rcond=1e-15) -> Tensor"
+    complex = True
+
+    def compose(self, rcond):
+        return ops.linalg_pinv.atol_rtol_float(self, atol=0.0, rtol=rcond, hermitian=False)
+
+    def samples(s):
+        yield s(s.real(4, 3))
+
+
+def _rank(self, atol, rtol, hermitian):
+    """Number of singular values above the tolerances, which are tensors or None."""
+    name = "torch.linalg.matrix_rank"
+    check_matrix(name, self, "input")
+    for limit in (atol, rtol):
+        if limit is not None and limit.is_complex():
+            raise DTypeError(f"{name}: tolerances of complex type are not supported.")
+    if 0 in self.shape[-2:]:
+        return ops.zeros(tuple(self.shape[:-2]), dtype=dt.int64, device=self.device)
+    sizes = ops.linalg_eigvalsh(self).abs() if hermitian else ops.linalg_svdvals(self)
+    if rtol is None:
+        rtol = ops.full((), default_rtol(self.shape, self.dtype), dtype=sizes.dtype,
+                        device=self.device)
+        if atol is not None:
+            rtol = ops.where(atol > 0, 0.0, rtol)
+    bound = rtol * sizes.amax(-1)
+    if atol is not None:
+        bound = ops.maximum(*ops.broadcast_tensors([atol.to(bound.dtype), bound]))
+    return (sizes > bound[..., None]).sum(-1)
+
+
+class linalg_matrix_rank_atol_rtol_float(MatricesComposite):
+    """Rank of a matrix: how many singular values are above the tolerances."""
+
+    schema = ("linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None,"
+              " float? rtol=None, bool hermitian=False) -> Tensor")
+
+    def compose(self, atol, rtol, hermitian):
+        limits = [None if t is None else ops.full((), t, dtype=self.dtype.to_real(),
+                                                  device=self.device) for t in (atol, rtol)]
+        return _rank(self, *limits, hermitian)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 1) @ s.real(1, 3), atol=1e-8)
+        yield s(symmetric(s.real(2, 3, 3)), hermitian=True)
+
+
+class linalg_matrix_rank_atol_rtol_tensor(MatricesComposite):
+    """Rank of a matrix: how many singular values are above the tolerances."""
+
+    schema = ("linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None,"
+              " Tensor? rtol=None, bool hermitian=False) -> Tensor")
+
+    def compose(input, atol, rtol, hermitian):
+        return _rank(input, atol, rtol, hermitian)
+
+    def samples(s):
+        yield s(s.real(2, 3, 4), atol=s.tensor([1e-8, 1.0], dt.float64))
+        yield s(s.real(3, 4), rtol=s.tensor([1e-8, 0.5], dt.float64))
+
+
+class linalg_matrix_rank(MatricesComposite):
+    """Rank of a matrix: how many singular values are above `tol`."""
+
+    schema = "linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor"
+
+    def compose(self, tol, hermitian):
+        return ops.linalg_matrix_rank.atol_rtol_float(self, atol=tol, rtol=0.0,
+                                                      hermitian=hermitian)
+
+    def samples(s):
+        yield s(s.real(3, 4), 1.0)
+
+
+class linalg_matrix_rank_tol_tensor(MatricesComposite):
+    """Rank of a matrix: how many singular values are above `tol`."""
+
+    schema = ("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False)"
+              " -> Tensor")
+
+    def compose(input, tol, hermitian):
+        return _rank(input, tol, ops.zeros_like(tol), hermitian)
+
+    def samples(s):
+        yield s(s.real(2, 3, 4), s.tensor([1e-8, 1.0], dt.float64))
+
+
+# ---------------------------------------------------------------------------------------------
+# Least squares
+
+DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
+
+
+def _lstsq_shapes(matrix, right, driver, full_rank=True):
+    """Shapes of the solution, the residuals, the rank and the singular values.
+
+    What LAPACK's drivers do not give is empty: see PyTorch's documentation.
+    """
+    name, driver = "torch.linalg.lstsq", "gelsy" if driver is None else driver
+    check_matrix(name, matrix, "input")
+    if driver not in DRIVERS:
+        raise ShapeError(f"{name}: parameter `driver` should be one of ({', '.join(DRIVERS)})")
+    if right.ndim < 1 or not 0 <= matrix.ndim - right.ndim <= 1:
+        raise ShapeError(f"{name}: input.dim() must be greater or equal to other.dim() and "
+                         "(input.dim() - other.dim()) <= 1, got shapes "
+                         f"{list(matrix.shape)} and {list(right.shape)}")
+    vector = right.ndim == matrix.ndim - 1
+    columns = (*right.shape, 1) if vector else tuple(right.shape)
+    rows, size = matrix.shape[-2:]
+    if columns[-2] != rows:
+        raise ShapeError(f"{name}: input.size(-2) should match other.size({-1 if vector else -2}), "
+                         f"got shapes {list(matrix.shape)} and {list(right.shape)}")
+    own = tuple(matrix.shape[:-2])
+    lead = broadcast_shapes(own, columns[:-2])
+    solution = (*lead, size) if vector else (*lead, size, columns[-1])
+    over = rows > size and driver != "gelsy" and full_rank
+    return [solution, (*lead, columns[-1]) if over else (0,), (0,) if driver == "gels" else own,
+            (*own, min(rows, size)) if driver in ("gelsd", "gelss") else (0,)]
+
+
+class linalg_lstsq(Matrices):
+    """Solution of least norm of the least-squares problem |A X - B|, with its residuals."""
+
+    schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
+              "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+    grad = {"self, b": ("lstsq_grads(grads[0], grads[1], self, b, solution, rcond,"
+                        " grad_input_mask)")}
+    push = {"solution, residuals": ("lstsq_push(self_p, self_t, b_p, b_t, solution, residuals,"
+                                    " rcond)")}
+    diff_outputs = (True, True, False, False)
+
+    def run(xp, self, b, rcond, driver):
+        shapes = _lstsq_shapes(self, b, driver)
+        check_float("torch.linalg.lstsq", self, b)
+        right = b[..., None] if b.ndim == self.ndim - 1 else b
+        u, s, vh = xp.linalg.svd(self, full_matrices=False)
+        if s.shape[-1]:
+            limit = epsilon(xp, s) * max(self.shape[-2:]) if rcond is None else rcond
+            kept = s > limit * xp.max(s, axis=-1, keepdims=True)
+        else:
+            kept = xp.zeros(s.shape, dtype=bool)
+        rank = kept.sum(axis=-1)
+        inverses = xp.where(kept, 1 / xp.where(kept, s, 1), 0).astype(s.dtype)
+        solution = adjoint(xp, vh) @ (inverses[..., :, None] * (adjoint(xp, u) @ right))
+        full = bool((rank == self.shape[-1]).all())
+        shapes = _lstsq_shapes(self, b, driver, full or driver == "gels")
+        residuals = xp.zeros(shapes[1], dtype=s.dtype)
+        if residuals.size:
+            residuals = (xp.abs(self @ solution - right) ** 2).sum(axis=-2)
+        rank = xp.asarray(rank).astype(xp.int64)
+        return (solution.reshape(shapes[0]), residuals,
+                rank if shapes[2] != (0,) else xp.zeros((0,), dtype=xp.int64),
+                s if shapes[3] != (0,) else xp.zeros((0,), dtype=s.dtype))
+
+    def shape(self, b, rcond, driver):
+        return _lstsq_shapes(self, b, driver)
+
+    def dtype(self, b, rcond, driver):
+        real = self.dtype.to_real()
+        return [self.dtype, real, dt.int64, real]
+
+    def batch(n, batched, self, b, rcond, driver):
+        matrix = self if batched[0] else self.expand((n, *self.shape))
+        right = b if batched[1] else b.expand((n, *b.shape))
+        out = ops.linalg_lstsq(matrix, right, rcond, driver=driver)
+        return type(out)(*(o.new_zeros((n, 0)) if tuple(o.shape) == (0,) else o for o in out))
+
+    def samples(s):
+        for matrix, right in (((4, 3), (4, 2)), ((3, 4), (3, 2)), ((2, 4, 3), (2, 4)),
+                              ((3, 3), (3,)), ((2, 3, 2), (2, 3, 1))):
+            for driver in ("gelsd", "gels", None):
+                yield s(s.real(*matrix), s.real(*right), driver=driver)
+        yield s(s.real(1, 4, 3), s.real(2, 4, 1), driver="gelss")
+
+
+# ---------------------------------------------------------------------------------------------
+# Matrix functions
+
+
+class linalg_matrix_exp(Matrices):
+    """Matrix exponential."""
+
+    schema = "linalg_matrix_exp(Tensor self) -> Tensor"
+    grad = {"self": "matrix_exp_change(self.mH, grad)"}
+    push = "matrix_exp_change(self_p, self_t)"
+    shape = "self.shape"
+    batch = stacked()
+
+    def run(xp, self):
+        check_square("linalg.matrix_exp", self)
+        check_float("linalg.matrix_exp", self)
+        return expm(xp, self)
+
+    def samples(s):
+        for shape in ((3, 3), (2, 3, 3), (1, 1), (0, 3, 3), (0, 0)):
+            yield s(s.real(*shape))
+        yield s(10 * s.real(3, 3))
+        yield s(s.real(3, 3).mT)
+
+
+class matrix_exp(Composite):
+    """Matrix exponential (older name)."""
+
+    schema = "matrix_exp(Tensor self) -> Tensor"
+    complex = True
+
+    def compose(self):
+        return ops.linalg_matrix_exp(self)
+
+    def samples(s):
+        yield s(s.real(3, 3))
+
+
+class linalg_matrix_power(MatricesComposite):
+    """Integer powers of a square matrix, by repeated squaring."""
+
+    schema = "linalg_matrix_power(Tensor self, int n) -> Tensor"
+
+    def compose(self, n):
+        check_square("linalg.matrix_power", self)
+        if n == 0:  # constant, but a function of the matrix all the same
+            eye = identity(self)
+            return ops.where(eye == 2, self, eye)
+        base = ops.linalg_inv(self) if n < 0 else self
+        result, rest = None, abs(n)
+        while True:
+            if rest % 2:
+                result = base if result is None else result @ base
+            rest //= 2
+            if not rest:
+                return result.clone() if result is self else result
+            base = base @ base
+
+    def samples(s):
+        for power in (0, 1, 2, 5, -1, -3):
+            yield s(regular(s.real(3, 3)), power)
+        yield s(s.real(2, 3, 3), 3)
+
+
+class matrix_power(Composite):
+    """Integer powers of a square matrix (older name)."""
+
+    schema = "matrix_power(Tensor self, int n) -> Tensor"
+    complex = True
+
+    def compose(self, n):
+        return ops.linalg_matrix_power(self, n)
+
+    def samples(s):
+        yield s(s.real(3, 3), 2)
