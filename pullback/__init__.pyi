@@ -25,8 +25,11 @@ _Index = Any
 from pullback.core.generator import Generator as Generator
 from pullback import aot as aot
 from pullback import autograd as autograd
+from pullback.compile import cache as cache
+from pullback import derivatives as derivatives
 from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
+from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import formulas as formulas
 from pullback import func as func
@@ -39,6 +42,7 @@ from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback import ops as ops
 from pullback import optim as optim
 from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from pullback import special as special
 from pullback import testing as testing
 from pullback import utils as utils
 
@@ -258,6 +262,7 @@ class Tensor:
     def argsort(self, *, stable: _bool, dim: _int = -1, descending: _bool = False) -> Tensor: ...
     def argwhere(self) -> Tensor: """Another name of `nonzero`."""
     def as_strided(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: """The tensor's memory read with the given sizes, strides and offset."""
+    def as_strided_(self, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: """The tensor's memory read with the given sizes, strides and offset."""
     def as_strided_scatter(self, src: Tensor, size: Sequence[_int], stride: Sequence[_int], storage_offset: _int | None = None) -> Tensor: """A copy of `self` with `src` written where `as_strided` reads."""
     def asin(self) -> Tensor: """Angle whose sine is the element."""
     def asin_(self) -> Tensor: """Angle whose sine is the element."""
@@ -393,6 +398,7 @@ class Tensor:
     def copysign_(self, other: Tensor) -> Tensor: """Size of the first element with the sign of the second."""
     @_overload
     def copysign_(self, other: _Number) -> Tensor: ...
+    def corrcoef(self) -> Tensor: """Correlations of variables (rows) over observations (columns)."""
     def cos(self) -> Tensor: """Cosine of each element."""
     def cos_(self) -> Tensor: """Cosine of each element."""
     def cosh(self) -> Tensor: """Hyperbolic cosine of each element."""
@@ -403,13 +409,17 @@ class Tensor:
     def count_nonzero(self, *dim: _int) -> Tensor: ...
     @_overload
     def count_nonzero(self, dim: _int | None = None) -> Tensor: ...
+    def cov(self, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor: """Covariances of variables (rows) over observations (columns), which may be weighted."""
     def cross(self, other: Tensor, dim: _int | None = None) -> Tensor: """Cross product along `dim`, by default the first dim of size 3."""
+    def cummax(self, dim: _int) -> tuple[Tensor, Tensor]: """Running maxima along a dim, and where they are."""
+    def cummin(self, dim: _int) -> tuple[Tensor, Tensor]: """Running minima along a dim, and where they are."""
     def cumprod(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running products along a dim."""
     def cumprod_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running products along a dim."""
     def cumsum(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running sums along a dim."""
     def cumsum_(self, dim: _int, *, dtype: _dtype | None = None) -> Tensor: """Running sums along a dim."""
     def deg2rad(self) -> Tensor: """Degrees as radians."""
     def deg2rad_(self) -> Tensor: """Degrees as radians."""
+    def det(self) -> Tensor: """Determinant of a square matrix (older name)."""
     def detach(self) -> Tensor: """The same memory without history."""
     def diag(self, diagonal: _int = 0) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
     def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
@@ -530,6 +540,14 @@ class Tensor:
     def flip(self, *dims: _int) -> Tensor: ...
     def fliplr(self) -> Tensor: """Columns in reverse order."""
     def flipud(self) -> Tensor: """Rows in reverse order."""
+    @_overload
+    def float_power(self, exponent: Tensor) -> Tensor: """A power, computed in double precision."""
+    @_overload
+    def float_power(self, exponent: _Number) -> Tensor: ...
+    @_overload
+    def float_power_(self, exponent: Tensor) -> Tensor: """A power, computed in double precision."""
+    @_overload
+    def float_power_(self, exponent: _Number) -> Tensor: ...
     def floor(self) -> Tensor: """Largest integer not above each element."""
     def floor_(self) -> Tensor: """Largest integer not above each element."""
     @_overload
@@ -552,7 +570,10 @@ class Tensor:
     def fmod_(self, other: _Number) -> Tensor: ...
     def frac(self) -> Tensor: """Each element without its integer part."""
     def frac_(self) -> Tensor: """Each element without its integer part."""
+    def frexp(self) -> tuple[Tensor, Tensor]: """Each element as m 2^e with 0.5 <= |m| < 1."""
     def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = False) -> Tensor: """One element along a dim for each entry of an index."""
+    def gcd(self, other: Tensor) -> Tensor: """Greatest common divisor of two integers."""
+    def gcd_(self, other: Tensor) -> Tensor: """Greatest common divisor of two integers."""
     @_overload
     def ge(self, other: Tensor) -> Tensor: """Whether the first element is not smaller."""
     @_overload
@@ -571,6 +592,7 @@ class Tensor:
     def greater_equal_(self, other: _Number) -> Tensor: ...
     def geometric(self, p: _float, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of trials up to a success."""
     def geometric_(self, p: _float, *, generator: Any = None) -> Tensor: """The shape of self filled with numbers of trials up to a success."""
+    def geqrf(self) -> tuple[Tensor, Tensor]: """R of A = Q R with the Householder vectors of Q below its diagonal, and their factors."""
     def ger(self, vec2: Tensor) -> Tensor: """The same as `outer`."""
     @_overload
     def gt(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
@@ -588,6 +610,7 @@ class Tensor:
     def greater_(self, other: Tensor) -> Tensor: """Whether the first element is larger."""
     @_overload
     def greater_(self, other: _Number) -> Tensor: ...
+    def hardshrink(self, lambd: _Number = 0.5) -> Tensor: """Each element, or 0 where its absolute value is at most `lambd`."""
     def heaviside(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
     def heaviside_(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
     @_overload
@@ -598,6 +621,18 @@ class Tensor:
     def hsplit(self, *indices: _int) -> list[Tensor]: ...
     def hypot(self, other: Tensor) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
     def hypot_(self, other: Tensor) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
+    def i0(self) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+    def i0_(self) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+    def special_i0(self) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+    def special_i0_(self) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+    def igamma(self, other: Tensor) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+    def igamma_(self, other: Tensor) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+    def special_gammainc(self, other: Tensor) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+    def special_gammainc_(self, other: Tensor) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+    def igammac(self, other: Tensor) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    def igammac_(self, other: Tensor) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    def special_gammaincc(self, other: Tensor) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+    def special_gammaincc_(self, other: Tensor) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
     def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
     def index_add_(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
     def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: """A copy of `self` with slices of `source` at the listed indices of one dim."""
@@ -616,12 +651,18 @@ class Tensor:
     def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
     def index_select(self, dim: _int, index: Tensor) -> Tensor: """The indices of one dim that a vector lists."""
     def inner(self, other: Tensor) -> Tensor: """Products summed over the last dim of both arguments."""
+    def inverse(self) -> Tensor: """Inverse of a square matrix (older name)."""
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
     def isfinite(self) -> Tensor: """Whether each element is neither infinite nor NaN."""
     def isinf(self) -> Tensor: """Whether each element is infinite."""
     def isnan(self) -> Tensor: """Whether each element is NaN."""
+    def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor: """Inverse short-time Fourier transform, by overlapping and adding the frames."""
     def kron(self, other: Tensor) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
+    def lcm(self, other: Tensor) -> Tensor: """Least common multiple of two integers."""
+    def lcm_(self, other: Tensor) -> Tensor: """Least common multiple of two integers."""
+    def ldexp(self, other: Tensor) -> Tensor: """x 2^y, without overflow of 2^y."""
+    def ldexp_(self, other: Tensor) -> Tensor: """x 2^y, without overflow of 2^y."""
     @_overload
     def le(self, other: Tensor) -> Tensor: """Whether the first element is not larger."""
     @_overload
@@ -666,6 +707,9 @@ class Tensor:
     def log_normal_(self, mean: _float = 1, std: _float = 2, *, generator: Any = None) -> Tensor: """The shape of self filled with exponentials of normal numbers."""
     def log_softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor: """Logarithm of the softmax along `dim`, optionally in another dtype."""
     def logaddexp(self, other: Tensor) -> Tensor: """log(exp(x) + exp(y)) without overflow."""
+    def logaddexp2(self, other: Tensor) -> Tensor: """log2(2^x + 2^y) without overflow."""
+    def logcumsumexp(self, dim: _int) -> Tensor: """Running log of the sum of exp along a dim, without overflow."""
+    def logdet(self) -> Tensor: """Logarithm of the determinant; NaN where a real determinant is negative."""
     def logical_and(self, other: Tensor) -> Tensor: """Whether both elements are nonzero."""
     def logical_and_(self, other: Tensor) -> Tensor: """Whether both elements are nonzero."""
     def logical_not(self) -> Tensor: """Whether each element is zero."""
@@ -696,6 +740,7 @@ class Tensor:
     def less_(self, other: Tensor) -> Tensor: """Whether the first element is smaller."""
     @_overload
     def less_(self, other: _Number) -> Tensor: ...
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: """Solution of A X = B with A = P L U in packed form (older name)."""
     @_overload
     def masked_fill(self, mask: Tensor, value: Tensor) -> Tensor: """`self` with a 0-d tensor where a mask is true."""
     @_overload
@@ -708,6 +753,8 @@ class Tensor:
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor: """`self` with consecutive elements of a source where a mask is true."""
     def masked_select(self, mask: Tensor) -> Tensor: """The elements where a mask is true, in a vector."""
     def matmul(self, other: Tensor) -> Tensor: """Product of two tensors seen as stacks of matrices or vectors."""
+    def matrix_exp(self) -> Tensor: """Matrix exponential (older name)."""
+    def matrix_power(self, n: _int) -> Tensor: """Integer powers of a square matrix (older name)."""
     @_overload
     def max(self, other: Tensor) -> Tensor: """The larger of two elements."""
     @_overload
@@ -758,6 +805,10 @@ class Tensor:
     def multiply_(self, other: _Number) -> Tensor: ...
     def multinomial(self, num_samples: _int, replacement: _bool = False, *, generator: Any = None) -> Tensor: """Indices drawn in proportion to the weights in the last dim."""
     def mv(self, vec: Tensor) -> Tensor: """Matrix times vector."""
+    def mvlgamma(self, p: _int) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
+    def mvlgamma_(self, p: _int) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
+    def special_multigammaln(self, p: _int) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
+    def special_multigammaln_(self, p: _int) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
     def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
     def nansum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
@@ -800,6 +851,8 @@ class Tensor:
     def new_zeros(self, size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: """Zeros with the dtype of another tensor."""
     @_overload
     def new_zeros(self, *size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None) -> Tensor: ...
+    def nextafter(self, other: Tensor) -> Tensor: """The number next to each element in the direction of the other."""
+    def nextafter_(self, other: Tensor) -> Tensor: """The number next to each element in the direction of the other."""
     @_overload
     def nonzero(self) -> Tensor: """Coordinates of the nonzero elements, one row each."""
     @_overload
@@ -819,11 +872,14 @@ class Tensor:
     def norm(self, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool, *, dtype: _dtype) -> Tensor: ...
     def normal(self, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor: """What `normal_` fills a tensor with."""
     def normal_(self, mean: _float = 0, std: _float = 1, *, generator: Any = None) -> Tensor: """What `normal_` fills a tensor with."""
+    def orgqr(self, input2: Tensor) -> Tensor: """The first columns of a product of Householder reflections (older name)."""
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False) -> Tensor: """A matrix multiplied from the left or right by a product of Householder reflections."""
     def outer(self, vec2: Tensor) -> Tensor: """All products of the elements of two vectors."""
     @_overload
     def permute(self, dims: Sequence[_int]) -> Tensor: """The dims in another order."""
     @_overload
     def permute(self, *dims: _int) -> Tensor: ...
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor: """Pseudo-inverse (older name)."""
     def positive(self) -> Tensor: """The tensor itself; refuses bool."""
     @_overload
     def pow(self, exponent: Tensor) -> Tensor: """Each element of the first tensor to the power of the second."""
@@ -833,12 +889,14 @@ class Tensor:
     def pow_(self, exponent: Tensor) -> Tensor: """Each element of the first tensor to the power of the second."""
     @_overload
     def pow_(self, exponent: _Number) -> Tensor: ...
+    def prelu(self, weight: Tensor) -> Tensor: """Each element, times a learned slope (one for all, or one per channel) where negative."""
     @_overload
     def prod(self, *, dtype: _dtype | None = None) -> Tensor: """Product of all elements."""
     @_overload
     def prod(self, dim: _int, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: ...
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
+    def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]: """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
     def rad2deg(self) -> Tensor: """Radians as degrees."""
     def rad2deg_(self) -> Tensor: """Radians as degrees."""
     @_overload
@@ -927,9 +985,14 @@ class Tensor:
     def sign_(self) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
     def sin(self) -> Tensor: """Sine of each element."""
     def sin_(self) -> Tensor: """Sine of each element."""
+    def sinc(self) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
+    def sinc_(self) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
+    def special_sinc(self) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
+    def special_sinc_(self) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
     def sinh(self) -> Tensor: """Hyperbolic sine of each element."""
     def sinh_(self) -> Tensor: """Hyperbolic sine of each element."""
     def slice_scatter(self, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
+    def slogdet(self) -> tuple[Tensor, Tensor]: """Sign (or phase) and logarithm of the absolute value of the determinant (older name)."""
     def softmax(self, dim: _int, dtype: _dtype | None = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
     @_overload
     def sort(self, dim: _int = -1, descending: _bool = False) -> tuple[Tensor, Tensor]: """Elements in order along a dim, and where they were."""
@@ -953,6 +1016,14 @@ class Tensor:
     @_overload
     def squeeze(self, *dim: _int) -> Tensor: ...
     @_overload
+    def squeeze_(self) -> Tensor: """All dims of size 1 removed."""
+    @_overload
+    def squeeze_(self, dim: _int) -> Tensor: ...
+    @_overload
+    def squeeze_(self, dim: Sequence[_int]) -> Tensor: ...
+    @_overload
+    def squeeze_(self, *dim: _int) -> Tensor: ...
+    @_overload
     def std(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: """Standard deviations over some dims."""
     @_overload
     def std(self, *dim: _int, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: ...
@@ -960,6 +1031,10 @@ class Tensor:
     def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = True, keepdim: _bool = False) -> Tensor: ...
     @_overload
     def std(self, unbiased: _bool = True) -> Tensor: ...
+    @_overload
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor: """Short-time Fourier transform: of overlapping frames of a signal."""
+    @_overload
+    def stft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None) -> Tensor: ...
     @_overload
     def sub(self, other: Tensor | _Number, *, alpha: _Number = 1) -> Tensor: """Difference of two tensors, the second times `alpha`."""
     @_overload
@@ -984,9 +1059,11 @@ class Tensor:
     def sum_to_size(self, size: Sequence[_int]) -> Tensor: """Sums until the tensor has the given size, undoing a broadcast."""
     @_overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]: """A = U diag(S) V^H, the singular values in descending order; gives V (older name)."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: """Another name of `transpose`."""
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor: """Another name of `transpose`."""
     def t(self) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
+    def t_(self) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
     def take(self, index: Tensor) -> Tensor: """Elements of the flattened tensor."""
     def take_along_dim(self, indices: Tensor, dim: _int | None = None) -> Tensor: """`gather` with broadcasting; without dim, elements of the flattened tensor."""
     def tan(self) -> Tensor: """Tangent of each element."""
@@ -1014,6 +1091,8 @@ class Tensor:
     def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> tuple[Tensor, Tensor]: """The k largest or smallest elements along a dim, and where they were."""
     def trace(self) -> Tensor: """Sum of the diagonal of a matrix."""
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: """Two dims exchanged."""
+    def transpose_(self, dim0: _int, dim1: _int) -> Tensor: """Two dims exchanged."""
+    def triangular_solve(self, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False) -> tuple[Tensor, Tensor]: """Solution of a triangular system A X = B (or A^T X = B), and a copy of A (older name)."""
     def tril(self, diagonal: _int = 0) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
     def tril_(self, diagonal: _int = 0) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
     def triu(self, diagonal: _int = 0) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
@@ -1032,6 +1111,7 @@ class Tensor:
     def unsafe_split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """`split` into fresh tensors."""
     def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
     def unsqueeze(self, dim: _int) -> Tensor: """A new dim of size 1."""
+    def unsqueeze_(self, dim: _int) -> Tensor: """A new dim of size 1."""
     @_overload
     def var(self, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
     @_overload
@@ -1122,6 +1202,7 @@ def manual_seed(seed: _int) -> Any: ...
 nan: _float
 newaxis: Any
 def numel(input: Tensor) -> _int: ...
+def pca_lowrank(A: Tensor, q: _int | None = None, center: _bool = True, niter: _int = 2) -> Any: ...
 pi: _float
 preserve_format: _str
 def promote_types(type1: Any, type2: Any) -> Any: ...
@@ -1133,6 +1214,7 @@ def set_printoptions(precision: _int | None = None, threshold: _float | None = N
 def set_rng_state(new_state: Tensor) -> None: ...
 short: _dtype
 strided: _str
+def svd_lowrank(A: Tensor, q: _int | None = 6, niter: _int | None = 2, M: Tensor | None = None) -> Any: ...
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
 def typename(value: Any) -> _str: ...
 uint8: _dtype
@@ -1144,6 +1226,14 @@ def arccos(input: Tensor, *, out: Any = None) -> Tensor: """Angle whose cosine i
 def acosh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic cosine is the element."""
 def arccosh(input: Tensor, *, out: Any = None) -> Tensor: """Number whose hyperbolic cosine is the element."""
 @_overload
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int], *, out: Any = None) -> Tensor: """Means over as many windows of the last dim as the result has elements."""
+@_overload
+def adaptive_avg_pool1d(input: Tensor, *output_size: _int, out: Any = None) -> Tensor: ...
+@_overload
+def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int], *, out: Any = None) -> tuple[Tensor, Tensor]: """Maxima over as many windows of the last dim as the result has elements, and their places."""
+@_overload
+def adaptive_max_pool1d(input: Tensor, *output_size: _int, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
 def add(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor: """Sum of two tensors, the second times `alpha`."""
 @_overload
 def add(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
@@ -1154,6 +1244,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A vector plus a matrix times a vector, each scaled."""
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A matrix plus the outer product of two vectors, each scaled."""
 def adjoint(input: Tensor, *, out: Any = None) -> Tensor: """Conjugate transpose of the last two dims."""
+def affine_grid_generator(theta: Tensor, size: Sequence[_int], align_corners: _bool, *, out: Any = None) -> Tensor: """The points of a regular grid on [-1, 1], moved by the affine map of each image."""
 def alias(input: Tensor, *, out: Any = None) -> Tensor: """The same tensor under another name."""
 def alias_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of what `alias` shows."""
 @_overload
@@ -1212,7 +1303,16 @@ def atleast_2d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: .
 def atleast_3d(input: Tensor, *, out: Any = None) -> Tensor: """A tensor with at least three dims."""
 @_overload
 def atleast_3d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, *, out: Any = None) -> Tensor: """Means over sliding windows of the last dim."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A stack of matrices plus the products of two other stacks, each scaled."""
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor: """Zero mean and unit variance of each channel (dim 1), then scale and shift."""
+def batch_norm_backward_elemt(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, sum_dy: Tensor, sum_dy_xmu: Tensor, count: Tensor, *, out: Any = None) -> Tensor: """Gradient of the input from the sums of batch_norm_backward_reduce over all batches."""
+def batch_norm_backward_reduce(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, input_g: _bool, weight_g: _bool, bias_g: _bool, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: """Sums over a batch that its gradients need: of g and g (x - mean), and for the parameters."""
+def batch_norm_elemt(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor, eps: _float, *, out: Any = None) -> Tensor: """Batch normalisation with given mean and 1 / deviation."""
+def batch_norm_gather_stats(input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _float, eps: _float, count: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """batch_norm_gather_stats_with_counts of batches of one size."""
+def batch_norm_gather_stats_with_counts(input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _float, eps: _float, counts: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """Mean and 1 / deviation of all batches, from those of each and their sizes."""
+def batch_norm_stats(input: Tensor, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor]: """Mean and 1 / deviation of each channel."""
+def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _float, *, out: Any = None) -> tuple[Tensor, Tensor]: """Mean and biased variance of each channel, and an update of the running statistics."""
 @_overload
 def bernoulli(input: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Ones with the probabilities that a tensor gives, else zeros."""
 @_overload
@@ -1265,6 +1365,8 @@ def bucketize(input: _Number, boundaries: Tensor, *, out_int32: _bool = False, r
 def cartesian_prod(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """All combinations of the elements of vectors, as rows."""
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors joined along a dim."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor: """Smallest integer not below each element."""
+def celu(input: Tensor, alpha: _Number = 1.0, *, out: Any = None) -> Tensor: """x where positive, else alpha (exp(x / alpha) - 1)."""
+def channel_shuffle(input: Tensor, groups: _int, *, out: Any = None) -> Tensor: """Channels in groups are interleaved: the first of each group, then the second of each, ..."""
 def cholesky(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Triangular factor of a positive-definite matrix (older name)."""
 def cholesky_inverse(input: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Inverse of a matrix that is given by its Cholesky factor."""
 def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = False, *, out: Any = None) -> Tensor: """Solution of a system whose matrix is given by its Cholesky factor."""
@@ -1288,27 +1390,56 @@ def clamp_min(input: Tensor, min: _Number, *, out: Any = None) -> Tensor: ...
 def clone(input: Tensor, *, memory_format: Any = None, out: Any = None) -> Tensor: """A copy in memory of its own."""
 def column_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the second dim, vectors as columns."""
 def combinations(input: Tensor, r: _int = 2, with_replacement: _bool = False, *, out: Any = None) -> Tensor: """All combinations of r elements of a vector, as rows."""
+def complex(real: Tensor, imag: Tensor, *, out: Any = None) -> Tensor: """Complex numbers from their real and imaginary parts."""
 def concat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Another name of `cat`."""
 def concatenate(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Another name of `cat`."""
 def conj(input: Tensor, *, out: Any = None) -> Tensor: """Complex conjugate of each element; a real tensor itself."""
 def conj_physical(input: Tensor, *, out: Any = None) -> Tensor: """Complex conjugate of each element, never a view."""
 def constant_pad_nd(input: Tensor, pad: Sequence[_int], value: _Number = 0, *, out: Any = None) -> Tensor: """A constant border around the last dims; negative widths cut off."""
 @_overload
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: """Convolution of a signal; the batch dim may be missing."""
+@_overload
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = 'valid', dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: ...
+@_overload
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: """Convolution of an image; the batch dim may be missing."""
+@_overload
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = 'valid', dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: ...
+@_overload
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: """Convolution of a volume; the batch dim may be missing."""
+@_overload
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _str = 'valid', dilation: _int | Sequence[_int] = ..., groups: _int = 1, *, out: Any = None) -> Tensor: ...
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _int = 0, *, out: Any = None) -> Tensor: """Convolution over the first dim of (time, batch, channel)."""
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Transpose of a convolution of a signal; the batch dim may be missing."""
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Transpose of a convolution of an image; the batch dim may be missing."""
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = 1, dilation: _int | Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Transpose of a convolution of a volume; the batch dim may be missing."""
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_int], padding: Sequence[_int], dilation: Sequence[_int], transposed: _bool, output_padding: Sequence[_int], groups: _int, *, out: Any = None) -> Tensor: """Convolution (or, if `transposed`, its transpose) in any number of spatial dims."""
+@_overload
 def copysign(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Size of the first element with the sign of the second."""
 @_overload
 def copysign(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def corrcoef(input: Tensor, *, out: Any = None) -> Tensor: """Correlations of variables (rows) over observations (columns)."""
 def cos(input: Tensor, *, out: Any = None) -> Tensor: """Cosine of each element."""
 def cosh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic cosine of each element."""
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: _int = 1, *, out: Any = None) -> Tensor: """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1, reduced."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: _int = 1, eps: _float = 1e-08, *, out: Any = None) -> Tensor: """Cosine of the angle between vectors along `dim`."""
 @_overload
 def count_nonzero(input: Tensor, dim: Sequence[_int], *, out: Any = None) -> Tensor: """How many elements over some dims are not zero."""
 @_overload
 def count_nonzero(input: Tensor, *dim: _int, out: Any = None) -> Tensor: ...
 @_overload
 def count_nonzero(input: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: ...
+def cov(input: Tensor, *, correction: _int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None, out: Any = None) -> Tensor: """Covariances of variables (rows) over observations (columns), which may be weighted."""
 def cross(input: Tensor, other: Tensor, dim: _int | None = None, *, out: Any = None) -> Tensor: """Cross product along `dim`, by default the first dim of size 3."""
+@_overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[_int], target_lengths: Sequence[_int], blank: _int = 0, reduction: _int = 1, zero_infinity: _bool = False, *, out: Any = None) -> Tensor: """Minus the log likelihood of target sequences, reduced; a mean is per label first."""
+@_overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int = 0, reduction: _int = 1, zero_infinity: _bool = False, *, out: Any = None) -> Tensor: ...
+def cummax(input: Tensor, dim: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """Running maxima along a dim, and where they are."""
+def cummin(input: Tensor, dim: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """Running minima along a dim, and where they are."""
 def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running products along a dim."""
 def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running sums along a dim."""
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor: """Degrees as radians."""
+def det(input: Tensor, *, out: Any = None) -> Tensor: """Determinant of a square matrix (older name)."""
 def detach(input: Tensor, *, out: Any = None) -> Tensor: """The same memory without history."""
 def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Any = None) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
@@ -1354,6 +1485,10 @@ def dsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
 def dstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the third dim."""
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = -1, scale_grad_by_freq: _bool = False, sparse: _bool = False, *, out: Any = None) -> Tensor: """Rows of a table."""
 @_overload
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = False, mode: _int = 0, sparse: _bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: """Rows of a table combined in bags, without materialising the rows."""
+@_overload
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool, mode: _int, sparse: _bool, per_sample_weights: Tensor | None, include_last_offset: _bool, padding_idx: _int | None, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+@_overload
 def empty(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor whose elements are whatever was in memory."""
 @_overload
 def empty(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
@@ -1397,6 +1532,12 @@ def flip(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """
 def flip(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
 def fliplr(input: Tensor, *, out: Any = None) -> Tensor: """Columns in reverse order."""
 def flipud(input: Tensor, *, out: Any = None) -> Tensor: """Rows in reverse order."""
+@_overload
+def float_power(input: Tensor, exponent: Tensor, *, out: Any = None) -> Tensor: """A power, computed in double precision."""
+@_overload
+def float_power(input: Tensor, exponent: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def float_power(input: _Number, exponent: Tensor, *, out: Any = None) -> Tensor: ...
 def floor(input: Tensor, *, out: Any = None) -> Tensor: """Largest integer not above each element."""
 @_overload
 def floor_divide(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient rounded down."""
@@ -1409,9 +1550,12 @@ def fmod(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Remaind
 @_overload
 def fmod(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def frac(input: Tensor, *, out: Any = None) -> Tensor: """Each element without its integer part."""
+def frexp(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """Each element as m 2^e with 0.5 <= |m| < 1."""
+def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """2-norm of the elements over some dims."""
 def full(size: Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of one number."""
 def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """One number everywhere, like another tensor."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor: """One element along a dim for each entry of an index."""
+def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Greatest common divisor of two integers."""
 @_overload
 def ge(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not smaller."""
 @_overload
@@ -1420,7 +1564,17 @@ def ge(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def greater_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not smaller."""
 @_overload
 def greater_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def geqrf(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """R of A = Q R with the Householder vectors of Q below its diagonal, and their factors."""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """The same as `outer`."""
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of an image or a volume between its elements, at the points of a grid."""
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 2-d image between its elements, at the points of a grid."""
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 3-d image between its elements, at the points of a grid."""
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enabled: _bool = True, *, out: Any = None) -> Tensor: """Zero mean and unit variance of each group of channels, then scale and shift."""
+@_overload
+def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """Layers of gated recurrent units over padded sequences: output and hidden states."""
+@_overload
+def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None, *, out: Any = None) -> Tensor: """One step of a gated recurrent unit."""
 @_overload
 def gt(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
 @_overload
@@ -1429,7 +1583,9 @@ def gt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def greater(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
 @_overload
 def greater(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Any = None) -> Tensor: """Each element, or 0 where its absolute value is at most `lambd`."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 1, *, out: Any = None) -> Tensor: """x where the target is 1, max(0, margin - x) where it is -1, reduced."""
 @_overload
 def hsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
 @_overload
@@ -1438,6 +1594,12 @@ def hsplit(input: Tensor, indices: Sequence[_int], *, out: Any = None) -> list[T
 def hsplit(input: Tensor, *indices: _int, out: Any = None) -> list[Tensor]: ...
 def hstack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Tensors joined along the second dim (the first of vectors)."""
 def hypot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """sqrt(x^2 + y^2) without needless overflow."""
+def i0(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+def special_i0(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+def special_gammainc(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Lower regularized incomplete gamma function P(a, x)."""
+def igammac(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+def special_gammaincc(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
 def imag(input: Tensor, *, out: Any = None) -> Tensor: """Imaginary part of each element, a view."""
 def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor: """A copy of `self` with slices of `source` added at the listed indices of one dim."""
 def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor: """A copy of `self` with slices of `source` at the listed indices of one dim."""
@@ -1449,6 +1611,8 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
 def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = True, out: Any = None) -> Tensor: """A copy of `self` reduced with slices of source at the listed indices of one dim."""
 def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) -> Tensor: """The indices of one dim that a vector lists."""
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Products summed over the last dim of both arguments."""
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor: """Batch normalisation of each example by itself."""
+def inverse(input: Tensor, *, out: Any = None) -> Tensor: """Inverse of a square matrix (older name)."""
 def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False, *, out: Any = None) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is neither infinite nor NaN."""
 @_overload
@@ -1457,10 +1621,13 @@ def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = Fals
 def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
 def isinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is infinite."""
 def isnan(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is NaN."""
+def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False, *, out: Any = None) -> Tensor: """Inverse short-time Fourier transform, by overlapping and adding the frames."""
 def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False, out: Any = None) -> Tensor: """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
 def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
 def layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05, cudnn_enable: _bool = True, *, out: Any = None) -> Tensor: """Rows with zero mean and unit variance, scaled by `weight` and shifted by `bias`."""
+def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Least common multiple of two integers."""
+def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """x 2^y, without overflow of 2^y."""
 @_overload
 def le(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is not larger."""
 @_overload
@@ -1479,13 +1646,13 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = Non
 def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The same as `matmul`."""
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Sum of products along one dim, the first operand conjugated."""
 @_overload
-def linspace(start: _Number, end: _Number, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Numbers in even steps from start to end, both included."""
-@_overload
-def linspace(start: Tensor, end: Tensor, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+def linspace(start: Tensor, end: Tensor, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """`linspace` between 0-d tensors."""
 @_overload
 def linspace(start: Tensor, end: _Number, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 @_overload
 def linspace(start: _Number, end: Tensor, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def linspace(start: _Number, end: _Number, steps: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
 def log(input: Tensor, *, out: Any = None) -> Tensor: """Natural logarithm of each element."""
 def log10(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 10 of each element."""
 def log1p(input: Tensor, *, out: Any = None) -> Tensor: """log(1 + x) of each element, exact near zero."""
@@ -1493,6 +1660,9 @@ def special_log1p(input: Tensor, *, out: Any = None) -> Tensor: """log(1 + x) of
 def log2(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm to base 2 of each element."""
 def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Logarithm of the softmax along `dim`, optionally in another dtype."""
 def logaddexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """log(exp(x) + exp(y)) without overflow."""
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """log2(2^x + 2^y) without overflow."""
+def logcumsumexp(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """Running log of the sum of exp along a dim, without overflow."""
+def logdet(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of the determinant; NaN where a real determinant is negative."""
 def logical_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether both elements are nonzero."""
 def logical_not(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is zero."""
 def logical_or(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether one of the elements is nonzero."""
@@ -1500,15 +1670,20 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """
 def logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
 def special_logit(input: Tensor, eps: _float | None = None, *, out: Any = None) -> Tensor: """log(x / (1 - x)) of each element, first clamped to [eps, 1 - eps] if eps is given."""
 @_overload
-def logspace(start: _Number, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Powers of a base with exponents in even steps."""
-@_overload
-def logspace(start: Tensor, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+def logspace(start: Tensor, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """`logspace` between 0-d tensors."""
 @_overload
 def logspace(start: Tensor, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 @_overload
 def logspace(start: _Number, end: Tensor, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def logspace(start: _Number, end: _Number, steps: _int, base: _float = 10.0, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
 def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
 def special_logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """log of the sum of exp over some dims, without overflow."""
+@_overload
+def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Layers of long short-term memory over padded sequences: output, hidden states, cells."""
+@_overload
+def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None, *, out: Any = None) -> tuple[Tensor, Tensor]: """One step of a long short-term memory: new hidden state and new cell."""
 @_overload
 def lt(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is smaller."""
 @_overload
@@ -1517,6 +1692,10 @@ def lt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def less(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is smaller."""
 @_overload
 def less(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+def lu(A: Tensor, pivot: _bool = True, get_infos: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Packed factors of A = P L U, pivots, and info if that is asked for (older name)."""
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor: """Solution of A X = B with A = P L U in packed form (older name)."""
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = True, unpack_pivots: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """P, L and U of packed factors and pivots; what is not asked for is empty."""
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _float = 0.0, reduction: _int = 1, *, out: Any = None) -> Tensor: """max(0, margin - target * (input1 - input2)), reduced."""
 @_overload
 def masked_fill(input: Tensor, mask: Tensor, value: Tensor, *, out: Any = None) -> Tensor: """`self` with a 0-d tensor where a mask is true."""
 @_overload
@@ -1524,12 +1703,18 @@ def masked_fill(input: Tensor, mask: Tensor, value: _Number, *, out: Any = None)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor, *, out: Any = None) -> Tensor: """`self` with consecutive elements of a source where a mask is true."""
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor: """The elements where a mask is true, in a vector."""
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Product of two tensors seen as stacks of matrices or vectors."""
+def matrix_exp(input: Tensor, *, out: Any = None) -> Tensor: """Matrix exponential (older name)."""
+def matrix_power(input: Tensor, n: _int, *, out: Any = None) -> Tensor: """Integer powers of a square matrix (older name)."""
 @_overload
 def max(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements."""
 @_overload
 def max(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
 @_overload
 def max(input: Tensor, *, out: Any = None) -> Tensor: ...
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dim."""
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Maxima over sliding windows of the last dim, and their places."""
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dims."""
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = False, *, out: Any = None) -> Tensor: """Maxima over sliding windows of the last dims."""
 def maximum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The larger of two elements; NaN wins."""
 @_overload
 def mean(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Mean of all elements."""
@@ -1570,6 +1755,8 @@ def multiply(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tens
 def multiply(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def multinomial(input: Tensor, num_samples: _int, replacement: _bool = False, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Indices drawn in proportion to the weights in the last dim."""
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor: """Matrix times vector."""
+def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
+def special_multigammaln(input: Tensor, p: _int, *, out: Any = None) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
 def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
 def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
 @_overload
@@ -1577,7 +1764,10 @@ def narrow(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = No
 @_overload
 def narrow(input: Tensor, dim: _int, start: Tensor, length: _int, *, out: Any = None) -> Tensor: ...
 def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor: """A copy of `narrow`."""
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Batch normalisation, the statistics that it used, and an update of the running ones."""
+def native_channel_shuffle(input: Tensor, groups: _int, *, out: Any = None) -> Tensor: """The same as `channel_shuffle`."""
 def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = None, requires_grad: _bool = False) -> tuple[Tensor, Tensor]: """`dropout` that also returns the mask of the elements that were kept."""
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Groups of channels with zero mean and unit variance, then scale and shift; also the"""
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Rows with zero mean and unit variance, scaled and shifted; also mean and 1/deviation."""
 @_overload
 def ne(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether two elements differ."""
@@ -1589,6 +1779,7 @@ def not_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Wh
 def not_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def neg(input: Tensor, *, out: Any = None) -> Tensor: """Each element with its sign changed."""
 def negative(input: Tensor, *, out: Any = None) -> Tensor: """Each element with its sign changed."""
+def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The number next to each element in the direction of the other."""
 @_overload
 def nonzero(input: Tensor, *, out: Any = None) -> Tensor: """Coordinates of the nonzero elements, one row each."""
 @_overload
@@ -1606,6 +1797,7 @@ def norm(input: Tensor, p: _Number | None, dim: _int | Sequence[_int], keepdim: 
 def norm(input: Tensor, p: _Number | None, *, dtype: _dtype, out: Any = None) -> Tensor: ...
 @_overload
 def norm(input: Tensor, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool, *, dtype: _dtype, out: Any = None) -> Tensor: ...
+def norm_except_dim(v: Tensor, pow: _int = 2, dim: _int = 0, *, out: Any = None) -> Tensor: """Norm over all dims but one, which stays; over everything for dim -1."""
 @_overload
 def normal(mean: Tensor, std: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Normal numbers with the means and deviations that tensors give."""
 @_overload
@@ -1617,11 +1809,18 @@ def normal(mean: _float, std: _float, size: Sequence[_int], *, generator: Any = 
 @_overload
 def normal(input: Tensor, mean: _float = 0, std: _float = 1, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
 @_overload
+def nuclear_norm(input: Tensor, keepdim: _bool = False, *, out: Any = None) -> Tensor: """Sum of the singular values of a matrix."""
+@_overload
+def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: ...
+@_overload
 def ones(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of ones."""
 @_overload
 def ones(*size: _int, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
 def ones_like(input: Tensor, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Ones like another tensor."""
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor: """The first columns of a product of Householder reflections (older name)."""
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Any = None) -> Tensor: """A matrix multiplied from the left or right by a product of Householder reflections."""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """All products of the elements of two vectors."""
+def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *, out: Any = None) -> Tensor: """p-norm of the difference of vectors along the last dim."""
 @_overload
 def permute(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """The dims in another order."""
 @_overload
@@ -1630,6 +1829,11 @@ def permute(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
 def permute_copy(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """A copy of what `permute` shows."""
 @_overload
 def permute_copy(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
+def pinverse(input: Tensor, rcond: _float = 1e-15, *, out: Any = None) -> Tensor: """Pseudo-inverse (older name)."""
+def pixel_shuffle(input: Tensor, upscale_factor: _int, *, out: Any = None) -> Tensor: """Each r * r channels become blocks of r by r pixels."""
+def pixel_unshuffle(input: Tensor, downscale_factor: _int, *, out: Any = None) -> Tensor: """Blocks of r by r pixels become r * r channels."""
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int, *, out: Any = None) -> Tensor: """Negative log likelihood of counts under Poisson distributions, reduced."""
+def polar(abs: Tensor, angle: Tensor, *, out: Any = None) -> Tensor: """Complex numbers from their absolute values and angles."""
 def polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
 def special_polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
 def positive(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself; refuses bool."""
@@ -1639,11 +1843,13 @@ def pow(input: Tensor, exponent: Tensor, *, out: Any = None) -> Tensor: """Each 
 def pow(input: Tensor, exponent: _Number, *, out: Any = None) -> Tensor: ...
 @_overload
 def pow(input: _Number, exponent: Tensor, *, out: Any = None) -> Tensor: ...
+def prelu(input: Tensor, weight: Tensor, *, out: Any = None) -> Tensor: """Each element, times a learned slope (one for all, or one per channel) where negative."""
 @_overload
 def prod(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Product of all elements."""
 @_overload
 def prod(input: Tensor, dim: _int, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
+def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor: """Radians as degrees."""
 @_overload
 def rand(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Numbers evenly spread over [0, 1)."""
@@ -1706,6 +1912,16 @@ def reshape(input: Tensor, shape: Sequence[_int], *, out: Any = None) -> Tensor:
 @_overload
 def reshape(input: Tensor, *shape: _int, out: Any = None) -> Tensor: ...
 def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor: """Rows divided by their root mean square, scaled by `weight`."""
+@_overload
+def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """rnn_tanh.input with relu in place of tanh."""
+@_overload
+def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None, *, out: Any = None) -> Tensor: """One step of a simple recurrent network with relu in place of tanh."""
+@_overload
+def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """Layers of simple recurrent networks over padded sequences: output and hidden states."""
+@_overload
+def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None, *, out: Any = None) -> Tensor: """One step of a simple recurrent network: tanh of a linear map of input and hidden state."""
 def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Elements moved along dims; what leaves at one end enters at the other."""
 def rot90(input: Tensor, k: _int = 1, dims: Sequence[_int] = ..., *, out: Any = None) -> Tensor: """Rotation by multiples of 90 degrees in the plane of two dims."""
 @_overload
@@ -1717,6 +1933,7 @@ def special_round(input: Tensor, *, out: Any = None) -> Tensor: """Nearest integ
 @_overload
 def special_round(input: Tensor, *, decimals: _int, out: Any = None) -> Tensor: ...
 def row_stack(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """Another name of `vstack`."""
+def rrelu(input: Tensor, lower: _Number = 0.125, upper: _Number = 0.3333333333333333, training: _bool = False, generator: Any = None, *, out: Any = None) -> Tensor: """Each element, times a random (in training) or the mean slope where negative."""
 def rsqrt(input: Tensor, *, out: Any = None) -> Tensor: """One divided by the square root of each element."""
 @_overload
 def rsub(input: Tensor, other: Tensor, *, alpha: _Number = 1, out: Any = None) -> Tensor: """`other` minus `alpha` times `self`."""
@@ -1740,19 +1957,127 @@ def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: _bool = F
 def select(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """One index of one dim; the dim disappears."""
 def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of what `select` shows."""
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `select` reads."""
+def selu(input: Tensor, *, out: Any = None) -> Tensor: """The exponential unit whose scales keep mean 0 and variance 1 of independent normal inputs."""
 def sgn(input: Tensor, *, out: Any = None) -> Tensor: """Sign of each element; the unit number of the same phase for a complex one, 0 at 0."""
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
 def special_expit(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
 def sign(input: Tensor, *, out: Any = None) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor: """Sine of each element."""
+def sinc(input: Tensor, *, out: Any = None) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
+def special_sinc(input: Tensor, *, out: Any = None) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic sine of each element."""
 def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of what `slice` shows."""
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
+def slogdet(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """Sign (or phase) and logarithm of the absolute value of the determinant (older name)."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
 @_overload
 def sort(input: Tensor, dim: _int = -1, descending: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Elements in order along a dim, and where they were."""
 @_overload
 def sort(input: Tensor, *, stable: _bool | None, dim: _int = -1, descending: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: ...
+def special_airy_ai(x: Tensor, *, out: Any = None) -> Tensor: """Airy function Ai of each element."""
+def special_bessel_j0(input: Tensor, *, out: Any = None) -> Tensor: """Bessel function of the first kind, order 0."""
+def special_bessel_j1(input: Tensor, *, out: Any = None) -> Tensor: """Bessel function of the first kind, order 1."""
+def special_bessel_y0(input: Tensor, *, out: Any = None) -> Tensor: """Bessel function of the second kind, order 0."""
+def special_bessel_y1(input: Tensor, *, out: Any = None) -> Tensor: """Bessel function of the second kind, order 1."""
+@_overload
+def special_chebyshev_polynomial_t(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the first kind."""
+@_overload
+def special_chebyshev_polynomial_t(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_t(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_u(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the second kind."""
+@_overload
+def special_chebyshev_polynomial_u(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_u(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_v(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the third kind."""
+@_overload
+def special_chebyshev_polynomial_v(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_v(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_w(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the fourth kind."""
+@_overload
+def special_chebyshev_polynomial_w(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_chebyshev_polynomial_w(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+def special_entr(input: Tensor, *, out: Any = None) -> Tensor: """-x log(x) of each element: 0 at 0, -inf below."""
+def special_erfcx(input: Tensor, *, out: Any = None) -> Tensor: """exp(x^2) erfc(x) of each element, without underflow."""
+@_overload
+def special_hermite_polynomial_h(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Hermite polynomials of the physicists."""
+@_overload
+def special_hermite_polynomial_h(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_hermite_polynomial_h(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_hermite_polynomial_he(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Hermite polynomials of probability theory."""
+@_overload
+def special_hermite_polynomial_he(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_hermite_polynomial_he(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+def special_i0e(input: Tensor, *, out: Any = None) -> Tensor: """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
+def special_i1(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the first kind, order 1."""
+def special_i1e(input: Tensor, *, out: Any = None) -> Tensor: """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
+@_overload
+def special_laguerre_polynomial_l(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Laguerre polynomials."""
+@_overload
+def special_laguerre_polynomial_l(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_laguerre_polynomial_l(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_legendre_polynomial_p(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Legendre polynomials."""
+@_overload
+def special_legendre_polynomial_p(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_legendre_polynomial_p(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+def special_log_ndtr(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of `special_ndtr`, exact far below zero."""
+def special_modified_bessel_i0(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the first kind, order 0."""
+def special_modified_bessel_i1(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the first kind, order 1."""
+def special_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the second kind, order 0."""
+def special_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the second kind, order 1."""
+def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor: """Probability that a standard normal variable is below each element."""
+def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor: """Number below which a standard normal variable is with the probability given by each element."""
+def special_scaled_modified_bessel_k0(x: Tensor, *, out: Any = None) -> Tensor: """exp(x) times the modified Bessel function of the second kind, order 0."""
+def special_scaled_modified_bessel_k1(x: Tensor, *, out: Any = None) -> Tensor: """exp(x) times the modified Bessel function of the second kind, order 1."""
+@_overload
+def special_shifted_chebyshev_polynomial_t(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the first kind, for [0, 1]."""
+@_overload
+def special_shifted_chebyshev_polynomial_t(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_t(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_u(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the second kind, for [0, 1]."""
+@_overload
+def special_shifted_chebyshev_polynomial_u(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_u(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_v(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the third kind, for [0, 1]."""
+@_overload
+def special_shifted_chebyshev_polynomial_v(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_v(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_w(x: Tensor, n: Tensor, *, out: Any = None) -> Tensor: """Chebyshev polynomials of the fourth kind, for [0, 1]."""
+@_overload
+def special_shifted_chebyshev_polynomial_w(x: _Number, n: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_shifted_chebyshev_polynomial_w(x: Tensor, n: _Number, *, out: Any = None) -> Tensor: ...
+def special_spherical_bessel_j0(x: Tensor, *, out: Any = None) -> Tensor: """sin(x) / x of each element, 1 at 0."""
+@_overload
+def special_xlog1py(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """x log(1 + y), 0 where x is 0."""
+@_overload
+def special_xlog1py(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_xlog1py(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_zeta(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Hurwitz zeta function: the sum over k >= 0 of (q + k)^(-s)."""
+@_overload
+def special_zeta(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def special_zeta(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 @_overload
 def split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """Consecutive pieces of equal size; the last may be smaller."""
 @_overload
@@ -1796,6 +2121,10 @@ def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool =
 @_overload
 def std_mean(input: Tensor, unbiased: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
 @_overload
+def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, pad_mode: _str = 'reflect', normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None, *, out: Any = None) -> Tensor: """Short-time Fourier transform: of overlapping frames of a signal."""
+@_overload
+def stft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, normalized: _bool = False, onesided: _bool | None = None, return_complex: _bool | None = None, align_to_window: _bool | None = None, *, out: Any = None) -> Tensor: ...
+@_overload
 def sub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = 1, out: Any = None) -> Tensor: """Difference of two tensors, the second times `alpha`."""
 @_overload
 def sub(input: Tensor, other: _Number, alpha: _Number = 1, *, out: Any = None) -> Tensor: ...
@@ -1811,6 +2140,7 @@ def sum(input: Tensor, dim: _int | Sequence[_int] | None, keepdim: _bool = False
 def sum_to_size(input: Tensor, size: Sequence[_int], *, out: Any = None) -> Tensor: """Sums until the tensor has the given size, undoing a broadcast."""
 @_overload
 def sum_to_size(input: Tensor, *size: _int, out: Any = None) -> Tensor: ...
+def svd(input: Tensor, some: _bool = True, compute_uv: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """A = U diag(S) V^H, the singular values in descending order; gives V (older name)."""
 def swapaxes(input: Tensor, axis0: _int, axis1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
 def swapdims(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Another name of `transpose`."""
 def t(input: Tensor, *, out: Any = None) -> Tensor: """Transpose of a matrix; vectors and scalars stay as they are."""
@@ -1834,8 +2164,10 @@ def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: 
 def trace(input: Tensor, *, out: Any = None) -> Tensor: """Sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Two dims exchanged."""
 def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """A copy of what `transpose` shows."""
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Solution of a triangular system A X = B (or A^T X = B), and a copy of A (older name)."""
 def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
 def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of a lower triangle."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, reduction: _int = 1, *, out: Any = None) -> Tensor: """max(0, distance to the positive - distance to the negative + margin), reduced."""
 def triu(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The upper triangle of matrices, zero elsewhere."""
 def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of an upper triangle."""
 def trunc(input: Tensor, *, out: Any = None) -> Tensor: """The integer part of each element."""
@@ -1855,6 +2187,7 @@ def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = N
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
 def unsqueeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A new dim of size 1."""
 def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A copy of what `unsqueeze` shows."""
+def vander(x: Tensor, N: _int | None = None, increasing: _bool = False, *, out: Any = None) -> Tensor: """Vandermonde matrix of a vector, the highest power first unless `increasing`."""
 @_overload
 def var(input: Tensor, dim: _int | Sequence[_int] | None = None, *, correction: _Number | None = None, keepdim: _bool = False, out: Any = None) -> Tensor: """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
 @_overload

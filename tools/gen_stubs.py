@@ -10,6 +10,7 @@ The remaining names of the package and of `Tensor` are described by looking at t
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import keyword
 import re
@@ -318,7 +319,8 @@ def stub() -> str:
         if value is pullback.core:
             continue  # internal; importable by its own name
         if name == "compile":
-            value = pullback.aot.compile  # the package of that name can be called: users mean that
+            # the package of that name can be called, and users mean that
+            value = importlib.import_module("pullback.compile.api").compile
         lines += describe(name, value)
         taken.add(name)
     modules = [line for line in lines if line.startswith("from")]

@@ -1,6 +1,34 @@
 """Neural networks: `Module`, layers, losses, and `functional` without state."""
 
-from . import functional, init
+from . import functional, init, utils
+from .activations import (
+    CELU,
+    GLU,
+    SELU,
+    AlphaDropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LogSigmoid,
+    Mish,
+    PReLU,
+    ReLU6,
+    RReLU,
+    Softmax2d,
+    Softmin,
+    Softshrink,
+    Softsign,
+    Tanhshrink,
+    Threshold,
+)
+from .attention import (
+    MultiheadAttention,
+)
 from .layers import (
     ELU,
     GELU,
@@ -31,6 +59,7 @@ from .layers import (
     CrossEntropyLoss,
     Dropout,
     Embedding,
+    EmbeddingBag,
     Flatten,
     Fold,
     FractionalMaxPool2d,
@@ -82,10 +111,57 @@ from .layers import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .losses import (
+    CosineEmbeddingLoss,
+    CosineSimilarity,
+    CTCLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    LinearCrossEntropyOptions,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PairwiseDistance,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from .module import Module
+from .normalisation import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    GroupNorm,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+    LocalResponseNorm,
+)
 from .parameter import Buffer, Parameter
+from .recurrent import (
+    GRU,
+    LSTM,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+)
 
 __all__ = [
+    "AlphaDropout", "CELU", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+    "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LogSigmoid", "Mish", "PReLU",
+    "ReLU6", "RReLU", "SELU", "Softmax2d", "Softmin", "Softshrink", "Softsign", "Tanhshrink",
+    "Threshold", "MultiheadAttention", "CosineEmbeddingLoss", "CosineSimilarity", "CTCLoss",
+    "GaussianNLLLoss", "HingeEmbeddingLoss", "LinearCrossEntropyOptions", "MarginRankingLoss",
+    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance",
+    "PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "GRU", "LSTM", "RNN", "GRUCell",
+    "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase", "EmbeddingBag", "utils",
     "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
     "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",

@@ -15,6 +15,7 @@ from ..core.dims import broadcast_shapes, numel
 from ..core.handle import Tensor
 from ..core.table import ops
 from ..errors import DataDependentError
+from .multihead import multi_head_attention_forward as multi_head_attention_forward
 
 # ---------------------------------------------------------------------------------------------
 # Arguments
@@ -585,12 +586,6 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     """softmax(query @ key.T * scale + mask) @ value."""
     return ops.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal,
                                             scale=scale, enable_gqa=enable_gqa)
-
-
-def multi_head_attention_forward(*args, **kwargs) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads with projections; `nn.MultiheadAttention` calls it."""
-    from .attention import forward
-    return forward(*args, **kwargs)
 
 
 # ---------------------------------------------------------------------------------------------

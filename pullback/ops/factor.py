@@ -18,6 +18,9 @@ from .lapack import (
     check_matrix,
     check_square,
     check_system,
+    converged,
+    eigenvalues,
+    eigenvectors,
     factor_fronts,
     factor_ldl,
     factor_lu,
@@ -516,16 +519,6 @@ def _check_driver(driver):
                          "inputs with cuSOLVER backend.")
 
 
-def _converged(name, xp, function, *args, **kwargs):
-    """The results of a LAPACK function, or our error."""
-    try:
-        return function(*args, **kwargs)
-    except xp.linalg.LinAlgError:
-        reason = ("the input matrix contained non-finite values" if not xp.isfinite(args[0]).all()
-                  else "the input matrix is ill-conditioned or has too many repeated values")
-        raise LinAlgError(f"{name}: The algorithm failed to converge because {reason}.") from None
-
-
 def _svd_invariant(U, S, Vh):
     """What no phase changes: projectors with different weights, and U V^H."""
     size = S.shape[-1]
@@ -552,7 +545,7 @@ class _linalg_svd(Op):
         check_matrix("linalg.svd", A)
         check_float("linalg.svd", A)
         _check_driver(driver)
-        out = _converged("linalg.svd", xp, xp.linalg.svd, A, full_matrices=full_matrices,
+        out = converged("linalg.svd", xp, xp.linalg.svd, A, full_matrices=full_matrices,
                          compute_uv=compute_uv)
         if compute_uv:
             return tuple(out)
@@ -627,7 +620,7 @@ class linalg_svdvals(Matrices):
         check_matrix("linalg.svd", A)
         check_float("linalg.svd", A)
         _check_driver(driver)
-        return _converged("linalg.svd", xp, xp.linalg.svd, A, compute_uv=False)
+        return converged("linalg.svd", xp, xp.linalg.svd, A, compute_uv=False)
 
     def shape(A, driver):
         check_matrix("linalg.svd", A)
@@ -684,8 +677,8 @@ class _linalg_eigh(Op):
         _check_triangle("linalg.eigh", A, UPLO)
         check_float("linalg.eigh", A)
         if compute_v:
-            return tuple(_converged("linalg.eigh", xp, xp.linalg.eigh, A, UPLO=UPLO.upper()))
-        values = _converged("linalg.eigh", xp, xp.linalg.eigvalsh, A, UPLO=UPLO.upper())
+            return tuple(converged("linalg.eigh", xp, xp.linalg.eigh, A, UPLO=UPLO.upper()))
+        values = converged("linalg.eigh", xp, xp.linalg.eigvalsh, A, UPLO=UPLO.upper())
         return values, xp.zeros((0,), dtype=A.dtype)
 
     def shape(A, UPLO, compute_v):
@@ -728,7 +721,7 @@ class linalg_eigvalsh(Matrices):
     def run(xp, self, UPLO):
         _check_triangle("linalg.eigh", self, UPLO)
         check_float("linalg.eigh", self)
-        return _converged("linalg.eigh", xp, xp.linalg.eigvalsh, self, UPLO=UPLO.upper())
+        return converged("linalg.eigh", xp, xp.linalg.eigvalsh, self, UPLO=UPLO.upper())
 
     def shape(self, UPLO):
         _check_triangle("linalg.eigh", self, UPLO)
@@ -747,23 +740,15 @@ class linalg_eigvalsh(Matrices):
 # Eigenvalues of general matrices
 
 
-def _eig(xp, name, function, matrix):
+def _check_eig(xp, name, matrix):
     check_square(name, matrix)
     check_float(name, matrix)
     if not xp.isfinite(matrix).all():
         raise LinAlgError(f"{name}: input tensor should not contain infs or NaNs.")
-    return _converged(name, xp, function, matrix)
 
 
 def _complex_of(dtype):
     return dtype if dtype.is_complex else dt.complex64 if dtype is dt.float32 else dt.complex128
-
-
-def _complex_array(xp, array):
-    """LAPACK's results are real if they can be; ours are always complex."""
-    if array.dtype.kind == "c":
-        return array
-    return array.astype(xp.complex64 if array.dtype.itemsize == 4 else xp.complex128)
 
 
 def _eig_invariant(values, vectors):
@@ -780,8 +765,8 @@ class linalg_eig(Matrices):
     invariant = _eig_invariant
 
     def run(xp, self):
-        values, vectors = _eig(xp, "torch.linalg.eig", xp.linalg.eig, self)
-        return _complex_array(xp, values), _complex_array(xp, vectors)
+        _check_eig(xp, "torch.linalg.eig", self)
+        return eigenvectors(xp, "torch.linalg.eig", self)
 
     def shape(self):
         check_square("torch.linalg.eig", self)
@@ -805,7 +790,8 @@ class linalg_eigvals(Matrices):
     batch = stacked()
 
     def run(xp, self):
-        return _complex_array(xp, _eig(xp, "torch.linalg.eigvals", xp.linalg.eigvals, self))
+        _check_eig(xp, "torch.linalg.eigvals", self)
+        return eigenvalues(xp, "torch.linalg.eigvals", self)[0]
 
     def shape(self):
         check_square("torch.linalg.eigvals", self)

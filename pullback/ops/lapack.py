@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from numpy.linalg import LinAlgError as Failed  # CuPy raises it too
+
 from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
@@ -66,6 +68,16 @@ def failure(name, info, message):
     first = next(i for i in positions(info.shape) if int(info[i]))
     where = f"(Batch element {first[0]}): " if first else ""
     raise LinAlgError(f"{name}: {where}{message.format(int(info[first]))}")
+
+
+def converged(name, xp, function, *args, **kwargs):
+    """The results of a function of `xp.linalg`, or our error where it fails."""
+    try:
+        return function(*args, **kwargs)
+    except Failed:
+        reason = ("the input matrix contained non-finite values" if not xp.isfinite(args[0]).all()
+                  else "the input matrix is ill-conditioned or has too many repeated values")
+        raise LinAlgError(f"{name}: The algorithm failed to converge because {reason}.") from None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -266,7 +278,7 @@ def _rows(xp, matrix, order):
 
 
 # ---------------------------------------------------------------------------------------------
-# Symmetric indefinite factors and Householder vectors
+# Symmetric indefinite factors, eigenvalues of general matrices, Householder vectors
 
 
 def _kind(matrix, hermitian):
@@ -301,6 +313,25 @@ def solve_ldl(xp, factors, pivots, right, hermitian):
         for index in positions(lead):
             out[index] = solve(factors[index], pivots[index], right[index], lower=1)[0]
     return (out,)
+
+
+@on_host
+def eigenvalues(xp, name, matrix):
+    """Eigenvalues of general matrices, which not every namespace has."""
+    return (_complex(xp, converged(name, xp, xp.linalg.eigvals, matrix)),)
+
+
+@on_host
+def eigenvectors(xp, name, matrix):
+    """Eigenvalues and eigenvectors of general matrices."""
+    return tuple(_complex(xp, part) for part in converged(name, xp, xp.linalg.eig, matrix))
+
+
+def _complex(xp, array):
+    """LAPACK's results are real if they can be; ours are always complex."""
+    if array.dtype.kind == "c":
+        return array
+    return array.astype(xp.complex64 if array.dtype.itemsize == 4 else xp.complex128)
 
 
 @on_host

@@ -16,6 +16,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
 from .lapack import (
+    Failed,
     Matrices,
     MatricesComposite,
     adjoint,
@@ -44,7 +45,7 @@ def _leading_failure(xp, matrix) -> int:
     for order in range(1, matrix.shape[0] + 1):
         try:
             xp.linalg.cholesky(matrix[:order, :order])
-        except xp.linalg.LinAlgError:
+        except Failed:
             return order
     return 0
 
@@ -55,7 +56,7 @@ def _cholesky_lower(xp, matrix):
     info = xp.zeros(lead, dtype=xp.int32)
     try:
         return xp.linalg.cholesky(matrix), info
-    except xp.linalg.LinAlgError:
+    except Failed:
         out = xp.full_like(matrix, math.nan)
         for index in positions(lead):
             info[index] = _leading_failure(xp, matrix[index])

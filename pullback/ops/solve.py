@@ -15,6 +15,7 @@ from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.linalg import is_vector
 from .lapack import (
+    Failed,
     Matrices,
     MatricesComposite,
     adjoint,
@@ -29,6 +30,7 @@ from .lapack import (
     failure,
     fronts,
     identity,
+    is_numpy,
     named,
     permutation_sign,
     regular,
@@ -247,10 +249,12 @@ class linalg_inv_ex(Matrices):
     def run(xp, A, check_errors):
         check_square("linalg.inv", A)
         check_float("linalg.inv", A)
-        try:
-            return xp.linalg.inv(A), xp.zeros(A.shape[:-2], dtype=xp.int32)
-        except xp.linalg.LinAlgError:
-            factors, pivots, info = factor_lu(xp, A)
+        if is_numpy(xp):  # others do not say that a matrix is singular
+            try:
+                return xp.linalg.inv(A), xp.zeros(A.shape[:-2], dtype=xp.int32)
+            except Failed:
+                pass
+        factors, pivots, info = factor_lu(xp, A)
         if check_errors:
             failure("linalg.inv", info, "The diagonal element {} is zero, the inversion could not "
                     "be completed because the input matrix is singular.")

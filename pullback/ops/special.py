@@ -1035,9 +1035,7 @@ def _along(s):
 
 
 def _logaddexp(xp, left, right):
-    """log(exp(x) + exp(y)), for complex numbers too."""
-    if left.dtype.kind != "c":
-        return xp.logaddexp(left, right)
+    """log(exp(x) + exp(y)) of complex numbers."""
     first = left.real >= right.real
     high, low = xp.where(first, left, right), xp.where(first, right, left)
     same = xp.isinf(high.real) & (high.real == low.real)
@@ -1049,7 +1047,12 @@ def _logcumsumexp(xp, self, dim):
     refuse("logcumsumexp_out_cpu", self, "biu")
     if self.ndim == 0:
         return self.copy()
-    out, = kernels.scan(xp, (self.copy(),), axis, lambda left, right: (_logaddexp(xp, left[0], right[0]),))
+    if self.dtype.kind != "c":
+        return kernels.scan(xp, (self.copy(),), axis, lambda left, right: (xp.logaddexp(left[0], right[0]),))[0]
+    out = self.copy()  # one after the other: the order decides which branch of the logarithm is met
+    rows = xp.moveaxis(out, axis, 0)
+    for i in range(1, len(rows)):
+        rows[i] = _logaddexp(xp, rows[i - 1], rows[i])
     return out
 
 

@@ -1,0 +1,212 @@
+"""Multi-head attention as a function, `F.multi_head_attention_forward`.
+
+Sequences are (time, batch, features) inside; heads are folded into the batch.  Masks of truth
+values become additive ones, with minus infinity where attention is forbidden.
+The module around it is in `nn/attention.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core.handle import Tensor
+from ..core.table import ops
+
+# ---------------------------------------------------------------------------------------------
+# Arguments
+
+
+def _is_batched(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None,
+                attn_mask: Tensor | None, num_heads: int) -> bool:
+    """Do the sequences have a batch dim?  Refuses ranks that do not fit each other."""
+    if query.ndim not in (2, 3):
+        raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
+                             f"{query.ndim}-D query tensor")
+    batched = query.ndim == 3
+    word = "batched" if batched else "unbatched"
+    if key.ndim != query.ndim or value.ndim != query.ndim:
+        raise AssertionError(f"For {word} ({query.ndim}-D) `query`, expected `key` and `value` to "
+                             f"be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors "
+                             "respectively")
+    if key_padding_mask is not None and key_padding_mask.ndim != query.ndim - 1:
+        raise AssertionError(f"For {word} ({query.ndim}-D) `query`, expected `key_padding_mask` to "
+                             f"be `None` or {query.ndim - 1}-D but found "
+                             f"{key_padding_mask.ndim}-D tensor instead")
+    if attn_mask is not None and attn_mask.ndim not in (2, 3):
+        raise AssertionError(f"For {word} ({query.ndim}-D) `query`, expected `attn_mask` to be "
+                             f"`None`, 2-D or 3-D but found {attn_mask.ndim}-D tensor instead")
+    if not batched and attn_mask is not None and attn_mask.ndim == 3:
+        expected = (num_heads, query.shape[0], key.shape[0])
+        if tuple(attn_mask.shape) != expected:
+            raise AssertionError(f"Expected `attn_mask` shape to be {expected} but got "
+                                 f"{tuple(attn_mask.shape)}")
+    return batched
+
+
+def _additive(mask: Tensor | None, name: str, dtype) -> Tensor | None:
+    """A mask as numbers to add to the scores."""
+    if mask is None or mask.dtype.is_floating_point:
+        return mask
+    if mask.dtype.name != "bool":
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    return ops.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
+
+
+def _with_heads_dim(mask: Tensor | None, rows: int, target: int, source: int) -> Tensor | None:
+    """An attention mask with three dims."""
+    if mask is None:
+        return None
+    expected = (target, source) if mask.ndim == 2 else (rows, target, source)
+    if tuple(mask.shape) != expected:
+        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should "
+                           f"be {expected}.")
+    return mask.unsqueeze(0) if mask.ndim == 2 else mask
+
+
+def _one_more(mask: Tensor | None) -> Tensor | None:
+    """A mask that allows one more key."""
+    return None if mask is None else ops.constant_pad_nd(mask, [0, 1], 0)
+
+
+# ---------------------------------------------------------------------------------------------
+# Projections and attention
+
+
+def _project(query, key, value, in_proj_weight, in_proj_bias, separate) -> list[Tensor]:
+    """Queries, keys and values from their sources."""
+    if separate is not None:
+        if any(w is None for w in separate):
+            raise AssertionError("use_separate_proj_weight is True but q_proj_weight, "
+                                 "k_proj_weight or v_proj_weight is None")
+        biases = [None] * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
+        return [ops.linear(x, w, b) for x, w, b in
+                zip((query, key, value), separate, biases, strict=True)]
+    if in_proj_weight is None:
+        raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+    if query is key and key is value:  # one product for all three
+        return list(ops.chunk(ops.linear(query, in_proj_weight, in_proj_bias), 3, -1))
+    biases = [None] * 3 if in_proj_bias is None else ops.chunk(in_proj_bias, 3)
+    weights = ops.chunk(in_proj_weight, 3)
+    return [ops.linear(x, w, b) for x, w, b in
+            zip((query, key, value), weights, biases, strict=True)]
+
+
+def _by_head(sequence: Tensor, rows: int, head_dim: int) -> Tensor:
+    """(time, batch, features) as (batch x heads, time, features of one head)."""
+    return sequence.reshape([sequence.shape[0], rows, head_dim]).transpose(0, 1)
+
+
+def _attend(q, k, v, mask, dropout_p) -> tuple[Tensor, Tensor]:
+    """Weighted values and the weights."""
+    scaled = q * math.sqrt(1.0 / q.shape[-1])
+    if mask is None:
+        scores = ops.bmm(scaled, k.transpose(-2, -1))
+    else:
+        scores = ops.baddbmm(mask, scaled, k.transpose(-2, -1))
+    weights = ops._softmax(scores, -1, False)
+    if dropout_p > 0.0:
+        weights = ops.dropout(weights, dropout_p, True)
+    return ops.bmm(weights, v), weights
+
+
+def multi_head_attention_forward(
+        query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
+        in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,
+        bias_v: Tensor | None, add_zero_attn: bool, dropout_p: float, out_proj_weight: Tensor,
+        out_proj_bias: Tensor | None, training: bool = True,
+        key_padding_mask: Tensor | None = None, need_weights: bool = True,
+        attn_mask: Tensor | None = None, use_separate_proj_weight: bool = False,
+        q_proj_weight: Tensor | None = None, k_proj_weight: Tensor | None = None,
+        v_proj_weight: Tensor | None = None, static_k: Tensor | None = None,
+        static_v: Tensor | None = None, average_attn_weights: bool = True,
+        is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+    """Projections, attention of each head, joint output projection; output and weights."""
+    batched = _is_batched(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        same = query is key and key is value
+        query = query.unsqueeze(1)
+        key, value = (query, query) if same else (key.unsqueeze(1), value.unsqueeze(1))
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    target, batch, embed_dim = query.shape
+    source = key.shape[0]
+    key_padding_mask = _additive(key_padding_mask, "key_padding_mask", query.dtype)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None  # the fused attention knows this mask
+    else:
+        attn_mask = _additive(attn_mask, "attn_mask", query.dtype)
+        is_causal = is_causal and key_padding_mask is None
+    head_dim = _head_dim(embed_dim, embed_dim_to_check, num_heads)
+    if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight
+                                            and key.shape != value.shape):
+        raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+    separate = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    q, k, v = _project(query, key, value, in_proj_weight, in_proj_bias, separate)
+    rows = batch * num_heads
+    attn_mask = _with_heads_dim(attn_mask, rows, target, source)
+    if bias_k is not None and bias_v is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError("bias cannot be added to static key or value")
+        k = ops.cat([k, bias_k.repeat(1, batch, 1)])
+        v = ops.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+    elif bias_k is not None or bias_v is not None:
+        raise AssertionError("bias_k and bias_v are either both given or both None")
+    q = _by_head(q, rows, head_dim)
+    k = _by_head(k, rows, head_dim) if static_k is None else _static(static_k, rows, head_dim)
+    v = _by_head(v, rows, head_dim) if static_v is None else _static(static_v, rows, head_dim)
+    if add_zero_attn:
+        zeros = ops.new_zeros(k, [rows, 1, head_dim])
+        k, v = ops.cat([k, zeros], 1), ops.cat([v, zeros], 1)
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+    source = k.shape[1]
+    if key_padding_mask is not None:
+        if tuple(key_padding_mask.shape) != (batch, source):
+            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got "
+                                 f"{key_padding_mask.shape}")
+        blocked = key_padding_mask.reshape([batch, 1, 1, source]).expand(
+            [batch, num_heads, 1, source]).reshape([rows, 1, source])
+        attn_mask = blocked if attn_mask is None else attn_mask + blocked
+    if not training:
+        dropout_p = 0.0
+    weights = None
+    if need_weights:
+        out, weights = _attend(q, k, v, attn_mask, dropout_p)
+        out = out.transpose(0, 1).reshape([target * batch, embed_dim])
+        weights = weights.reshape([batch, num_heads, target, source])
+        weights = weights.mean(1) if average_attn_weights else weights
+    else:
+        out = _fused(q, k, v, attn_mask, dropout_p, is_causal, batch, num_heads)
+    out = ops.linear(out, out_proj_weight, out_proj_bias).reshape([target, batch, -1])
+    if batched:
+        return out, weights
+    return out.squeeze(1), None if weights is None else weights.squeeze(0)
+
+
+def _head_dim(embed_dim: int, expected: int, num_heads: int) -> int:
+    if embed_dim != expected:
+        raise AssertionError(f"was expecting embedding dimension of {expected}, but got "
+                             f"{embed_dim}")
+    if embed_dim % num_heads:
+        raise AssertionError(f"embed_dim {embed_dim} not divisible by num_heads {num_heads}")
+    return embed_dim // num_heads
+
+
+def _static(value: Tensor, rows: int, head_dim: int) -> Tensor:
+    if value.shape[0] != rows or value.shape[2] != head_dim:
+        raise AssertionError(f"expecting static keys and values of shape ({rows}, *, {head_dim}), "
+                             f"but got {value.shape}")
+    return value
+
+
+def _fused(q, k, v, mask, dropout_p, is_causal, batch, num_heads) -> Tensor:
+    """The same without the weights, as one operator; rows are (time, batch)."""
+    def apart(x):
+        return x.reshape([batch, num_heads, *x.shape[1:]])
+
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else apart(mask)
+    out = ops.scaled_dot_product_attention(apart(q), apart(k), apart(v), mask, dropout_p,
+                                           is_causal)
+    return out.permute(2, 0, 1, 3).reshape([q.shape[1] * batch, num_heads * q.shape[2]])

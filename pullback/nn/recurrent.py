@@ -1,0 +1,316 @@
+"""Recurrent modules: layers over sequences, padded or packed, and single cells.
+
+The operators are in `ops/rnn.py`; packed sequences are in `nn/utils/rnn.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+from ..core.handle import Tensor
+from ..core.table import ops
+from . import init
+from .layers import _new
+from .module import Module
+from .parameter import Parameter
+from .utils.rnn import PackedSequence
+
+_GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
+def _reordered(states: Tensor, order: Tensor | None) -> Tensor:
+    """States of the examples (dim 1) in another order."""
+    return states if order is None else states.index_select(1, order)
+
+
+class RNNBase(Module):
+    """Parameters and argument checks of the recurrent layers."""
+
+    def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1,
+                 bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+                 bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None):
+        super().__init__()
+        self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
+        self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
+        self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
+        self._check_arguments(dropout)
+        directions = 2 if bidirectional else 1
+        rows, width = _GATES[mode] * hidden_size, proj_size or hidden_size
+        self._flat_weights_names: list[str] = []
+        self._all_weights: list[list[str]] = []
+        for layer in range(num_layers):
+            size = input_size if layer == 0 else width * directions
+            for direction in range(directions):
+                shapes = {"weight_ih": (rows, size), "weight_hh": (rows, width)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                ending = f"_l{layer}" + ("_reverse" if direction else "")
+                for name, shape in shapes.items():
+                    self.register_parameter(name + ending, _new(shape, device, dtype))
+                names = [name + ending for name in shapes]
+                self._flat_weights_names += names
+                self._all_weights.append(names)
+        self.reset_parameters()
+
+    def _check_arguments(self, dropout) -> None:
+        if not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1 or dropout is True:
+            raise ValueError("dropout should be a number in range [0, 1] representing the "
+                             "probability of an element being zeroed")
+        if dropout > 0 and self.num_layers == 1:
+            warnings.warn("dropout option adds dropout after all but last recurrent layer, so "
+                          "non-zero dropout expects num_layers greater than 1, but got dropout="
+                          f"{dropout} and num_layers={self.num_layers}", stacklevel=4)
+        if not isinstance(self.hidden_size, int):
+            raise TypeError("hidden_size should be of type int, got: "
+                            f"{type(self.hidden_size).__name__}")
+        if self.hidden_size <= 0:
+            raise ValueError("hidden_size must be greater than zero")
+        if self.num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if self.proj_size < 0:
+            raise ValueError("proj_size should be a positive integer or zero to disable "
+                             "projections")
+        if self.proj_size >= self.hidden_size:
+            raise ValueError("proj_size has to be smaller than hidden_size")
+
+    @property
+    def _flat_weights(self) -> list[Parameter]:
+        return [getattr(self, name) for name in self._flat_weights_names]
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Nothing: parameters need not lie together here."""
+
+    def reset_parameters(self) -> None:
+        """Uniform numbers within one over the root of the hidden size."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    # shapes
+
+    def _check_input(self, input: Tensor, packed: bool) -> None:
+        if not input.dtype.is_floating_point:
+            raise ValueError(f"RNN input dtype must be floating point, got {input.dtype}")
+        if packed and input.ndim != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {input.ndim}")
+        if input.shape[-1] != self.input_size:
+            raise RuntimeError("input.size(-1) must be equal to input_size. Expected "
+                               f"{self.input_size}, got {input.shape[-1]}")
+
+    def _check_state(self, state: Tensor, batch: int, width: int, message: str) -> None:
+        expected = (self.num_layers * (2 if self.bidirectional else 1), batch, width)
+        if tuple(state.shape) != expected:
+            raise RuntimeError(message.format(expected, list(state.shape)))
+
+    def _zeros(self, input: Tensor, batch: int, width: int) -> Tensor:
+        directions = 2 if self.bidirectional else 1
+        return ops.zeros([self.num_layers * directions, batch, width], dtype=input.dtype,
+                         device=input.device)
+
+    # the forward pass: states are a list of one tensor, or of two for LSTM
+
+    def _run(self, input, states: list[Tensor] | None):
+        """(output, states) for a tensor or a packed sequence."""
+        packed = isinstance(input, PackedSequence)
+        sequence = input
+        single = order = back = sizes = None
+        if packed:
+            input, sizes, order, back = sequence
+            batch = int(sizes[0])
+        else:
+            if input.ndim not in (2, 3):
+                raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got "
+                                 f"{input.ndim}D instead")
+            single = input.ndim == 2
+            if single:
+                input = input.unsqueeze(0 if self.batch_first else 1)
+            batch = input.shape[0 if self.batch_first else 1]
+        self._check_input(input, packed)
+        states = self._given(input, states, batch, bool(single), order)
+        out, *final = self._call(input, sizes, states)
+        if packed:
+            out = PackedSequence(out, sizes, order, back)
+            return out, [_reordered(s, back) for s in final]
+        if single:
+            return out.squeeze(0 if self.batch_first else 1), [s.squeeze(1) for s in final]
+        return out, final
+
+    def _given(self, input, states, batch, single, order) -> list[Tensor]:
+        """Initial states for the operator, checked."""
+        widths = [self.proj_size or self.hidden_size, self.hidden_size][:self._parts]
+        if states is None:
+            return [self._zeros(input, batch, width) for width in widths]
+        for state in states:
+            if state.ndim != (2 if single else 3):
+                word, rank = ("unbatched 2-D", 2) if single else ("batched 3-D", 3)
+                raise RuntimeError(f"For {word} input, hx should also be {rank}-D but got "
+                                   f"{state.ndim}-D tensor")
+        if single:
+            states = [state.unsqueeze(1) for state in states]
+        names = ("hidden[0]", "hidden[1]") if self._parts == 2 else ("hidden",)
+        for state, width, name in zip(states, widths, names, strict=True):
+            self._check_state(state, batch, width, f"Expected {name} size {{}}, got {{}}")
+        return [_reordered(state, order) for state in states]
+
+    _parts = 1
+
+    def _call(self, input, sizes, states):
+        operator = getattr(ops, self.mode.lower())
+        hx = states if self._parts == 2 else states[0]
+        rest = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training,
+                self.bidirectional)
+        if sizes is None:
+            return operator(input, hx, *rest, self.batch_first)
+        return operator(input, sizes, hx, *rest)
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        defaults = {"proj_size": 0, "num_layers": 1, "bias": True, "batch_first": False,
+                    "dropout": 0.0, "bidirectional": False}
+        for name, value in defaults.items():
+            if getattr(self, name) != value:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(RNNBase):
+    """Layers of simple recurrent networks with tanh or relu."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
+                 nonlinearity: str = "tanh", bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or "
+                             "'relu'.")
+        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias,
+                         batch_first, dropout, bidirectional, device=device, dtype=dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input, hx: Tensor | None = None):
+        out, states = self._run(input, None if hx is None else [hx])
+        return out, states[0]
+
+
+class GRU(RNNBase):
+    """Layers of gated recurrent units."""
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 device=None, dtype=None):
+        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, device=device, dtype=dtype)
+
+    def forward(self, input, hx: Tensor | None = None):
+        out, states = self._run(input, None if hx is None else [hx])
+        return out, states[0]
+
+
+class LSTM(RNNBase):
+    """Layers of long short-term memory, optionally with projected outputs."""
+
+    _parts = 2
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+                 proj_size: int = 0, device=None, dtype=None):
+        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout,
+                         bidirectional, proj_size, device, dtype)
+
+    def forward(self, input, hx: tuple[Tensor, Tensor] | None = None):
+        out, states = self._run(input, None if hx is None else list(hx))
+        return out, tuple(states)
+
+
+# ---------------------------------------------------------------------------------------------
+# Cells
+
+
+class RNNCellBase(Module):
+    """Parameters of one step."""
+
+    gates = 1
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
+                 dtype=None):
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        rows = self.gates * hidden_size
+        self.weight_ih = _new((rows, input_size), device, dtype)
+        self.weight_hh = _new((rows, hidden_size), device, dtype)
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, _new((rows,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Uniform numbers within one over the root of the hidden size."""
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
+        for weight in self.parameters():
+            init.uniform_(weight, -bound, bound)
+
+    def _batched(self, value: Tensor, name: str) -> Tensor:
+        if value.ndim not in (1, 2):
+            raise ValueError(f"{self._get_name()}: Expected {name} to be 1D or 2D, got "
+                             f"{value.ndim}D instead")
+        return value if value.ndim == 2 else value.unsqueeze(0)
+
+    def _zeros(self, input: Tensor) -> Tensor:
+        return ops.zeros([input.shape[0], self.hidden_size], dtype=input.dtype,
+                         device=input.device)
+
+    def _step(self, operator, input: Tensor, hx: Tensor | None) -> Tensor:
+        rows = self._batched(input, "input")
+        hx = self._zeros(rows) if hx is None else self._batched(hx, "hidden")
+        out = operator(rows, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return out if input.ndim == 2 else out.squeeze(0)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(RNNCellBase):
+    """One step of a simple recurrent network."""
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
+                 nonlinearity: str = "tanh", device=None, dtype=None):
+        super().__init__(input_size, hidden_size, bias, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        if self.nonlinearity not in ("tanh", "relu"):
+            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
+        operator = ops.rnn_tanh_cell if self.nonlinearity == "tanh" else ops.rnn_relu_cell
+        return self._step(operator, input, hx)
+
+
+class GRUCell(RNNCellBase):
+    """One step of a gated recurrent unit."""
+
+    gates = 3
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        return self._step(ops.gru_cell, input, hx)
+
+
+class LSTMCell(RNNCellBase):
+    """One step of a long short-term memory."""
+
+    gates = 4
+
+    def forward(self, input: Tensor,
+                hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        rows = self._batched(input, "input")
+        if hx is None:
+            states = [self._zeros(rows), self._zeros(rows)]
+        else:
+            states = [self._batched(part, f"hx[{i}]") for i, part in enumerate(hx)]
+        hidden, cell = ops.lstm_cell(rows, states, self.weight_ih, self.weight_hh, self.bias_ih,
+                                     self.bias_hh)
+        return (hidden, cell) if input.ndim == 2 else (hidden.squeeze(0), cell.squeeze(0))

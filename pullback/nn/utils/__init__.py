@@ -1,0 +1,3 @@
+"""Helpers around modules: `rnn` packs sequences of different lengths."""
+
+from . import rnn as rnn

@@ -1,0 +1,138 @@
+"""Sequences of different lengths: padded in one tensor, or packed without padding.
+
+A `PackedSequence` holds the rows of all sequences step by step, longest sequence first, and how
+many sequences each step has.  Recurrent layers take it in place of a tensor.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...core import dtype as dt
+from ...core.handle import Tensor
+from ...core.table import ops
+
+
+class _Packed(NamedTuple):
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
+
+
+class PackedSequence(_Packed):
+    """Rows of sequences, the number of sequences of each step, and how they were sorted."""
+
+    __slots__ = ()
+
+    def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None,
+                sorted_indices: Tensor | None = None, unsorted_indices: Tensor | None = None):
+        if batch_sizes is None:  # the tuple of both
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs) -> PackedSequence:
+        """Data in another dtype or on another device."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        moved = [None if i is None else i.to(data.device)
+                 for i in (self.sorted_indices, self.unsorted_indices)]
+        return type(self)(data, self.batch_sizes, *moved)
+
+    def double(self) -> PackedSequence:
+        """Data as float64."""
+        return self.to(dt.float64)
+
+    def float(self) -> PackedSequence:
+        """Data as float32."""
+        return self.to(dt.float32)
+
+    def half(self) -> PackedSequence:
+        """Data as float16."""
+        return self.to(dt.float16)
+
+    def cpu(self) -> PackedSequence:
+        """Data on the host."""
+        return self.to("cpu")
+
+    @property
+    def is_cuda(self) -> bool:
+        """Is the data on a GPU?"""
+        return self.data.device.type == "cuda"
+
+
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
+    """The permutation that undoes another."""
+    if permutation is None:
+        return None
+    places = ops.arange(permutation.numel(), device=permutation.device)
+    return ops.empty_like(permutation).scatter(0, permutation, places.to(permutation.dtype))
+
+
+def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False,
+                         enforce_sorted: bool = True) -> PackedSequence:
+    """Padded sequences without their padding; `lengths` need not be sorted if not enforced."""
+    if not isinstance(lengths, Tensor):
+        from ...creation import tensor
+        lengths = tensor(lengths, dtype=dt.int64)
+    order = None
+    if not enforce_sorted:
+        lengths, order = ops.sort(lengths, descending=True)
+        order = order.to(input.device)
+        input = input.index_select(0 if batch_first else 1, order)
+    data, sizes = ops._pack_padded_sequence(input, lengths, batch_first)
+    return PackedSequence(data, sizes, order, None)
+
+
+def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False,
+                        padding_value: float = 0.0,
+                        total_length: int | None = None) -> tuple[Tensor, Tensor]:
+    """Packed sequences with padding again, in their original order, and their lengths."""
+    longest = sequence.batch_sizes.shape[0]
+    if total_length is not None and total_length < longest:
+        raise ValueError("Expected total_length to be at least the length of the longest sequence "
+                         f"in input, but got total_length={total_length} and max sequence length "
+                         f"being {longest}")
+    padded, lengths = ops._pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, batch_first, padding_value,
+        longest if total_length is None else total_length)
+    back = sequence.unsorted_indices
+    if back is None:
+        return padded, lengths
+    return padded.index_select(0 if batch_first else 1, back), lengths[back.to(lengths.device)]
+
+
+def pad_sequence(sequences, batch_first: bool = False, padding_value: float = 0.0,
+                 padding_side: str = "right") -> Tensor:
+    """Sequences of different lengths in one tensor."""
+    if isinstance(sequences, Tensor):
+        sequences = sequences.unbind(0)
+    elif not hasattr(sequences, "__iter__"):
+        raise RuntimeError("pad_sequence: Expected iterable for input sequences, but got arg of "
+                           f"type: {type(sequences)}")
+    return ops.pad_sequence(list(sequences), batch_first, padding_value, padding_side)
+
+
+def unpad_sequence(padded_sequences: Tensor, lengths: Tensor,
+                   batch_first: bool = False) -> list[Tensor]:
+    """The sequences of a padded tensor, each with its own length."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [rows[:int(length)] for rows, length in
+            zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
+
+
+def pack_sequence(sequences, enforce_sorted: bool = True) -> PackedSequence:
+    """Sequences of different lengths, packed."""
+    from ...creation import tensor
+    lengths = tensor([len(v) for v in sequences], dtype=dt.int64)
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
+    """The sequences of a packed one, in their original order."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
