@@ -655,6 +655,9 @@ def attach(cls=Tensor) -> None:
     for name, value in facts.items():
         setattr(cls, name, value)
     own = {
+        # the tensor is the second argument of these operators
+        "polygamma": lambda self, n: ops.polygamma(n, self),
+        "polygamma_": lambda self, n: self.copy_(ops.polygamma(n, self.clone())),
         "requires_grad_": requires_grad_,
         "stride": stride,
         "storage_offset": storage_offset,

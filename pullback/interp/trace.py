@@ -47,18 +47,19 @@ class Traced(Wrapped):
 
 
 _PROBED: set = set()  # (operator, dtypes) that were accepted
-_PROBE_LIMIT = 1 << 22  # elements
+_PROBE_LIMIT = 1 << 16  # elements
 
 
 def refuse_dtypes(ov, flat: tuple) -> None:
-    """Refuse what the operator's kernel refuses: neither fakes nor decompositions look at dtypes closely.
+    """Refuse what the kernel refuses: neither fakes nor decompositions look at dtypes closely.
 
-    The kernel runs once on zeros for each choice of dtypes, unless all are one float type.  Only its
-    objections to dtypes count.
+    The kernel runs once on zeros for each unusual choice of dtypes.  Only its objections to dtypes
+    count.
     """
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
-    if not dtypes or len(set(dtypes)) == 1 and dtypes[0].char in "fd":
+    values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
+    if not dtypes or values <= {"f"} or values <= {"d"}:
         return
     key = (ov, dtypes)
     if key in _PROBED or ov.is_random or ov.is_view:

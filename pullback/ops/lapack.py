@@ -237,14 +237,25 @@ def factor_lu(xp, matrix, pivot=True):
 def permutation(xp, pivots, rows):
     """Row `i` of P^T A is row `permutation[i]` of A, where A = P L U."""
     lead, steps = pivots.shape[:-1], pivots.shape[-1]
-    flat = pivots.reshape((math.prod(lead), steps)).astype(xp.int64) - 1
-    each = xp.arange(flat.shape[0])
-    order = xp.broadcast_to(xp.arange(rows), (flat.shape[0], rows)).copy()
+    count = math.prod(lead)
+    if count <= 4:
+        orders = [_exchanged(each, rows) for each in pivots.reshape((count, steps)).tolist()]
+        return xp.asarray(orders, dtype=xp.int64).reshape((*lead, rows))
+    flat = pivots.reshape((count, steps)).astype(xp.int64) - 1
+    each = xp.arange(count)
+    order = xp.broadcast_to(xp.arange(rows), (count, rows)).copy()
     for j in range(steps):
         chosen = order[each, flat[:, j]].copy()
         order[each, flat[:, j]] = order[:, j].copy()
         order[:, j] = chosen
     return order.reshape((*lead, rows))
+
+
+def _exchanged(pivots, rows):
+    order = list(range(rows))
+    for j, chosen in enumerate(pivots):
+        order[j], order[chosen - 1] = order[chosen - 1], order[j]
+    return order
 
 
 def permutation_sign(xp, pivots):

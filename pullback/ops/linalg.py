@@ -28,6 +28,8 @@ from .lapack import (
     fronts,
     hermitian,
     identity,
+    lapack,
+    on_host,
     positions,
     positive,
     regular,
@@ -40,29 +42,23 @@ from .lapack import (
 # Cholesky
 
 
-def _leading_failure(xp, matrix) -> int:
-    """Order of the first leading minor of a matrix that is not positive-definite."""
-    for order in range(1, matrix.shape[0] + 1):
-        try:
-            xp.linalg.cholesky(matrix[:order, :order])
-        except Failed:
-            return order
-    return 0
+@on_host
+def _cholesky_loop(xp, matrix):
+    """Lower factors, one after another, and the failing minors; a failed factor is NaN."""
+    info, out = xp.zeros(matrix.shape[:-2], dtype=xp.int32), xp.empty_like(matrix)
+    potrf = lapack(xp, "potrf", matrix)
+    for index in positions(matrix.shape[:-2]):
+        out[index], info[index] = potrf(matrix[index], lower=1, clean=1)
+    out[info != 0] = math.nan
+    return out, info
 
 
 def _cholesky_lower(xp, matrix):
-    """Lower factors and the failing minors; a failed factor is NaN."""
-    lead = matrix.shape[:-2]
-    info = xp.zeros(lead, dtype=xp.int32)
+    """Lower factors, and the order of the first leading minor that is not positive (or 0)."""
     try:
-        return xp.linalg.cholesky(matrix), info
+        return xp.linalg.cholesky(matrix), xp.zeros(matrix.shape[:-2], dtype=xp.int32)
     except Failed:
-        out = xp.full_like(matrix, math.nan)
-        for index in positions(lead):
-            info[index] = _leading_failure(xp, matrix[index])
-            if info[index] == 0:
-                out[index] = xp.linalg.cholesky(matrix[index])
-        return out, info
+        return _cholesky_loop(xp, matrix)
 
 
 class linalg_cholesky_ex(Matrices):
