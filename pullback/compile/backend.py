@@ -113,6 +113,11 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
             lowered = lower(gm)
             unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes)
             plan, report = unit.plan, unit.report
+            plan["products"] = [
+                kind for kind in "fd" if f"pb->{'s' if kind == 'f' else 'd'}gemm(" in unit.source
+            ]
+            for kind in plan["products"]:
+                native.start_product(kind)
             has_code = bool(unit.source)
             try:
                 if has_code:
@@ -124,6 +129,8 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
         else:
             plan, report, has_code = kept
         try:
+            for kind in plan["products"]:
+                native.product(kind)
             path = str(cache.path(f"{key}.so")) if has_code else None
             call = _load(gm, name, plan, path, runtime)
         except OSError as error:

@@ -273,6 +273,10 @@ class Builder:
 
     def bounded(self, index: Ref, size: int) -> Ref:
         """An index that is checked where it is computed: 0 <= index < size."""
+        if index.value.op == "const":
+            if not 0 <= index.value.attrs["number"] < size:
+                raise Unsupported("an index out of range: its kernel says so")
+            return index
         made = self.pointwise("bounded", index, dtype="l", size=size)
         if "check" not in made.value.attrs:
             made.value.attrs["check"] = self.check(size)

@@ -5,9 +5,11 @@ Read `runtime/pb.h` for what generated code sees of it, and `unit.py` for how a 
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import sysconfig
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -76,6 +78,50 @@ def _load(name: str) -> ModuleType:
                 command = list(toolchain.find().command)
                 raise CompilerFailed(command, str(error), str(SOURCES / "runtime.c")) from error
     raise AssertionError("unreachable")
+
+
+_products: dict[str, threading.Thread | None] = {}  # "f" or "d" -> its build, None once loaded
+
+
+def _product_name(kind: str) -> str:
+    return f"product-{kind}-" + cache.key(
+        runtime_text(), toolchain.find().identity, cache.python_abi()
+    )
+
+
+def _build_product(kind: str) -> Path:
+    wide = f"-DPB_DOUBLE={int(kind == 'd')}"
+    return build(SOURCES / "product.c", _product_name(kind), (wide,))
+
+
+def start_product(kind: str) -> None:
+    """Begin to build the matrix product of a type, while other things are compiled."""
+    if kind not in _products and not cache.intact(_product_name(kind)):
+        def work() -> None:
+            with contextlib.suppress(CompilerFailed, OSError):  # `product` will meet it again
+                _build_product(kind)
+
+        _products[kind] = threading.Thread(target=work)
+        _products[kind].start()
+
+
+def product(kind: str) -> None:
+    """Load the matrix product of a type ("f" or "d") into the runtime."""
+    if kind in _products and _products[kind] is None:
+        return
+    if kind in _products:
+        _products[kind].join()
+    for attempt in range(2):
+        path = _build_product(kind)
+        try:
+            runtime().add_product(kind == "d", str(path))
+            break
+        except OSError as error:
+            cache.discard(path.name)  # made for another machine: make it again, once
+            if attempt:
+                command = list(toolchain.find().command)
+                raise CompilerFailed(command, str(error), str(SOURCES / "product.c")) from error
+    _products[kind] = None
 
 
 def set_num_threads(n: int) -> None:

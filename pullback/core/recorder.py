@@ -52,15 +52,12 @@ def _source(ov, rule) -> str:
         f"    ({''.join(f'x{i}, ' for i in range(len(args)))}) = flat",
     ]
     lines += [f"    e{i} = x{i}._edge if isinstance(x{i}, Tensor) else None" for i in rule.inputs]
-    lines += [
-        f"    if {' and '.join(f'{e} is None' for e in edges)}:",
-        "        return",
-        "    if out._data.dtype not in FLOATING:",
-        "        return",
-    ]
+    lines += ["    if out._data.dtype not in FLOATING:", "        return"]
     if set(ov.schema.tensor_positions) - set(rule.inputs):
         lines.append("    refuse(overload, rule, flat, 0)")
     lines += [
+        f"    if {' and '.join(f'{e} is None' for e in edges)}:",
+        "        return",
         "    n = new(Node)",
         "    n.rule = rule",
         f"    n.edges = ({''.join(f'{e}, ' for e in edges)})",

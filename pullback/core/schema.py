@@ -273,6 +273,8 @@ def _is_int(value) -> bool:
 def _convert(spec: Argument, value, number_ok: bool):
     """The value as the argument's type, or `_NO`."""
     if value is None:
+        if spec.is_list and spec.has_default and spec.default == []:
+            return []  # max_pool2d(x, 2, None): no stride given
         return None if spec.optional or (spec.is_list and spec.optional_items) else _NO
     if spec.is_list:
         return _convert_list(spec, value)

@@ -24,6 +24,11 @@ def _numbers(values, device):
     return ops.cat([ops.full([1], v, dtype=dt.int64, device=device) for v in values])
 
 
+def _listed(lengths):
+    """Lengths in a tensor as a list."""
+    return lengths if isinstance(lengths, (list, tuple)) else lengths.reshape([-1]).tolist()
+
+
 def padded_targets(targets, target_lengths, blank):
     """One row of labels per example, filled up with blanks."""
     longest = max(target_lengths, default=0)
@@ -116,6 +121,7 @@ def ctc_second(direction, weight, log_probs, targets, input_lengths, target_leng
 
     That is exp(log_probs) times the direction minus the tangent of p, summed over states.
     """
+    input_lengths, target_lengths = _listed(input_lengths), _listed(target_lengths)
     path, jump = _path(targets, target_lengths, blank)
     spread = path.expand([log_probs.shape[0], *path.shape])
     emitted, emitted_t = ops.gather(log_probs, 2, spread), ops.gather(direction, 2, spread)

@@ -240,47 +240,39 @@ def _skew(matrix):
     return matrix - matrix.mH
 
 
-def _refuse_phases(name, turn, weights, what):
-    """Raise if `turn`, the gradient of the phases, is not zero; if its values can be known."""
+def _depends(turn, weights) -> bool:
+    """Is a derivative with respect to something arbitrary not zero?  False if that is not known.
+
+    Only a look at values can tell; there are none in a batch, a trace or a compiled function.
+    """
     if turn.numel() == 0:
-        return
+        return False
     from ..tensor import concrete
-    relative = 1e-2 if turn.dtype.itemsize == 4 else 1e-5
-    depends = (turn.detach().abs() > relative * weights.amax(-1, True)).any()
+    relative = 1e-2 if _epsilon(turn) > 1e-10 else 1e-5
     try:
-        depends = bool(concrete(depends, name))
+        return bool(concrete((turn.detach().abs() > relative * weights).any(), "a check"))
     except errors.DataDependentError:
-        return
-    if depends:
+        return False
+
+
+def _refuse_phases(name, turn, weights, what):
+    """Raise if a loss depends on phases, given its derivatives with respect to them."""
+    if _depends(turn, weights.amax(-1, True)):
         raise errors.NotDifferentiable(errors.text(
             f"{name}: the loss depends on the phase of {what}, which is arbitrary: there is no "
             f"derivative ({errors.user_line(2)})",
-            f"largest derivative with respect to a phase: {_largest(turn):.3g}",
+            f"largest derivative with respect to a phase: {turn.detach().abs().max().item():.3g}",
             ["use what no phase changes: abs(), products of a vector with its own conjugate",
              "or fix the phases, for instance by making the first component of each vector real"]))
 
 
-def _largest(tensor) -> float:
-    return tensor.detach().abs().max().item()
-
-
 def _refuse_rotations(name, inner, weights, what):
-    """Raise if a loss depends on the basis of a complement, given B^H gB of that basis B."""
-    if inner.numel() == 0:
-        return
-    from ..tensor import concrete
-    relative = 1e-2 if inner.dtype.itemsize in (4, 8) and finfo(inner.dtype).eps > 1e-10 else 1e-5
-    turn = _skew(inner.detach()).abs()
-    depends = (turn > relative * weights.amax(-1, True)[..., None]).any()
-    try:
-        depends = bool(concrete(depends, name))
-    except errors.DataDependentError:
-        return
-    if depends:
+    """Raise if a loss depends on the basis B of a complement, given B^H gB."""
+    if _depends(_skew(inner), weights.amax(-1, True)[..., None]):
         raise errors.NotDifferentiable(errors.text(
             f"{name}: the loss depends on the choice of the further {what} that full_matrices=True "
             f"adds, which is arbitrary: there is no derivative ({errors.user_line(2)})",
-            "", "use full_matrices=False, or only the projector on these vectors"))
+            cure="use full_matrices=False, or only the projector on these vectors"))
 
 
 # ---------------------------------------------------------------------------------------------

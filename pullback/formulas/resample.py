@@ -303,6 +303,20 @@ def _second_by_grid(s: Sampler, g, x, grid, k):
     return ops.stack(columns, -1).reshape(grid.shape)
 
 
+def grid_sampler_backward_push(backward, g_p, g_t, x_p, x_t, grid_p, grid_t, mode, padding,
+                               align_corners, wanted):
+    """Tangents of (T(g), <g, G[d](x)> slope): linear in g and x, and moved with the grid."""
+    args = (mode, padding, align_corners)
+    of_input, of_grid = backward(g_t, x_p, grid_p, *args, wanted)
+    s = Sampler(grid_p, x_p.shape[2:], *args)
+    if wanted[0]:
+        of_input = of_input + _moved_transpose(s, g_p, grid_t)
+    if wanted[1]:
+        of_grid = (of_grid + backward(g_p, x_t, grid_p, *args, [False, True])[1]
+                   + _second_by_grid(s, g_p, x_p, grid_p, grid_t))
+    return of_input, of_grid
+
+
 # ---------------------------------------------------------------------------------------------
 # Affine grids
 

@@ -1275,11 +1275,28 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     `linear_weight` may have further dims between classes and features, for a loss per position.
     `options` (see `LinearCrossEntropyOptions`) asks for less memory and does not change the value.
     """
+    if input.ndim not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.ndim}")
+    if linear_weight.ndim < 2:
+        raise RuntimeError("expected linear_weight with dimensionality at least 2, got "
+                           f"{linear_weight.ndim}")
     classes, *rest, features = linear_weight.shape
+    if input.shape[-1] != features:
+        raise RuntimeError("expected equal input and linear_weight last dimensions (in_features), "
+                           f"got {input.shape[-1]} and {features}, respectively")
+    if rest and input.ndim == 1:
+        raise RuntimeError("K-dimensional loss defined by linear_weight shape "
+                           f"{tuple(linear_weight.shape)} requires batched input, "
+                           f"(N, {features}), got unbatched input with shape {(features,)}")
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got "
+                           f"{tuple(linear_bias.shape)}")
+    if ignore_index is not None and target.dtype.is_floating_point:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     logits = linear(input, linear_weight.reshape([-1, features]),
                     None if linear_bias is None else linear_bias.reshape([-1]))
     if rest:
-        logits = logits.reshape([*input.shape[:-1], classes, *rest])
+        logits = logits.reshape([input.shape[0], classes, *rest])
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction,
                          label_smoothing=label_smoothing)

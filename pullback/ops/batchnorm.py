@@ -480,7 +480,16 @@ class batch_norm_backward(Op):
 
 
 def _norm_and_write(input, weight, bias, running_mean, running_var, training, momentum, eps):
-    """The pure operator that fits, and copies of its running statistics into the given ones."""
+    """The pure operator that fits, and copies of its running statistics into the given ones.
+
+    Users get the saved statistics without derivatives; formulas use those of the pure operator.
+    """
+    out, mean, invstd = _pure(input, weight, bias, running_mean, running_var, training, momentum,
+                              eps)
+    return out, mean.detach(), invstd.detach()
+
+
+def _pure(input, weight, bias, running_mean, running_var, training, momentum, eps):
     if not training:
         if running_mean is None or running_var is None:
             raise ShapeError("Expected running_mean and running_var to be defined when "
@@ -608,16 +617,16 @@ class batch_norm(Composite):
 
     def compose(input, weight, bias, running_mean, running_var, training, momentum, eps,
                 cudnn_enabled):
+        if input.numel() == 0:  # nothing to normalise; the parameters stay part of the graph
+            out = input.clone()
+            out = out if weight is None else out * weight[0]
+            return out if bias is None else out + bias[0]
         channels = input.shape[wrap_dim(1, input.ndim, scalar_ok=False)]
         if not training and (running_mean is None or running_var is None):
             missing = "running_mean" if running_mean is None else "running_var"
             raise ShapeError(f"{missing} must be defined in evaluation mode")
         _check_channels(channels, running_mean=running_mean, running_var=running_var,
                         weight=weight, bias=bias)
-        if input.numel() == 0:  # nothing to normalise; the parameters stay part of the graph
-            out = input.clone()
-            out = out if weight is None else out * weight[0]
-            return out if bias is None else out + bias[0]
         return _norm_and_write(input, weight, bias, running_mean, running_var, training, momentum,
                                eps)[0]
 

@@ -44,9 +44,10 @@ def _check(log_probs, targets, input_lengths, target_lengths, blank):
                          "arguments for ctc_loss)")
 
 
-def _path(xp, targets, target_lengths, blank):
+def _path(xp, targets, target_lengths, blank, longest=None):
     """Labels of the states (N, S), which may be jumped to, and which belong to their example."""
-    longest = max(target_lengths, default=0)
+    if longest is None:
+        longest = max(target_lengths, default=0)
     lengths = xp.asarray(target_lengths, dtype=xp.int64).reshape(-1, 1)
     path = xp.full((len(target_lengths), 2 * longest + 1), blank, dtype=xp.int64)
     used = xp.arange(longest) < lengths
@@ -175,7 +176,8 @@ class _ctc_loss(Op):
     structure = {"log_probs": tangent_of_log_softmax}
     method = False
 
-    def run(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+    def run(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
+            longest=None):
         refuse("ctc_loss_cpu", log_probs, "biuc")
         if log_probs.dtype.itemsize == 2:
             raise NotImplementedError("\"ctc_loss_cpu\" not implemented for 'Half'")
@@ -184,7 +186,7 @@ class _ctc_loss(Op):
                              f"but got {targets.dtype.name} instead (while checking arguments for "
                              "ctc_loss)")
         _check(log_probs, targets, input_lengths, target_lengths, blank)
-        path, jump, own = _path(xp, targets, target_lengths, blank)
+        path, jump, own = _path(xp, targets, target_lengths, blank, longest)
         _, alpha = _forward(xp, log_probs, path, jump, own, input_lengths)
         return -_likelihood(xp, alpha, input_lengths, target_lengths), alpha
 
@@ -243,7 +245,7 @@ class _ctc_loss_backward(Op):
 
     def run(xp, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
             log_alpha, blank, zero_infinity):
-        path, jump, own = _path(xp, targets, target_lengths, blank)
+        path, jump, own = _path(xp, targets, target_lengths, blank, log_alpha.shape[2] // 2)
         rows = xp.arange(log_probs.shape[1])[:, None]
         emitted = log_probs[:, rows, path]
         sums = _posteriors(xp, log_probs, emitted, log_alpha, path, jump, own, input_lengths,
@@ -274,12 +276,6 @@ class _ctc_loss_backward(Op):
                     zero)
 
 
-def _whole_numbers(lengths, name):
-    if lengths.dtype.category != 1:
-        raise DTypeError(f"{name} must be integral")
-    return lengths.reshape([-1]).tolist()
-
-
 def _numbers(lengths, name):
     """Lengths in an array as a list."""
     if lengths.dtype.kind not in "iu":
@@ -302,25 +298,30 @@ class _ctc_loss_Tensor(Op):
     method = False
 
     def run(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
+        # padded targets say how many states to have, so that sizes do not depend on values
+        longest = targets.shape[1] if targets.ndim == 2 else None
         return _ctc_loss.run(xp, log_probs, targets, _numbers(input_lengths, "input_lengths"),
-                             _numbers(target_lengths, "target_lengths"), blank, zero_infinity)
+                             _numbers(target_lengths, "target_lengths"), blank, zero_infinity,
+                             longest)
 
     def shape(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
-        raise DataDependentError(
-            "_ctc_loss: the size of its messages is the longest target length, which is not known "
-            "of a captured or fake tensor. Fix: pass the lengths as a list of numbers.")
+        if targets.ndim == 1:
+            raise DataDependentError(
+                "_ctc_loss: the size of its messages is the longest target length, which is not "
+                "known of a captured or fake tensor. Fix: pass padded targets with 2 dims, or "
+                "lengths as lists of numbers.")
+        steps, examples, _ = log_probs.shape
+        return [(examples,), (examples, steps, 2 * targets.shape[1] + 1)]
 
     def dtype(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
         return [log_probs.dtype, log_probs.dtype]
 
     def batch(n, batched, log_probs, targets, input_lengths, target_lengths, blank,
               zero_infinity):
-        lengths = [_whole_numbers(in_front(value, own, n), name) for value, own, name in (
-            (input_lengths, batched[2], "input_lengths"),
-            (target_lengths, batched[3], "target_lengths"))]
         loss, alpha = ops._ctc_loss(
             _fold_examples(log_probs, batched[0], n, 1), _fold_targets(targets, batched[1], n),
-            *lengths, blank, zero_infinity)
+            _fold_targets(input_lengths, batched[2], n),
+            _fold_targets(target_lengths, batched[3], n), blank, zero_infinity)
         return _unfold_examples(loss, n, 0), _unfold_examples(alpha, n, 0)
 
     def samples(s):
@@ -328,31 +329,43 @@ class _ctc_loss_Tensor(Op):
                 s.tensor([4, 3], dt.int64), s.tensor([2, 1], dt.int64))
 
 
-class _ctc_loss_backward_Tensor(Composite):
+class _ctc_loss_backward_Tensor(Op):
     """_ctc_loss_backward with lengths in tensors."""
 
     schema = ("_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets,"
               " Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
+    promote = "keep"
+    grad = _ctc_loss_backward.grad
+    push = _ctc_loss_backward.push
+    nondiff = ("targets", "input_lengths", "target_lengths", "neg_log_likelihood", "log_alpha")
+    structure = _ctc_loss_backward.structure
+    shape = "log_probs.shape"
+    dtype = "log_probs.dtype"
     method = False
     function = False
-    structure = {"log_probs": lambda direction, flat: direction * 0,
-                 "neg_log_likelihood": lambda direction, flat: direction * 0,
-                 "log_alpha": lambda direction, flat: direction * 0}
 
-    def compose(grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
-                log_alpha, blank, zero_infinity):
-        return ops._ctc_loss_backward(
-            grad, log_probs, targets, _whole_numbers(input_lengths, "input_lengths"),
-            _whole_numbers(target_lengths, "target_lengths"), neg_log_likelihood, log_alpha, blank,
-            zero_infinity)
+    def run(xp, grad, log_probs, targets, input_lengths, target_lengths, *rest):
+        return _ctc_loss_backward.run(
+            xp, grad, log_probs, targets, _numbers(input_lengths, "input_lengths"),
+            _numbers(target_lengths, "target_lengths"), *rest)
+
+    def batch(n, batched, grad, log_probs, targets, input_lengths, target_lengths,
+              neg_log_likelihood, log_alpha, blank, zero_infinity):
+        out = ops._ctc_loss_backward(
+            _fold_examples(grad, batched[0], n, 0), _fold_examples(log_probs, batched[1], n, 1),
+            _fold_targets(targets, batched[2], n), _fold_targets(input_lengths, batched[3], n),
+            _fold_targets(target_lengths, batched[4], n),
+            _fold_examples(neg_log_likelihood, batched[5], n, 0),
+            _fold_examples(log_alpha, batched[6], n, 0), blank, zero_infinity)
+        return _unfold_examples(out, n, 1)
 
     def samples(s):
         log_probs = s.real(4, 2, 3).log_softmax(2)
         targets = s.tensor([[1, 2], [1, 1]], dt.int64)
-        loss, alpha = ops._ctc_loss(log_probs, targets, [4, 3], [2, 1])
-        yield s(s.real(2), log_probs, targets, s.tensor([4, 3], dt.int64),
-                s.tensor([2, 1], dt.int64), loss, alpha, 0)
+        lengths = s.tensor([4, 3], dt.int64), s.tensor([2, 1], dt.int64)
+        loss, alpha = ops._ctc_loss(log_probs, targets, *lengths)
+        yield s(s.real(2), log_probs, targets, *lengths, loss, alpha, 0)
 
 
 def _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
@@ -368,12 +381,19 @@ def _loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, z
     if zero_infinity:
         loss = ops.where(loss == math.inf, 0, loss)
     if reduction == 1:
-        counts = [max(n, 1) for n in target_lengths]
-        share = [loss[i] / n for i, n in enumerate(counts)]
-        return ops.stack(share, 0).mean() if share else loss.mean()
+        return (loss / _label_counts(target_lengths, loss)).mean()
     if reduction == 2:
         return loss.sum()
     return loss[0] if single else loss
+
+
+def _label_counts(target_lengths, loss):
+    """What each example's loss is divided by in a mean; a target without labels counts as one."""
+    if isinstance(target_lengths, list):
+        counts = [ops.full([1], float(max(n, 1)), dtype=loss.dtype, device=loss.device)
+                  for n in target_lengths]
+        return ops.cat(counts)
+    return target_lengths.reshape([-1]).clamp(min=1).to(loss.device, loss.dtype)
 
 
 class ctc_loss_IntList(Composite):
@@ -409,9 +429,12 @@ class ctc_loss_Tensor(Composite):
 
     def compose(log_probs, targets, input_lengths, target_lengths, blank, reduction,
                 zero_infinity):
-        return _loss(log_probs, targets, _whole_numbers(input_lengths, "input_lengths"),
-                     _whole_numbers(target_lengths, "target_lengths"), blank, reduction,
-                     zero_infinity)
+        for name, lengths in (("input_lengths", input_lengths),
+                              ("target_lengths", target_lengths)):
+            if lengths.dtype.category != 1:
+                raise DTypeError(f"{name} must be integral")
+        return _loss(log_probs, targets, input_lengths.reshape([-1]), target_lengths.reshape([-1]),
+                     blank, reduction, zero_infinity)
 
     def samples(s):
         yield s(s.real(4, 2, 3).log_softmax(2), s.tensor([[1, 2], [1, 1]], dt.int64),

@@ -653,3 +653,69 @@ def _overlap(self, call, frames, window, hop, center, length):
     if end > total:
         signal = ops.constant_pad_nd(signal, [0, end - total])
     return signal.squeeze(0) if self.ndim == 2 else signal
+
+
+# ---------------------------------------------------------------------------------------------
+# Windows
+
+
+def _window(name, length, periodic, dtype, device, shape):
+    """A window `shape(u)`, u from 0 to 1; a periodic one leaves the last point out."""
+    dtype = dtype or dt.default()
+    if not dtype.is_floating_point:
+        raise DTypeError(f"{name} expects floating point dtypes, got: {dtype}")
+    if length < 0:
+        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if length <= 1:
+        return ops.ones((length,), dtype=dtype, device=device)
+    points = ops.arange(0, length, dtype=dt.float64, device=device)
+    return shape(points / (length if periodic else length - 1)).to(dtype)
+
+
+def _cosines(*weights):
+    """The alternating sum of the weights times cos(2 pi i u)."""
+    return lambda u: sum((-1) ** i * w * (u * (2 * math.pi * i)).cos() for i, w in enumerate(weights))
+
+
+def _kaiser(beta):
+    def shape(u):
+        r = u * 2 - 1
+        whole = ops.i0(ops.full((), float(beta), dtype=dt.float64, device=u.device))
+        return ops.i0((1 - r * r).clamp(min=0).sqrt() * beta) / whole
+
+    return shape
+
+
+def _add_windows(name: str, words: str, make, overloads: dict) -> None:
+    """The entries of one kind of window; an overload lists its arguments behind the length."""
+    options = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+    for overload, arguments in overloads.items():
+        count = len(arguments.split(",")) - 1 if arguments else 0
+
+        def compose(window_length, *rest, count=count):
+            periodic, parameters = (rest[0], rest[1:count]) if count else (True, ())
+            dtype, _, device, _ = rest[count:]
+            return _window(name, window_length, periodic, dtype, device, make(*parameters))
+
+        def samples(s, count=count):
+            for length in (1, 5):
+                yield s(length, *(False, 0.7, 0.4)[:count])
+
+        full = f"{name}.{overload}" if overload else name
+        label = full.replace(".", "_")
+        globals()[label] = type(label, (Composite,), dict(
+            schema=f"{full}(int window_length, {arguments}{options}) -> Tensor", __doc__=words, compose=compose,
+            samples=samples, method=False, __module__=__name__))
+
+
+_PLAIN = {"": "", "periodic": "bool periodic, "}
+_add_windows("hann_window", "0.5 - 0.5 cos(2 pi u), u from 0 to 1.", lambda: _cosines(0.5, 0.5), _PLAIN)
+_add_windows("hamming_window", "alpha - beta cos(2 pi u), u from 0 to 1.",
+             lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
+             {**_PLAIN, "periodic_alpha": "bool periodic, float alpha, ",
+              "periodic_alpha_beta": "bool periodic, float alpha, float beta, "})
+_add_windows("blackman_window", "0.42 - 0.5 cos(2 pi u) + 0.08 cos(4 pi u), u from 0 to 1.",
+             lambda: _cosines(0.42, 0.5, 0.08), _PLAIN)
+_add_windows("bartlett_window", "A triangle with zeros at its ends.", lambda: lambda u: 1 - (u * 2 - 1).abs(), _PLAIN)
+_add_windows("kaiser_window", "I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1.", lambda beta=12.0: _kaiser(beta),
+             {**_PLAIN, "beta": "bool periodic, float beta, "})

@@ -228,24 +228,28 @@ def _max_along(xp, values, chosen, axis: int, windows, inner: int, dtype):
         line = _vector(xp, key, axis, values.ndim, dtype) * inner
         return line if chosen is None else line + chosen[along(axis, _key(xp, key))]
 
-    first = [min(f, windows.size - 1) for f in windows.firsts()]
-    best = values[along(axis, _key(xp, first))]
+    padded = isinstance(windows, Windows) and windows.padding > 0
+    if padded or isinstance(windows, Ragged):
+        first = [min(f, windows.size - 1) for f in windows.firsts()]
+    else:
+        first = slice(0, (windows.count - 1) * windows.stride + 1, windows.stride)
+    best = values[along(axis, _key(xp, first))].copy()
     where = places(first)
-    empty = [i for i, f in enumerate(windows.firsts()) if f >= windows.size]
-    if empty:  # a dilated window may step over all elements
-        best[along(axis, _key(xp, empty))] = lowest(xp, values.dtype)
     if where.shape != best.shape:
         where = xp.broadcast_to(where, best.shape).copy()
+    empty = [i for i, f in enumerate(windows.firsts()) if f >= windows.size] if padded else ()
+    if empty:  # a dilated window may step over all elements
+        best[along(axis, _key(xp, empty))] = lowest(xp, values.dtype)
     floating = values.dtype.kind == "f"
-    padded = isinstance(windows, Windows) and windows.padding > 0
     for source, target in windows.steps(0 if padded else 1):
         key = along(axis, _key(xp, target))
         new, old = values[along(axis, _key(xp, source))], best[key]
         better = new > old
         if floating:
             better |= new != new
-        best[key] = xp.where(better, new, old)
-        where[key] = xp.where(better, places(source), where[key])
+        best[key] = xp.maximum(old, new)
+        # arithmetic instead of a choice: several times faster where the outcome is random
+        where[key] += (places(source) - where[key]) * better
     return best, where
 
 
@@ -266,10 +270,9 @@ def max_pool(xp, self, windows: list) -> tuple:
 
 def scatter_sum(xp, values, places, size: int):
     """out[places[i]] += values[i] for flat places."""
-    if values.size == 0:
-        return xp.zeros(size, values.dtype)
-    total = xp.bincount(places.reshape(-1), values.reshape(-1), minlength=size)
-    return total.astype(values.dtype)
+    out = xp.zeros(size, values.dtype)
+    xp.add.at(out, places.reshape(-1), values.reshape(-1))
+    return out
 
 
 def _flat_planes(xp, places, rank: int, size: int):

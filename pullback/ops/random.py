@@ -788,9 +788,9 @@ def checked_p(p: float) -> float:
     return p
 
 
-def _noise(input, shape, p: float):
-    """Zeros with probability p, else ones, of a shape that broadcasts to the input's."""
-    blank = ops.empty_like(input) if shape is None else input.new_empty(shape)
+def _noise(input, p: float, channels: bool):
+    """Zeros with probability p, else ones, for each element or for each channel."""
+    blank = input.new_empty(_feature_shape(input)) if channels else ops.empty_like(input)
     return ops.bernoulli(blank, 1 - p)
 
 
@@ -800,25 +800,25 @@ def _feature_shape(input) -> tuple[int, ...]:
     return (*input.shape[:2], *(1,) * (input.ndim - 2))
 
 
-def _dropped(input, p: float, train: bool, shape=None):
+def _dropped(input, p: float, train: bool, channels: bool = False):
     checked_p(p)
     if not train or p == 0 or input.numel() == 0:
         return input
     if p == 1:
         return input * ops.zeros((), dtype=input.dtype, device=input.device)
-    return input * (_noise(input, shape, p) / (1 - p))
+    return input * (_noise(input, p, channels) / (1 - p))
 
 
 ALPHA = 1.7580993408473766  # the negative saturation value of the SELU activation
 
 
-def _alpha_dropped(input, p: float, train: bool, shape=None):
+def _alpha_dropped(input, p: float, train: bool, channels: bool = False):
     checked_p(p)
     if not train or p == 0 or input.numel() == 0:
         return input
     if p == 1:
         return input * ops.zeros((), dtype=input.dtype, device=input.device)
-    noise = _noise(input, shape, p)
+    noise = _noise(input, p, channels)
     scale = 1.0 / math.sqrt((ALPHA * ALPHA * p + 1) * (1 - p))
     shift = (noise - 1) * (ALPHA * scale) + ALPHA * scale * p
     return input * (noise * scale) + shift
@@ -847,7 +847,7 @@ class feature_dropout(Composite):
     inplace = True
 
     def compose(input, p, train):
-        return _dropped(input, p, train, _feature_shape(input))
+        return _dropped(input, p, train, channels=True)
 
     def samples(s):
         yield s(s.real(3, 4), 0.5, False)
@@ -875,7 +875,7 @@ class feature_alpha_dropout(Composite):
     inplace = True
 
     def compose(input, p, train):
-        return _alpha_dropped(input, p, train, _feature_shape(input))
+        return _alpha_dropped(input, p, train, channels=True)
 
     def samples(s):
         yield s(s.real(3, 4), 0.5, False)

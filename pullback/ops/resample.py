@@ -411,13 +411,18 @@ class Rows:
         rows = rows.reshape(self.images, -1, self.channels).swapaxes(1, 2)
         return self.xp.ascontiguousarray(rows).reshape(shape)
 
+    def source(self, input):
+        """The rows of the input, and one of zeros for corners outside of it."""
+        rows = self.of(input, numel(self.sizes))
+        return self.xp.concatenate([rows, self.xp.zeros((1, self.channels), rows.dtype)])
+
     def corners(self):
-        """For each corner: numbers of its taps, rows, and a column that says if it exists."""
-        size = numel(self.sizes)
-        offsets = self.xp.arange(0, self.images * size, size)[:, None]
+        """For each corner: the numbers of its taps, and its rows."""
+        xp, size = self.xp, numel(self.sizes)
+        offsets = xp.arange(0, self.images * size, size)[:, None]
         for choice, place, known in corners(self.axes):
-            rows = (place.astype(self.xp.int64) + offsets).reshape(-1)
-            yield choice, rows, known.reshape(-1, 1)
+            rows = xp.where(known, place.astype(xp.int64) + offsets, self.images * size)
+            yield choice, rows.reshape(-1)
 
     def weight(self, choice: tuple, orders: tuple):
         """The weight of a corner at each point, as a column."""
@@ -429,11 +434,15 @@ def _sample(xp, input, grid, mode: int, padding: int, align_corners: bool):
     r = Rows(xp, input, grid, mode, padding, align_corners)
     if 0 in r.out:
         return xp.zeros(r.out, input.dtype)
-    rows, out = r.of(input, numel(r.sizes)), 0
+    rows, out = r.source(input), None
     plain = (0,) * len(r.sizes)
-    for choice, places, known in r.corners():
-        term = rows[places] * r.weight(choice, plain)
-        out = out + xp.where(known, term, 0)
+    for choice, places in r.corners():
+        term = xp.take(rows, places, axis=0)
+        term *= r.weight(choice, plain)
+        if out is None:
+            out = term
+        else:
+            out += term
     return r.back(out, r.out)
 
 
@@ -445,21 +454,20 @@ def _sample_backward(xp, grad, input, grid, mode: int, padding: int, align_corne
         return (xp.zeros(input.shape, input.dtype) if mask[0] else None,
                 xp.zeros(grid.shape, grid.dtype) if mask[1] else None)
     g = r.of(grad, r.points)
-    rows = r.of(input, numel(r.sizes)) if mask[1] else None
+    rows = r.source(input) if mask[1] else None
     total, slopes = 0, [0] * rank
-    count = r.images * numel(r.sizes)
+    cells = (r.images * numel(r.sizes) + 1) * r.channels
     channel = xp.arange(r.channels)
-    for choice, places, known in r.corners():
+    for choice, places in r.corners():
         if mask[0]:
-            term = xp.where(known, g * r.weight(choice, (0,) * rank), 0)
-            cells = places[:, None] * r.channels + channel
-            total = total + scatter_sum(xp, term, cells, count * r.channels)
+            term = g * r.weight(choice, (0,) * rank)
+            total = total + scatter_sum(xp, term, places[:, None] * r.channels + channel, cells)
         if mask[1] and mode != 1:
-            dots = xp.einsum("pc,pc->p", g, xp.where(known, rows[places], 0))[:, None]
+            dots = xp.einsum("pc,pc->p", g, xp.take(rows, places, axis=0))[:, None]
             for d in range(rank):
                 orders = tuple(int(e == d) for e in range(rank))
                 slopes[d] = slopes[d] + dots * r.weight(choice, orders)
-    of_input = r.back(total, input.shape) if mask[0] else None
+    of_input = r.back(total[:-r.channels], input.shape) if mask[0] else None
     of_grid = None
     if mask[1]:
         if mode == 1:
@@ -535,6 +543,9 @@ def _grid_entries(rank: int) -> None:
         grad = {"grad_output, input, grid": (
             f"grid_sampler_double_backward(grads, grad_output, input, grid, {modes},"
             f" grad_input_mask, {name}, {backward})")}
+        push = {"result0, result1": (
+            f"grid_sampler_backward_push({backward}, grad_output_p, grad_output_t, input_p, input_t,"
+            f" grid_p, grid_t, {modes}, output_mask)")}
         diff_outputs = (True, True)
         method = function = False
 
@@ -559,6 +570,8 @@ def _grid_entries(rank: int) -> None:
             for case in grid_sampler.samples(s):
                 x, t, *rest = case.args
                 yield s(s.real(*x.shape[:2], *t.shape[1:-1]), x, t, *rest, [True, True])
+            yield s(s.real(*x.shape[:2], *t.shape[1:-1]), x, t, *rest, [False, True])
+            yield s(s.real(*x.shape[:2], *t.shape[1:-1]), x, t, *rest, [True, False])
 
 
 for _rank in (2, 3):

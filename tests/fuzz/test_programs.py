@@ -5,7 +5,7 @@ those that fit the shapes at hand, so that every list is a valid program and shr
 """
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import pullback as pb
@@ -222,6 +222,7 @@ PROGRAMS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(
                     min_size=5, max_size=15)
 EXAMPLES = dict(derandomize=True, deadline=None, database=None,
                 suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+COMPILED = EXAMPLES | dict(phases=[Phase.explicit, Phase.generate])  # shrinking would compile for minutes
 
 
 @settings(max_examples=70, **EXAMPLES)
@@ -249,7 +250,7 @@ def test_eager_traced_and_mapped(shapes, program):
     agree(mapped, one_by_one, "gradients, mapped")
 
 
-@settings(max_examples=30, **EXAMPLES)
+@settings(max_examples=30, **COMPILED)
 @given(SHAPES, PROGRAMS)
 def test_compiled(shapes, program):
     def f(*tensors):
@@ -259,7 +260,7 @@ def test_compiled(shapes, program):
     agree(with_gradients(pb.compile(f), tensors), expected, "compiled")
 
 
-@settings(max_examples=20, **EXAMPLES)
+@settings(max_examples=20, **COMPILED)
 @given(SHAPES, PROGRAMS)
 def test_compiled_loss(shapes, program):
     """A number alone: forward and backward are one graph."""

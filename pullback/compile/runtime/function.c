@@ -119,20 +119,16 @@ static PyObject *window(void *data, const spec *s) {
 static PyObject *adopt(Function *f, PyObject *value, const spec *s) {
   PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, s->type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
   if (!a) return NULL;
-  int good = PyArray_SIZE(a) == s->size;
+  int good = PyArray_NDIM(a) == s->ndim;
+  for (int i = 0; good && i < s->ndim; i++) good = PyArray_DIM(a, i) == s->dims[i];
   if (!good) {
-    PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned %zd elements where the graph says %zd",
-                 f->name, (Py_ssize_t)PyArray_SIZE(a), (Py_ssize_t)s->size);
+    PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned another shape than the graph says", f->name);
     Py_DECREF(a);
     return NULL;
   }
-  if (PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_NDIM(a) == s->ndim) return (PyObject *)a;
-  PyArray_Dims shape = {(npy_intp *)s->dims, s->ndim};
-  PyObject *flat = PyArray_Newshape(a, &shape, NPY_CORDER);
+  if (PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA)) return (PyObject *)a;
+  PyObject *copy = PyArray_NewCopy(a, NPY_CORDER);
   Py_DECREF(a);
-  if (!flat) return NULL;
-  PyObject *copy = PyArray_NewCopy((PyArrayObject *)flat, NPY_CORDER);
-  Py_DECREF(flat);
   return copy;
 }
 

@@ -1,4 +1,4 @@
-// Matrix product for one element type (T) and its vectors (V of L lanes); included by gemm.c.
+// Matrix product for one element type (T) and its vectors (V of L lanes); included by product.c.
 //
 // B is packed once per block of k into panels of NR columns that all threads share; tasks are blocks
 // of rows (and of columns, when rows are few), each packs its rows of A and runs the register tile.

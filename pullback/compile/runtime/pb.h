@@ -3,6 +3,7 @@
 //     void pb_stage_0(void **p); ...     run the graph up to the next step that needs Python
 // and sees the world through `p`, a table of buffer addresses, and through `pb_api`.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -33,6 +34,14 @@ typedef struct {
                             const double *src, int64_t n, int64_t skip, int wrap);
   void (*bad_index)(pb_status *status, int64_t code, int64_t value);
 } pb_api;
+
+// what a matrix product library sees of the runtime
+typedef struct {
+  void (*parallel)(pb_body body, void **p, int64_t chunks, int64_t grain);
+  int (*threads)(void);
+  void *(*alloc)(size_t bytes);
+  void (*free)(void *space);
+} pb_support;
 
 // Keep the check that comes first in the graph, whichever thread or kernel finds it: that is what
 // eager execution would have met.

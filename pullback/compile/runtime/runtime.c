@@ -11,10 +11,11 @@
 
 #include "pool.c"
 #include "alloc.c"
-#include "gemm.c"
+#include "rows.c"
 
-static const pb_api api = {pb_parallel, s_gemm, d_gemm, pb_scatter_rows_f, pb_scatter_rows_d,
-                           pb_bad_index};
+// the matrix products come later, from libraries of their own
+static pb_api api = {pb_parallel, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index};
+static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_free};
 
 #ifndef PyDataType_ELSIZE
 #define PyDataType_ELSIZE(d) ((d)->elsize)
@@ -55,7 +56,22 @@ static PyObject *empty(PyObject *m, PyObject *args) {
   return fresh(&s, bytes);
 }
 
+// add_product(is double, path): the matrix product of one type from its library
+static PyObject *add_product(PyObject *m, PyObject *args) {
+  int wide;
+  const char *path;
+  if (!PyArg_ParseTuple(args, "ps", &wide, &path)) return NULL;
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void (*bind)(const pb_support *) = library ? dlsym(library, "pb_product_bind") : NULL;
+  void (*product)(const pb_gemm *) = library ? dlsym(library, "pb_product") : NULL;
+  if (!bind || !product) return PyErr_Format(PyExc_OSError, "cannot load %s: %s", path, dlerror());
+  bind(&support);
+  *(wide ? &api.dgemm : &api.sgemm) = product;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
     {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
     {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},
     {"get_threads", get_threads, METH_NOARGS, ""},

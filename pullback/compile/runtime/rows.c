@@ -1,56 +1,6 @@
-// sgemm and dgemm: gemm.h for float and for double, with the tile that fits the CPU's registers.
+// Rows added into a table: gradients of embedding and index_add.
 #include <stdint.h>
-#include <stdlib.h>
 #include "pb.h"
-
-#if defined(__AVX512F__)
-#define PB_VB 64
-#define MR 14
-#elif defined(__AVX__)
-#define PB_VB 32
-#define MR 6
-#else
-#define PB_VB 16
-#define MR 6
-#endif
-
-// memory of this thread that lives until the next call; grows, is never given back
-static void *scratch(size_t bytes) {
-  static __thread void *space;
-  static __thread size_t size;
-  if (bytes > size) {
-    free(space);
-    size = (bytes + 65535) / 4096 * 4096;
-    space = aligned_alloc(64, size);
-    if (!space) abort();
-  }
-  return space;
-}
-
-#define JOIN_(a, b) a##b
-typedef float s_vec __attribute__((vector_size(PB_VB)));
-typedef float s_mem __attribute__((vector_size(PB_VB), aligned(4), may_alias));
-typedef int32_t s_ivec __attribute__((vector_size(PB_VB)));
-typedef double d_vec __attribute__((vector_size(PB_VB)));
-typedef double d_mem __attribute__((vector_size(PB_VB), aligned(8), may_alias));
-typedef int64_t d_ivec __attribute__((vector_size(PB_VB)));
-
-#define T float
-#define V s_vec
-#define N_(name) JOIN_(s_, name)
-#include "gemm.h"
-#undef T
-#undef V
-#undef N_
-#define T double
-#define V d_vec
-#define N_(name) JOIN_(d_, name)
-#include "gemm.h"
-#undef T
-#undef V
-#undef N_
-
-// ---- rows added into a table: gradients of embedding and index_add ----------------------------
 
 // Each chunk owns a range of columns, so rows are added in the order of i on every thread.
 #define SCATTER_(name, T)                                                                          \

@@ -1,0 +1,58 @@
+// The matrix product of one element type as a library of its own, compiled when a graph first needs
+// it: the register tiles take gcc longer than all the rest of the runtime.  PB_DOUBLE chooses the type.
+#include <stdint.h>
+#include <stdlib.h>
+#include "pb.h"
+
+#if defined(__AVX512F__)
+#define PB_VB 64
+#define MR 14
+#elif defined(__AVX__)
+#define PB_VB 32
+#define MR 6
+#else
+#define PB_VB 16
+#define MR 6
+#endif
+
+// memory of this thread that lives until the next call; grows, is never given back
+static void *scratch(size_t bytes) {
+  static __thread void *space;
+  static __thread size_t size;
+  if (bytes > size) {
+    free(space);
+    size = (bytes + 65535) / 4096 * 4096;
+    space = aligned_alloc(64, size);
+    if (!space) abort();
+  }
+  return space;
+}
+
+static const pb_support *base;
+#define pb_parallel base->parallel
+#define pb_get_threads base->threads
+#define pb_alloc base->alloc
+#define pb_free base->free
+
+#define JOIN_(a, b) a##b
+#if PB_DOUBLE
+typedef double d_vec __attribute__((vector_size(PB_VB)));
+typedef double d_mem __attribute__((vector_size(PB_VB), aligned(8), may_alias));
+typedef int64_t d_ivec __attribute__((vector_size(PB_VB)));
+#define T double
+#define V d_vec
+#define N_(name) JOIN_(d_, name)
+#define PRODUCT d_gemm
+#else
+typedef float s_vec __attribute__((vector_size(PB_VB)));
+typedef float s_mem __attribute__((vector_size(PB_VB), aligned(4), may_alias));
+typedef int32_t s_ivec __attribute__((vector_size(PB_VB)));
+#define T float
+#define V s_vec
+#define N_(name) JOIN_(s_, name)
+#define PRODUCT s_gemm
+#endif
+#include "gemm.h"
+
+void pb_product_bind(const pb_support *support) { base = support; }
+void pb_product(const pb_gemm *g) { PRODUCT(g); }
