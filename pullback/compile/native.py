@@ -80,6 +80,11 @@ def _load(name: str) -> ModuleType:
     raise AssertionError("unreachable")
 
 
+def add_scaled(targets: list, sources: list, factor: float) -> bool:
+    """target += factor * source for all pairs; False if the runtime is not loaded or cannot."""
+    return _module is not None and _module.add_scaled(targets, sources, factor)
+
+
 _products: dict[str, threading.Thread | None] = {}  # "f" or "d" -> its build, None once loaded
 
 

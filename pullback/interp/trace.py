@@ -53,13 +53,13 @@ _PROBE_LIMIT = 1 << 16  # elements
 def refuse_dtypes(ov, flat: tuple) -> None:
     """Refuse what the kernel refuses: neither fakes nor decompositions look at dtypes closely.
 
-    The kernel runs once on zeros for each unusual choice of dtypes.  Only its objections to dtypes
+    The kernel runs once on ones for each unusual choice of dtypes.  Only its objections to dtypes
     count.
     """
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
     values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
-    if not dtypes or values <= {"f"} or values <= {"d"}:
+    if not dtypes or values == {"f"} or values == {"d"}:
         return
     key = (ov, dtypes)
     if key in _PROBED or ov.is_random or ov.is_view:
@@ -67,10 +67,11 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     if sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT:
         return
     try:
-        run_raw(ov, tuple([map_tensors(_zeros, v) for v in flat]), np)
+        run_raw(ov, tuple([map_tensors(_ones, v) for v in flat]), np)
     except NotImplementedError:
         raise
     except errors.PullbackError as error:
+        errors.located(error)
         objection = error
     except Exception as error:
         objection = translated(ov, flat, error)
@@ -81,8 +82,8 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     _PROBED.add(key)
 
 
-def _zeros(t: Tensor):
-    return np.broadcast_to(np.zeros((), t._data.dtype), t._data.shape)
+def _ones(t: Tensor):
+    return np.broadcast_to(np.ones((), t._data.dtype), t._data.shape)
 
 
 class Trace(Interpreter):

@@ -100,9 +100,10 @@ def _likelihood(xp, alpha, input_lengths, target_lengths):
     return xp.asarray([float(w) for w in whole], dtype=alpha.dtype)
 
 
-def _posteriors(xp, log_probs, emitted, alpha, path, jump, own, input_lengths, target_lengths):
-    """log of p exp(Z), summed over the states of each label: (T, N, C)."""
-    steps, examples, classes = log_probs.shape
+def _posteriors(xp, log_probs, emitted, alpha, path, jump, own, input_lengths, target_lengths,
+                whole):
+    """p, summed over the states of each label: (T, N, C); `whole` is Z."""
+    steps, examples, _ = log_probs.shape
     lengths = xp.asarray(input_lengths, dtype=xp.int64)[:, None]
     ends = 2 * xp.asarray(target_lengths, dtype=xp.int64)[:, None]
     spot = xp.arange(path.shape[1])
@@ -112,15 +113,14 @@ def _posteriors(xp, log_probs, emitted, alpha, path, jump, own, input_lengths, t
     jump_back = xp.zeros_like(jump)
     jump_back[:, 2:] = flipped[:, :-2]  # into a state from two states ahead
     rows = xp.broadcast_to(xp.arange(examples)[:, None], path.shape)
-    out = xp.full(log_probs.shape, -math.inf, dtype=log_probs.dtype)
+    out = xp.zeros(log_probs.shape, dtype=log_probs.dtype)
     after = last
     for t in reversed(range(steps)):
         both = xp.where(own, alpha[:, t] + after, -math.inf)
         top = both.max(axis=1, keepdims=True)
         top = xp.where(top == -math.inf, 0, top)
-        sums = xp.zeros((examples, classes), dtype=log_probs.dtype)
-        xp.add.at(sums, (rows, path), xp.exp(both - top))
-        out[t] = xp.log(sums) + top
+        xp.add.at(out[t], (rows, path), xp.exp(both - top))
+        out[t] *= xp.exp(top - whole[:, None])
         through = xp.where(own, emitted[t] + after, -math.inf)
         new = xp.flip(_step(xp, xp.flip(through, axis=1), jump_back), axis=1)
         after = xp.where(t < lengths, new, last)
@@ -248,10 +248,9 @@ class _ctc_loss_backward(Op):
         path, jump, own = _path(xp, targets, target_lengths, blank, log_alpha.shape[2] // 2)
         rows = xp.arange(log_probs.shape[1])[:, None]
         emitted = log_probs[:, rows, path]
-        sums = _posteriors(xp, log_probs, emitted, log_alpha, path, jump, own, input_lengths,
-                           target_lengths)
-        out = xp.exp(log_probs) - xp.exp(sums + neg_log_likelihood[:, None])
-        out *= grad[:, None]
+        chances = _posteriors(xp, log_probs, emitted, log_alpha, path, jump, own, input_lengths,
+                              target_lengths, -neg_log_likelihood)
+        out = (xp.exp(log_probs) - chances) * grad[:, None]
         dead = xp.arange(log_probs.shape[0])[:, None] >= xp.asarray(input_lengths, dtype=xp.int64)
         if zero_infinity:
             dead = dead | (neg_log_likelihood == math.inf)

@@ -111,24 +111,13 @@ class normal_hazard(Pointwise):
     """Derivative of `special_log_ndtr`: density divided by probability."""
     schema = "_normal_hazard(Tensor self) -> Tensor"
     promote = "float"
-    grad = {"self": "-grad * result * _normal_hazard_excess(self)"}
+    # h' = -h (x + h), and x + h is sqrt(2) times the ratio: no cancellation for negative x
+    grad = {"self": "-grad * result * math.sqrt(2) * _erfcx_ratio(self * -math.sqrt(0.5), 1)"}
     inplace = method = function = False
     samples = points(-3, 3)
 
     def run(xp, self):
         return kernels.normal_hazard(xp, self)
-
-
-class normal_hazard_excess(Pointwise):
-    """x plus `_normal_hazard(x)`, without cancellation for negative x."""
-    schema = "_normal_hazard_excess(Tensor self) -> Tensor"
-    promote = "float"
-    grad = {"self": "grad * (1 - result * (result - self))"}
-    inplace = method = function = False
-    samples = points(-3, 3)
-
-    def run(xp, self):
-        return kernels.normal_hazard_excess(xp, self)
 
 
 class special_ndtri(Pointwise):
@@ -161,6 +150,18 @@ class erfcx_integral(Pointwise):
 
     def run(xp, self, n):
         return kernels.erfcx_integral(xp, self, n)
+
+
+class erfcx_ratio(Pointwise):
+    """The n-fold integral of erfc divided by the (n-1)-fold one."""
+    schema = "_erfcx_ratio(Tensor self, int n) -> Tensor"
+    promote = "float"
+    grad = {"self": "2 * grad * result * (n * result - (n + 1) * _erfcx_ratio(self, n + 1))"}
+    inplace = method = function = False
+    samples = first_with(1, high=3)
+
+    def run(xp, self, n):
+        return kernels.erfcx_ratios(xp, self, n)[-1]
 
 
 class special_entr(Pointwise):

@@ -177,36 +177,38 @@ def _scaled_far(xp, x, n: int, order: int, sign: int):
 # The normal distribution
 
 
-def erfcx_integral(xp, x, n: int):
-    """W_n(x) = exp(x^2) i^n erfc(x), i^n the repeated integral from x to infinity; W_0 is erfcx.
+def erfcx_ratios(xp, x, n: int) -> list:
+    """r_k = W_k / W_(k-1) for k up to n; W_k(x) = exp(x^2) i^k erfc(x), i^k the repeated integral.
 
-    W_n = (W_(n-2) - 2x W_(n-1)) / (2n) with W_(-1) = 2/sqrt(pi) loses digits where x is large; there the
-    ratio of neighbours is a continued fraction: W_n / W_(n-1) = 1 / (2x + 2(n+1) W_(n+1) / W_n).
+    2k W_k = W_(k-2) - 2x W_(k-1), W_(-1) = 2/sqrt(pi), gives 2k r_k = 1 / r_(k-1) - 2x, which loses
+    digits where x is large; there it is turned round: r_k = 1 / (2x + 2(k+1) r_(k+1)).
     """
     near = x < 1
-    small = xp.where(near, x, 0)
-    before, value = 2 / math.sqrt(math.pi), special(xp).erfcx(small)
+    small, large = xp.where(near, x, 0), xp.where(near, 1, x)
+    upward, downward = [], []
+    inverse = 2 / math.sqrt(math.pi) / special(xp).erfcx(small)
     for k in range(1, n + 1):
-        before, value = value, (before - 2 * small * value) / (2 * k)
-    large = xp.where(near, 1, x)
-    ratio, product = xp.zeros_like(x), special(xp).erfcx(large)
+        upward.append((inverse - 2 * small) / (2 * k))
+        inverse = 1 / upward[-1]
+    ratio = xp.zeros_like(x)
     for k in reversed(range(1, n + 180)):
         ratio = 1 / (2 * large + 2 * (k + 1) * ratio)
         if k <= n:
-            product = product * ratio
-    return xp.where(near, value, product)
+            downward.insert(0, ratio)
+    return [xp.where(near, up, down) for up, down in zip(upward, downward)]
+
+
+def erfcx_integral(xp, x, n: int):
+    """W_n(x) = exp(x^2) i^n erfc(x); W_0 is erfcx."""
+    value = special(xp).erfcx(x)
+    for ratio in erfcx_ratios(xp, x, n):
+        value = value * ratio
+    return value
 
 
 def normal_hazard(xp, x):
     """d log ndtr(x) = pdf(x) / ndtr(x) = sqrt(2/pi) / erfcx(-x / sqrt(2))."""
     return math.sqrt(2 / math.pi) / special(xp).erfcx(x * -math.sqrt(0.5))
-
-
-def normal_hazard_excess(xp, x):
-    """x + pdf(x) / ndtr(x); for negative x as sqrt(2) W_1(z) / W_0(z), z = -x / sqrt(2)."""
-    z = xp.where(x < 0, x, 0) * -math.sqrt(0.5)
-    left = math.sqrt(2) * erfcx_integral(xp, z, 1) / special(xp).erfcx(z)
-    return xp.where(x < 0, left, x + normal_hazard(xp, xp.where(x < 0, 0, x)))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -267,7 +269,8 @@ def gamma_density(xp, a, x, order: int):
         raised = gamma_density(xp, up, x, m) * a
         if m:
             raised = raised + m * gamma_density(xp, up, x, m - 1)
-        return xp.where(low, raised / x, gamma_density(xp, xp.where(low, 1, a), x, order))
+        lowered = xp.where((x == 0) & (raised == 0), 0, raised / x)  # 1 / Gamma(a) is 0 there
+        return xp.where(low, lowered, gamma_density(xp, xp.where(low, 1, a), x, order))
     origin = x == 0
     inner = xp.where(origin, 1, x)
     value = _power_over_gamma(xp, a, inner) / inner

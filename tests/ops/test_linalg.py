@@ -262,6 +262,9 @@ def test_derivatives_that_nobody_wrote_are_refused():
     for out in (pb.linalg.ldl_factor(x)[0], pb.geqrf(x)[0]):
         with pytest.raises(NotImplementedError):
             out.sum().backward()
+    factors, pivots = pb.linalg.ldl_factor(x.detach())
+    with pytest.raises(RuntimeError, match="not differentiable with respect to argument 'LD'"):
+        pb.linalg.ldl_solve(factors.requires_grad_(), pivots, pb.ones(3, 1, dtype=pb.float64))
 
 
 # determinants of singular matrices
