@@ -15,4 +15,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted(n[len("fft_"):] for n in (*families, *aliases) if n.startswith("fft_"))
+    return sorted(n[len("fft_") :] for n in (*families, *aliases) if n.startswith("fft_"))

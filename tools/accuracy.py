@@ -76,8 +76,10 @@ class Error:
 
     def __str__(self) -> str:
         place = ", ".join(f"{v:.17g}" for v in self.at)
-        return (f"{self.name:34} {self.what:14} {self.size:8.1e}  at ({place}): "
-                f"{self.got:.17g}, exactly {self.exact:.17g}")
+        return (
+            f"{self.name:34} {self.what:14} {self.size:8.1e}  at ({place}): "
+            f"{self.got:.17g}, exactly {self.exact:.17g}"
+        )
 
 
 def measure(function: Function, count: int) -> Iterator[Error]:
@@ -88,13 +90,23 @@ def measure(function: Function, count: int) -> Iterator[Error]:
     grads = torch.autograd.grad(value.sum(), tensors)
     exact = [[mp.mpf(float(v)) for v in row] for row in zip(*columns)]
     with mp.workdps(DIGITS):
-        yield _worst(function.name, "value", value.detach().numpy(), exact,
-                     lambda at: function.exact(*at), lambda i, at: function.slope(i, at))
+        yield _worst(
+            function.name,
+            "value",
+            value.detach().numpy(),
+            exact,
+            lambda at: function.exact(*at),
+            lambda i, at: function.slope(i, at),
+        )
         for i, g in enumerate(grads):
             yield _worst(
-                function.name, "derivative" if len(grads) == 1 else f"derivative {i}", g.numpy(),
-                exact, lambda at, i=i: function.slope(i, at),
-                lambda j, at, i=i: _difference(lambda *a: function.slope(i, list(a)), j, at))
+                function.name,
+                "derivative" if len(grads) == 1 else f"derivative {i}",
+                g.numpy(),
+                exact,
+                lambda at, i=i: function.slope(i, at),
+                lambda j, at, i=i: _difference(lambda *a: function.slope(i, list(a)), j, at),
+            )
 
 
 def _worst(name: str, what: str, got: np.ndarray, points: list, exact, slope) -> Error:
@@ -152,16 +164,20 @@ def _gamma_slope(a, x):
     step = mp.mpf("1e-20")
     with mp.workdps(110):
         if x < a:
+
             def side(t):
                 return mp.gammainc(t, 0, x, True)
         else:
+
             def side(t):
                 return -mp.gammainc(t, x, mp.inf, True)
+
         return (side(a + step) - side(a - step)) / (2 * step)
 
 
 def _bessel(kind, n: int, scale=lambda x: mp.mpf(1), rate=lambda x: mp.mpf(0)):
     """(value, slope) of scale(x) f_n(x), where rate = scale'/scale."""
+
     def value(x):
         return mp.re(scale(x) * kind(n, x))
 
@@ -186,34 +202,63 @@ def _gammas() -> Iterator[Function]:
     yield _special("gammaln", lambda x: mp.log(abs(mp.gamma(x))), lambda x: mp.psi(0, x), -6, 30)
     yield _special("digamma", lambda x: mp.psi(0, x), lambda x: mp.psi(1, x), -6, 30)
     for n in (1, 2, 3):
-        yield _special(f"polygamma({n})", lambda x, n=n: mp.psi(n, x),
-                       lambda x, n=n: mp.psi(n + 1, x), 0.01, 30,
-                       call=lambda x, n=n: s.polygamma(n, x))
-    yield _special("multigammaln(3)", lambda x: sum(mp.loggamma(x - mp.mpf(i) / 2) for i in range(3))
-                   + mp.mpf(3) / 2 * mp.log(mp.pi),
-                   lambda x: sum(mp.psi(0, x - mp.mpf(i) / 2) for i in range(3)), 1.01, 30,
-                   call=lambda x: s.multigammaln(x, 3))
+        yield _special(
+            f"polygamma({n})",
+            lambda x, n=n: mp.psi(n, x),
+            lambda x, n=n: mp.psi(n + 1, x),
+            0.01,
+            30,
+            call=lambda x, n=n: s.polygamma(n, x),
+        )
+    yield _special(
+        "multigammaln(3)",
+        lambda x: (
+            sum(mp.loggamma(x - mp.mpf(i) / 2) for i in range(3)) + mp.mpf(3) / 2 * mp.log(mp.pi)
+        ),
+        lambda x: sum(mp.psi(0, x - mp.mpf(i) / 2) for i in range(3)),
+        1.01,
+        30,
+        call=lambda x: s.multigammaln(x, 3),
+    )
     for domain in ((0.02, 3), (3, 60)):
         label = f"a in {domain}"
-        yield Function(f"gammainc, {label}", s.gammainc, lambda a, x: mp.gammainc(a, 0, x, True),
-                       (_gamma_slope, _density), (domain, (0.05, 1.5 * domain[1])))
-        yield Function(f"gammaincc, {label}", s.gammaincc,
-                       lambda a, x: mp.gammainc(a, x, mp.inf, True),
-                       (lambda a, x: -_gamma_slope(a, x), lambda a, x: -_density(a, x)),
-                       (domain, (0.05, 1.5 * domain[1])))
-    yield Function("zeta", s.zeta, mp.zeta,
-                   (lambda x, q: mp.zeta(x, q, 1), lambda x, q: -x * mp.zeta(x + 1, q)),
-                   ((1.05, 12), (0.05, 20)))
+        yield Function(
+            f"gammainc, {label}",
+            s.gammainc,
+            lambda a, x: mp.gammainc(a, 0, x, True),
+            (_gamma_slope, _density),
+            (domain, (0.05, 1.5 * domain[1])),
+        )
+        yield Function(
+            f"gammaincc, {label}",
+            s.gammaincc,
+            lambda a, x: mp.gammainc(a, x, mp.inf, True),
+            (lambda a, x: -_gamma_slope(a, x), lambda a, x: -_density(a, x)),
+            (domain, (0.05, 1.5 * domain[1])),
+        )
+    yield Function(
+        "zeta",
+        s.zeta,
+        mp.zeta,
+        (lambda x, q: mp.zeta(x, q, 1), lambda x, q: -x * mp.zeta(x + 1, q)),
+        ((1.05, 12), (0.05, 20)),
+    )
 
 
 def _normal() -> Iterator[Function]:
     root = mp.sqrt(mp.pi)
     yield _special("erf", mp.erf, lambda x: 2 / root * mp.exp(-x * x), -4, 4)
     yield _special("erfc", mp.erfc, lambda x: -2 / root * mp.exp(-x * x), -4, 8)
-    yield _special("erfcx", lambda x: mp.exp(x * x) * mp.erfc(x),
-                   lambda x: 2 * x * mp.exp(x * x) * mp.erfc(x) - 2 / mp.sqrt(mp.pi), -4, 60)
-    yield _special("erfinv", mp.erfinv, lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(mp.erfinv(x) ** 2),
-                   -0.999, 0.999)
+    yield _special(
+        "erfcx",
+        lambda x: mp.exp(x * x) * mp.erfc(x),
+        lambda x: 2 * x * mp.exp(x * x) * mp.erfc(x) - 2 / mp.sqrt(mp.pi),
+        -4,
+        60,
+    )
+    yield _special(
+        "erfinv", mp.erfinv, lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(mp.erfinv(x) ** 2), -0.999, 0.999
+    )
     yield _special("ndtr", _cdf, _pdf, -12, 6)
     yield _special("log_ndtr", lambda x: mp.log(_cdf(x)), lambda x: _pdf(x) / _cdf(x), -60, 8)
     yield _special("ndtri", _quantile, lambda p: 1 / _pdf(_quantile(p)), 1e-10, 1)
@@ -228,12 +273,23 @@ def _bessels() -> Iterator[Function]:
         yield _special(f"modified_bessel_i{n}", *_bessel(mp.besseli, n), -30, 30)
         yield _special(f"i{n}e", *_bessel(mp.besseli, n, _falling, lambda x: -mp.sign(x)), -60, 60)
         yield _special(f"modified_bessel_k{n}", *_bessel(mp.besselk, n), 0.01, 30)
-        yield _special(f"scaled_modified_bessel_k{n}",
-                       *_bessel(mp.besselk, n, mp.exp, lambda x: _one()), 0.01, 60)
+        yield _special(
+            f"scaled_modified_bessel_k{n}",
+            *_bessel(mp.besselk, n, mp.exp, lambda x: _one()),
+            0.01,
+            60,
+        )
     yield _special("airy_ai", mp.airyai, lambda x: mp.airyai(x, derivative=1), -15, 15)
     yield _special("sinc", mp.sincpi, _sinc_slope(lambda: +mp.pi), -6, 6)
-    yield _special("sinc, small", mp.sincpi, _sinc_slope(lambda: +mp.pi), 1e-9, 0.5, "log",
-                   call=torch.special.sinc)
+    yield _special(
+        "sinc, small",
+        mp.sincpi,
+        _sinc_slope(lambda: +mp.pi),
+        1e-9,
+        0.5,
+        "log",
+        call=torch.special.sinc,
+    )
     yield _special("spherical_bessel_j0", mp.sinc, _sinc_slope(_one), -20, 20)
 
 
@@ -245,40 +301,74 @@ def _polynomials() -> Iterator[Function]:
         return (mp.chebyu(n, x) + mp.chebyu(n - 1, x)) if n else _one()
 
     families = {
-        "chebyshev_polynomial_t": mp.chebyt, "chebyshev_polynomial_u": mp.chebyu,
-        "chebyshev_polynomial_v": third, "chebyshev_polynomial_w": fourth,
+        "chebyshev_polynomial_t": mp.chebyt,
+        "chebyshev_polynomial_u": mp.chebyu,
+        "chebyshev_polynomial_v": third,
+        "chebyshev_polynomial_w": fourth,
         "hermite_polynomial_h": mp.hermite,
-        "hermite_polynomial_he": lambda n, x: mp.mpf(2) ** (-mp.mpf(n) / 2) * mp.hermite(
-            n, x / mp.sqrt(2)),
+        "hermite_polynomial_he": lambda n, x: (
+            mp.mpf(2) ** (-mp.mpf(n) / 2) * mp.hermite(n, x / mp.sqrt(2))
+        ),
         "laguerre_polynomial_l": lambda n, x: mp.laguerre(n, 0, x),
         "legendre_polynomial_p": mp.legendre,
     }
     for name, exact in families.items():
         for n in (1, 4, 11):
-            yield _special(f"{name}({n})", lambda x, n=n, f=exact: f(n, x), None, -1.2, 1.2,
-                           call=lambda x, n=n, f=name: getattr(torch.special, f)(x, n))
+            yield _special(
+                f"{name}({n})",
+                lambda x, n=n, f=exact: f(n, x),
+                None,
+                -1.2,
+                1.2,
+                call=lambda x, n=n, f=name: getattr(torch.special, f)(x, n),
+            )
             if "chebyshev" in name:
-                yield _special(f"shifted_{name}({n})", lambda x, n=n, f=exact: f(n, 2 * x - 1), None,
-                               -0.1, 1.1, call=lambda x, n=n, f=f"shifted_{name}": getattr(
-                                   torch.special, f)(x, n))
+                yield _special(
+                    f"shifted_{name}({n})",
+                    lambda x, n=n, f=exact: f(n, 2 * x - 1),
+                    None,
+                    -0.1,
+                    1.1,
+                    call=lambda x, n=n, f=f"shifted_{name}": getattr(torch.special, f)(x, n),
+                )
 
 
 def _elementary() -> Iterator[Function]:
     s = torch.special
     yield _special("exp2", lambda x: mp.mpf(2) ** x, lambda x: mp.log(2) * mp.mpf(2) ** x, -20, 20)
     yield _special("expm1", mp.expm1, mp.exp, -5, 5)
-    yield _special("expit", lambda x: 1 / (1 + mp.exp(-x)),
-                   lambda x: 1 / (mp.exp(x / 2) + mp.exp(-x / 2)) ** 2, -15, 6)
+    yield _special(
+        "expit",
+        lambda x: 1 / (1 + mp.exp(-x)),
+        lambda x: 1 / (mp.exp(x / 2) + mp.exp(-x / 2)) ** 2,
+        -15,
+        6,
+    )
     yield _special("log1p", lambda x: mp.log(1 + x), lambda x: 1 / (1 + x), -0.9, 20)
-    yield _special("logit", lambda p: mp.log(p / (1 - p)), lambda p: 1 / (p * (1 - p)), 0.001, 0.999)
-    yield Function("xlogy", s.xlogy, lambda x, y: x * mp.log(y),
-                   (lambda x, y: mp.log(y), lambda x, y: x / y), ((-3, 3), (0.01, 5)))
-    yield Function("xlog1py", s.xlog1py, lambda x, y: x * mp.log(1 + y),
-                   (lambda x, y: mp.log(1 + y), lambda x, y: x / (1 + y)), ((-3, 3), (-0.9, 5)))
-    yield Function("logaddexp2", torch.logaddexp2,
-                   lambda x, y: mp.log(mp.mpf(2) ** x + mp.mpf(2) ** y, 2),
-                   (lambda x, y: 1 / (1 + mp.mpf(2) ** (y - x)),
-                    lambda x, y: 1 / (1 + mp.mpf(2) ** (x - y))), ((-20, 20), (-20, 20)))
+    yield _special(
+        "logit", lambda p: mp.log(p / (1 - p)), lambda p: 1 / (p * (1 - p)), 0.001, 0.999
+    )
+    yield Function(
+        "xlogy",
+        s.xlogy,
+        lambda x, y: x * mp.log(y),
+        (lambda x, y: mp.log(y), lambda x, y: x / y),
+        ((-3, 3), (0.01, 5)),
+    )
+    yield Function(
+        "xlog1py",
+        s.xlog1py,
+        lambda x, y: x * mp.log(1 + y),
+        (lambda x, y: mp.log(1 + y), lambda x, y: x / (1 + y)),
+        ((-3, 3), (-0.9, 5)),
+    )
+    yield Function(
+        "logaddexp2",
+        torch.logaddexp2,
+        lambda x, y: mp.log(mp.mpf(2) ** x + mp.mpf(2) ** y, 2),
+        (lambda x, y: 1 / (1 + mp.mpf(2) ** (y - x)), lambda x, y: 1 / (1 + mp.mpf(2) ** (x - y))),
+        ((-20, 20), (-20, 20)),
+    )
 
 
 def functions() -> list[Function]:
@@ -294,8 +384,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="only functions whose names contain one of these")
     parser.add_argument("--points", type=int, default=60, help="points of each (default: 60)")
     options = parser.parse_args(arguments)
-    chosen = [f for f in functions()
-              if not options.names or any(n in f.name for n in options.names)]
+    chosen = [
+        f for f in functions() if not options.names or any(n in f.name for n in options.names)
+    ]
     found = []
     for function in chosen:
         for error in measure(function, options.points):
@@ -306,7 +397,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     worst = max(found, key=lambda e: (e.size != e.size, e.size))
     above = sum(not e.size <= LIMIT for e in found)
-    print(f"\n{len(chosen)} functions, {len(found)} comparisons, {above} above {LIMIT:g}; the worst:")
+    print(
+        f"\n{len(chosen)} functions, {len(found)} comparisons, {above} above {LIMIT:g}; the worst:"
+    )
     print(worst)
     return 1 if above else 0
 

@@ -89,9 +89,10 @@ class Builder:
         return value
 
     def check(self, size: int) -> int:
-        """Number (from 1) of a new check of indices into a dimension; the first to fail is raised."""
+        """Number (from 1) of a new check of indices; the first of the graph to fail is raised."""
         kind = "shape" if self.origin in RUNTIME_ERRORS else "dim"
-        self.checks.append((kind, f"{self.origin}: index out of range for a dimension of size {size}"))
+        what = f"{self.origin}: index out of range for a dimension of size {size}"
+        self.checks.append((kind, what))
         return len(self.checks)
 
     def mark(self) -> tuple[int, ...]:
@@ -426,7 +427,8 @@ class Builder:
         row = {"full": [], "row": inner, "col": outer}.get(how)
         row = order[order.index(inner[-1]) + 1 :] if row is None else row
         columns = prod(ref.shape[d] for d in row)
-        key = ("reduce", op, dtype, shape, look)
+        # the same look may be reduced along other loops: sum(1) and sum(2) of a square matrix
+        key = ("reduce", op, dtype, shape, look, how, columns, count)
         value = self.known.get(key)
         if value is None:
             attrs = {"how": how, "columns": columns, "count": count}

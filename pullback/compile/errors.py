@@ -66,8 +66,8 @@ class CompilerFailed(CompileError):
                     "first errors:",
                     *(f"  {line}" for line in lines[:6] or ["(it said nothing)"]),
                 ],
-                "try another compiler with PULLBACK_CC=clang (or gcc); if this one compiles a plain "
-                "C file, please report the source file named above.",
+                "try another compiler with PULLBACK_CC=clang (or gcc); if this one compiles a "
+                "plain C file, please report the source file named above.",
             )
         )
         self.command, self.output, self.source = command, output, source

@@ -204,7 +204,8 @@ class UnitWriter:
             f"{{ /* {call.name} */",
             f"  int64_t bad = pb->scatter_rows_{t}(p[{slot}], {a['rows']}, {a['width']}, {where},",
             f"                                     {what}, {a['n']}, {a['skip']}LL, {a['wrap']});",
-            f"  if (bad) pb->bad_index(p[0], {a['check']}, ((const int64_t *){where})[bad - 1]); }}",
+            "  if (bad)",
+            f"    pb->bad_index(p[0], {a['check']}, ((const int64_t *){where})[bad - 1]); }}",
         ]
         self.stage_cost += a["n"] * a["width"] * 0.3
 
@@ -254,7 +255,12 @@ class UnitWriter:
         return _KINDS[b.kind], b.at, b.bytes, spec, None
 
     def _shape(self, b: Buffer) -> tuple:
-        """Shape of an output's array: that of the first output that shows it whole."""
+        """Shape of an output's array: that of the first output that shows it whole.
+
+        What a Python step returns has the shape of the step's own result.
+        """
+        if b.kind == "extern":
+            return b.value.shape
         for ref in self.schedule.lowered.outputs:
             if isinstance(ref, Ref) and ref.value is b.value and ref.plain:
                 return ref.shape

@@ -36,6 +36,7 @@ FILES = (
     "batchnorm",
     "groupnorm",
     "rnn",
+    "rnn_cells",
     "loss_more",
     "ctc",
     "embedding",

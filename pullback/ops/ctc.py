@@ -180,7 +180,7 @@ class _ctc_loss(Op):
             longest=None):
         refuse("ctc_loss_cpu", log_probs, "biuc")
         if log_probs.dtype.itemsize == 2:
-            raise NotImplementedError("\"ctc_loss_cpu\" not implemented for 'Half'")
+            raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{title(log_probs.dtype)}'")
         if targets.dtype.name not in ("int32", "int64"):
             raise DTypeError("Expected tensor for argument #2 'targets' to have scalar type Int; "
                              f"but got {targets.dtype.name} instead (while checking arguments for "

@@ -1,8 +1,9 @@
 """Fourier transforms: three kernels, everything else composed of them.
 
-`_fft_c2c`, `_fft_r2c` and `_fft_c2r` transform between complex and real signals; their `normalization` is 0 (none),
-1 (divide by the root of the size) or 2 (divide by the size).  The public transforms pad or trim their input, choose
-the normalization and call one of them.  Formulas are in `formulas/fft.py`; `pullback.fft` has the public names.
+`_fft_c2c`, `_fft_r2c` and `_fft_c2r` transform between complex and real signals; their
+`normalization` is 0 (none), 1 (divide by the root of the size) or 2 (divide by the size).  The
+public transforms pad or trim their input, choose the normalization and call one of them.  Formulas
+are in `formulas/fft.py`; `pullback.fft` has the public names.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def _check(array, kinds: str, wanted: str) -> None:
 
 class fft_c2c(Op):
     """Discrete Fourier transform of a complex signal over some dims."""
+
     schema = "_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor"
     promote = "keep"
     grad = {"self": "_fft_c2c(grad, dim, normalization, not forward)"}
@@ -82,7 +84,8 @@ def _spectrum_shape(self, dim, normalization, onesided):
 
 
 class fft_r2c(Op):
-    """Discrete Fourier transform of a real signal; one-sided without the redundant half of the last dim."""
+    """Discrete Fourier transform of a real signal; one-sided: half of the last dim's bins."""
+
     schema = "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor"
     promote = "keep"
     grad = {"self": "fft_r2c_pullback(grad, dim, normalization, onesided, self.shape[dim[-1]])"}
@@ -122,7 +125,8 @@ def _signal_shape(self, dim, normalization, last_dim_size):
 
 
 class fft_c2r(Op):
-    """Inverse transform of a one-sided spectrum to a real signal of a given size in the last dim."""
+    """Inverse transform of a one-sided spectrum to a real signal of a given size."""
+
     schema = "_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor"
     promote = "keep"
     grad = {"self": "fft_c2r_pullback(grad, dim, normalization, self.shape[dim[-1]])"}
@@ -180,7 +184,7 @@ def _norm_code(norm, forward: bool) -> int:
 
 
 def _resized(x, dims, sizes):
-    """The input trimmed, or padded with zeros at the end, to the given sizes; -1 leaves a dim alone."""
+    """The input trimmed, or padded with zeros at the end, to the given sizes; -1: as it is."""
     pads = [0] * (2 * x.ndim)
     for d, size in zip(dims, sizes):
         if size == -1:
@@ -211,7 +215,9 @@ def _some_dims(x, s, dim) -> tuple[list[int], list[int]]:
             raise RuntimeError("When given, dim and shape arguments must have the same length")
     elif s is not None:
         if len(s) > x.ndim:
-            raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions.")
+            raise RuntimeError(
+                f"Got shape with {len(s)} values but input tensor only has {x.ndim} dimensions."
+            )
         dims = list(range(x.ndim - len(s), x.ndim))
     else:
         dims = list(range(x.ndim))
@@ -222,7 +228,7 @@ def _some_dims(x, s, dim) -> tuple[list[int], list[int]]:
 
 
 def _half_dims(name, x, s, dim):
-    """(dims, sizes) where the input is a one-sided spectrum in the last dim; sizes are the signal's."""
+    """(dims, sizes of the signal) where the input is a spectrum, one-sided in the last dim."""
     if dim is not None and len(dim) == 0 or dim is None and x.ndim == 0:
         raise RuntimeError(f"{name} must transform at least one axis")
     last_given = s is not None and s[-1] != -1
@@ -306,9 +312,18 @@ def _planes(real: bool = False, named: bool = False):
 
 def _entry(schema: str, doc: str, compose, samples, **more) -> None:
     """A public transform: a composite that only `pullback.fft` offers."""
-    name = schema[:schema.index("(")]
-    body = dict(schema=schema, __doc__=doc, compose=compose, samples=samples, method=False, function=False,
-                namespace="fft", __module__=__name__, **more)
+    name = schema[: schema.index("(")]
+    body = dict(
+        schema=schema,
+        __doc__=doc,
+        compose=compose,
+        samples=samples,
+        method=False,
+        function=False,
+        namespace="fft",
+        __module__=__name__,
+        **more,
+    )
     globals()[name] = type(name, (Composite,), body)
 
 
@@ -317,18 +332,46 @@ def _entry(schema: str, doc: str, compose, samples, **more) -> None:
 
 _ONE = "(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor"
 
-_entry(f"fft_fft{_ONE}", "Discrete Fourier transform over one dim.",
-       lambda self, n, dim, norm: _transform(self, n, dim, norm, True), _lines(), complex=True)
-_entry(f"fft_ifft{_ONE}", "Inverse discrete Fourier transform over one dim.",
-       lambda self, n, dim, norm: _transform(self, n, dim, norm, False), _lines(), complex=True)
-_entry(f"fft_rfft{_ONE}", "Half of the discrete Fourier transform of a real signal, which tells all of it.",
-       lambda self, n, dim, norm: _to_spectrum("rfft", self, n, dim, norm, True, True), _lines(True))
-_entry(f"fft_irfft{_ONE}", "Inverse of `rfft`; `n` is the size of the signal, an even one by default.",
-       lambda self, n, dim, norm: _to_signal(self, n, dim, norm, False), _lines(), complex=True)
-_entry(f"fft_hfft{_ONE}", "Real transform of a signal that is conjugate-symmetric and given by its first half.",
-       lambda self, n, dim, norm: _to_signal(self, n, dim, norm, True), _lines(), complex=True)
-_entry(f"fft_ihfft{_ONE}", "Inverse of `hfft`.",
-       lambda self, n, dim, norm: _to_spectrum("ihfft", self, n, dim, norm, False, True), _lines(True))
+_entry(
+    f"fft_fft{_ONE}",
+    "Discrete Fourier transform over one dim.",
+    lambda self, n, dim, norm: _transform(self, n, dim, norm, True),
+    _lines(),
+    complex=True,
+)
+_entry(
+    f"fft_ifft{_ONE}",
+    "Inverse discrete Fourier transform over one dim.",
+    lambda self, n, dim, norm: _transform(self, n, dim, norm, False),
+    _lines(),
+    complex=True,
+)
+_entry(
+    f"fft_rfft{_ONE}",
+    "Half of the discrete Fourier transform of a real signal, which tells all of it.",
+    lambda self, n, dim, norm: _to_spectrum("rfft", self, n, dim, norm, True, True),
+    _lines(True),
+)
+_entry(
+    f"fft_irfft{_ONE}",
+    "Inverse of `rfft`; `n` is the size of the signal, an even one by default.",
+    lambda self, n, dim, norm: _to_signal(self, n, dim, norm, False),
+    _lines(),
+    complex=True,
+)
+_entry(
+    f"fft_hfft{_ONE}",
+    "Real transform of a signal that is conjugate-symmetric and given by its first half.",
+    lambda self, n, dim, norm: _to_signal(self, n, dim, norm, True),
+    _lines(),
+    complex=True,
+)
+_entry(
+    f"fft_ihfft{_ONE}",
+    "Inverse of `hfft`.",
+    lambda self, n, dim, norm: _to_spectrum("ihfft", self, n, dim, norm, False, True),
+    _lines(True),
+)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -372,18 +415,48 @@ def _ihfftn(self, s, dim, norm):
 
 
 for _name, _doc, _compose, _real in (
-    ("fft", "Discrete Fourier transform", lambda x, s, dim, norm: _transform_many(x, s, dim, norm, True), False),
-    ("ifft", "Inverse discrete Fourier transform",
-     lambda x, s, dim, norm: _transform_many(x, s, dim, norm, False), False),
-    ("rfft", "Discrete Fourier transform of a real signal, one-sided in the last dim,", _rfftn, True),
+    (
+        "fft",
+        "Discrete Fourier transform",
+        lambda x, s, dim, norm: _transform_many(x, s, dim, norm, True),
+        False,
+    ),
+    (
+        "ifft",
+        "Inverse discrete Fourier transform",
+        lambda x, s, dim, norm: _transform_many(x, s, dim, norm, False),
+        False,
+    ),
+    (
+        "rfft",
+        "Discrete Fourier transform of a real signal, one-sided in the last dim,",
+        _rfftn,
+        True,
+    ),
     ("irfft", "Inverse of `rfftn`", _irfftn, False),
-    ("hfft", "Real transform of a conjugate-symmetric signal that is given by its first half", _hfftn, False),
+    (
+        "hfft",
+        "Real transform of a conjugate-symmetric signal that is given by its first half",
+        _hfftn,
+        False,
+    ),
     ("ihfft", "Inverse of `hfftn`", _ihfftn, True),
 ):
-    _entry(f"fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor",
-           f"{_doc} over two dims.", _compose, _planes(_real, True), complex=not _real)
-    _entry(f"fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
-           f"{_doc} over several dims, all by default.", _compose, _planes(_real), complex=not _real)
+    _entry(
+        f"fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None)"
+        " -> Tensor",
+        f"{_doc} over two dims.",
+        _compose,
+        _planes(_real, True),
+        complex=not _real,
+    )
+    _entry(
+        f"fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor",
+        f"{_doc} over several dims, all by default.",
+        _compose,
+        _planes(_real),
+        complex=not _real,
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -399,8 +472,11 @@ def _frequencies(name, counts, n, d, dtype, device):
 
 class fft_fftfreq(Composite):
     """Frequencies of the bins of `fft` for n elements at the distance d."""
-    schema = ("fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None,"
-              " Device? device=None, bool? pin_memory=None) -> Tensor")
+
+    schema = (
+        "fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None,"
+        " Device? device=None, bool? pin_memory=None) -> Tensor"
+    )
     method = function = False
     namespace = "fft"
 
@@ -408,8 +484,16 @@ class fft_fftfreq(Composite):
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
         middle = (n + 1) // 2
-        return _frequencies("fftfreq", lambda **kind: ops.cat(
-            [ops.arange(0, middle, **kind), ops.arange(-(n // 2), 0, **kind)]), n, d, dtype, device)
+        return _frequencies(
+            "fftfreq",
+            lambda **kind: ops.cat(
+                [ops.arange(0, middle, **kind), ops.arange(-(n // 2), 0, **kind)]
+            ),
+            n,
+            d,
+            dtype,
+            device,
+        )
 
     def samples(s):
         yield s(5)
@@ -419,14 +503,18 @@ class fft_fftfreq(Composite):
 
 class fft_rfftfreq(Composite):
     """Frequencies of the bins of `rfft` for n elements at the distance d."""
-    schema = ("fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None,"
-              " Device? device=None, bool? pin_memory=None) -> Tensor")
+
+    schema = (
+        "fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? layout=None,"
+        " Device? device=None, bool? pin_memory=None) -> Tensor"
+    )
     method = function = False
     namespace = "fft"
 
     def compose(n, d, dtype, layout, device, pin_memory):
-        return _frequencies("rfftfreq", lambda **kind: ops.arange(0, n // 2 + 1, **kind),
-                            n, d, dtype, device)
+        return _frequencies(
+            "rfftfreq", lambda **kind: ops.arange(0, n // 2 + 1, **kind), n, d, dtype, device
+        )
 
     def samples(s):
         yield s(5)
@@ -442,6 +530,7 @@ def _shift_samples(s):
 
 class fft_fftshift(Composite):
     """The bins in another order, frequency zero in the middle."""
+
     schema = "fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor"
     method = function = False
     namespace = "fft"
@@ -455,6 +544,7 @@ class fft_fftshift(Composite):
 
 class fft_ifftshift(Composite):
     """Inverse of `fftshift`."""
+
     schema = "fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor"
     method = function = False
     namespace = "fft"
@@ -476,8 +566,19 @@ def _centred_window(window, n_fft: int, win_length: int):
     return ops.constant_pad_nd(window, [left, n_fft - win_length - left])
 
 
-def _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
-          return_complex, align_to_window):
+def _stft(
+    self,
+    n_fft,
+    hop_length,
+    win_length,
+    window,
+    center,
+    pad_mode,
+    normalized,
+    onesided,
+    return_complex,
+    align_to_window,
+):
     if align_to_window is not None and center:
         raise RuntimeError("stft align_to_window should only be set when center = false")
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -485,10 +586,14 @@ def _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normali
     complex_ = self.is_complex() or window is not None and window.is_complex()
     if return_complex is None:
         if not complex_:
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
-                               "require that return_complex=True in a future PyTorch release.")
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will "
+                "further require that return_complex=True in a future PyTorch release."
+            )
         return_complex = True
-    call = f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={width})"
+    call = (
+        f"stft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={width})"
+    )
     if not self.dtype.is_inexact:
         raise DTypeError(f"{call}: expected a tensor of floating point or complex values")
     if not 1 <= self.ndim <= 2:
@@ -507,8 +612,10 @@ def _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normali
     if hop <= 0:
         raise RuntimeError(f"{call}: expected hop_length > 0, but got hop_length={hop}")
     if window is not None and tuple(window.shape) != (width,):
-        raise ShapeError(f"{call}: expected a 1D window tensor of size equal to win_length={width}, but got window "
-                         f"with size {list(window.shape)}")
+        raise ShapeError(
+            f"{call}: expected a 1D window tensor of size equal to win_length={width}, but got "
+            f"window with size {list(window.shape)}"
+        )
     frames = x.unfold(1, n_fft, hop)
     if window is None and width < n_fft:
         window = ops.ones((width,), dtype=self.dtype, device=self.device)
@@ -528,15 +635,40 @@ def _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normali
 
 class stft_center(Composite):
     """Short-time Fourier transform: of overlapping frames of a signal."""
-    schema = ("stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None,"
-              " Tensor? window=None, bool center=True, str pad_mode=\"reflect\", bool normalized=False,"
-              " bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor")
+
+    schema = (
+        "stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None,"
+        ' Tensor? window=None, bool center=True, str pad_mode="reflect", bool normalized=False,'
+        " bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
+    )
     complex = True
 
-    def compose(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
-                return_complex, align_to_window):
-        return _stft(self, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided,
-                     return_complex, align_to_window)
+    def compose(
+        self,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        pad_mode,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
+    ):
+        return _stft(
+            self,
+            n_fft,
+            hop_length,
+            win_length,
+            window,
+            center,
+            pad_mode,
+            normalized,
+            onesided,
+            return_complex,
+            align_to_window,
+        )
 
     def samples(s):
         yield s(s.real(12), 4, return_complex=True)
@@ -548,15 +680,38 @@ class stft_center(Composite):
 
 class stft_default(Composite):
     """Short-time Fourier transform without padding at the ends."""
-    schema = ("stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None,"
-              " Tensor? window=None, bool normalized=False, bool? onesided=None,"
-              " bool? return_complex=None, bool? align_to_window=None) -> Tensor")
+
+    schema = (
+        "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None,"
+        " Tensor? window=None, bool normalized=False, bool? onesided=None,"
+        " bool? return_complex=None, bool? align_to_window=None) -> Tensor"
+    )
     complex = True
 
-    def compose(self, n_fft, hop_length, win_length, window, normalized, onesided, return_complex,
-                align_to_window):
-        return _stft(self, n_fft, hop_length, win_length, window, False, "reflect", normalized, onesided,
-                     return_complex, align_to_window)
+    def compose(
+        self,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        normalized,
+        onesided,
+        return_complex,
+        align_to_window,
+    ):
+        return _stft(
+            self,
+            n_fft,
+            hop_length,
+            win_length,
+            window,
+            False,
+            "reflect",
+            normalized,
+            onesided,
+            return_complex,
+            align_to_window,
+        )
 
     def samples(s):
         yield s(s.real(12), 4, return_complex=True)
@@ -582,38 +737,64 @@ def _istft_samples(s):
 
 class istft(Composite):
     """Inverse short-time Fourier transform, by overlapping and adding the frames."""
-    schema = ("istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None,"
-              " bool center=True, bool normalized=False, bool? onesided=None, int? length=None,"
-              " bool return_complex=False) -> Tensor")
+
+    schema = (
+        "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None,"
+        " Tensor? window=None, bool center=True, bool normalized=False, bool? onesided=None,"
+        " int? length=None, bool return_complex=False) -> Tensor"
+    )
     complex = True
     samples = _istft_samples
 
-    def compose(self, n_fft, hop_length, win_length, window, center, normalized, onesided, length,
-                return_complex):
+    def compose(
+        self,
+        n_fft,
+        hop_length,
+        win_length,
+        window,
+        center,
+        normalized,
+        onesided,
+        length,
+        return_complex,
+    ):
         hop = n_fft // 4 if hop_length is None else hop_length
         width = n_fft if win_length is None else win_length
-        call = f"istft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, win_length={width})"
+        call = (
+            f"istft({self.dtype}{list(self.shape)}, n_fft={n_fft}, hop_length={hop}, "
+            f"win_length={width})"
+        )
         if not self.is_complex():
-            raise DTypeError("istft requires a complex-valued input tensor matching the output from stft with "
-                             "return_complex=True.")
+            raise DTypeError(
+                "istft requires a complex-valued input tensor matching the output from stft with "
+                "return_complex=True."
+            )
         if self.numel() == 0:
             raise ShapeError(f"{call}: input tensor cannot be empty.")
         if self.ndim < 2:
-            raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
+            raise IndexError(
+                "Dimension out of range (expected to be in range of [-2, 1], but got -3)"
+            )
         if self.ndim > 3:
-            raise ShapeError(f"{call}: expected a tensor with 2 or 3 dimensions, but got {self.ndim}")
+            raise ShapeError(
+                f"{call}: expected a tensor with 2 or 3 dimensions, but got {self.ndim}"
+            )
         bins = self.shape[-2]
         onesided = bins != n_fft if onesided is None else onesided
         wanted = n_fft // 2 + 1 if onesided else n_fft
         if bins != wanted:
-            raise ShapeError(f"{call}: expected the frequency dimension of the input tensor to have {wanted} "
-                             f"bins when onesided={onesided}, but got {bins}")
+            raise ShapeError(
+                f"{call}: expected the frequency dimension of the input tensor to have {wanted} "
+                f"bins when onesided={onesided}, but got {bins}"
+            )
         if not 0 < hop <= width:
             raise RuntimeError(f"{call}: expected 0 < hop_length <= win_length")
         if not 0 < width <= n_fft:
             raise RuntimeError(f"{call}: expected 0 < win_length <= n_fft")
         if window is not None and tuple(window.shape) != (width,):
-            raise ShapeError(f"{call}: Invalid window shape. window has to be 1D and length of `win_length`")
+            raise ShapeError(
+                f"{call}: Invalid window shape. window has to be 1D and length of `win_length`"
+            )
         if return_complex and onesided:
             raise RuntimeError("Cannot have onesided output if window or input is complex")
         if not return_complex and window is not None and window.is_complex():
@@ -665,7 +846,9 @@ def _window(name, length, periodic, dtype, device, shape):
     if not dtype.is_floating_point:
         raise DTypeError(f"{name} expects floating point dtypes, got: {dtype}")
     if length < 0:
-        raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+        raise RuntimeError(
+            f"{name} requires non-negative window_length, got window_length={length}"
+        )
     if length <= 1:
         return ops.ones((length,), dtype=dtype, device=device)
     points = ops.arange(0, length, dtype=dt.float64, device=device)
@@ -674,7 +857,9 @@ def _window(name, length, periodic, dtype, device, shape):
 
 def _cosines(*weights):
     """The alternating sum of the weights times cos(2 pi i u)."""
-    return lambda u: sum((-1) ** i * w * (u * (2 * math.pi * i)).cos() for i, w in enumerate(weights))
+    return lambda u: sum(
+        (-1) ** i * w * (u * (2 * math.pi * i)).cos() for i, w in enumerate(weights)
+    )
 
 
 def _kaiser(beta):
@@ -688,7 +873,9 @@ def _kaiser(beta):
 
 def _add_windows(name: str, words: str, make, overloads: dict) -> None:
     """The entries of one kind of window; an overload lists its arguments behind the length."""
-    options = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+    options = (
+        "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+    )
     for overload, arguments in overloads.items():
         count = len(arguments.split(",")) - 1 if arguments else 0
 
@@ -703,19 +890,49 @@ def _add_windows(name: str, words: str, make, overloads: dict) -> None:
 
         full = f"{name}.{overload}" if overload else name
         label = full.replace(".", "_")
-        globals()[label] = type(label, (Composite,), dict(
-            schema=f"{full}(int window_length, {arguments}{options}) -> Tensor", __doc__=words, compose=compose,
-            samples=samples, method=False, __module__=__name__))
+        globals()[label] = type(
+            label,
+            (Composite,),
+            dict(
+                schema=f"{full}(int window_length, {arguments}{options}) -> Tensor",
+                __doc__=words,
+                compose=compose,
+                samples=samples,
+                method=False,
+                __module__=__name__,
+            ),
+        )
 
 
 _PLAIN = {"": "", "periodic": "bool periodic, "}
-_add_windows("hann_window", "0.5 - 0.5 cos(2 pi u), u from 0 to 1.", lambda: _cosines(0.5, 0.5), _PLAIN)
-_add_windows("hamming_window", "alpha - beta cos(2 pi u), u from 0 to 1.",
-             lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
-             {**_PLAIN, "periodic_alpha": "bool periodic, float alpha, ",
-              "periodic_alpha_beta": "bool periodic, float alpha, float beta, "})
-_add_windows("blackman_window", "0.42 - 0.5 cos(2 pi u) + 0.08 cos(4 pi u), u from 0 to 1.",
-             lambda: _cosines(0.42, 0.5, 0.08), _PLAIN)
-_add_windows("bartlett_window", "A triangle with zeros at its ends.", lambda: lambda u: 1 - (u * 2 - 1).abs(), _PLAIN)
-_add_windows("kaiser_window", "I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1.", lambda beta=12.0: _kaiser(beta),
-             {**_PLAIN, "beta": "bool periodic, float beta, "})
+_add_windows(
+    "hann_window", "0.5 - 0.5 cos(2 pi u), u from 0 to 1.", lambda: _cosines(0.5, 0.5), _PLAIN
+)
+_add_windows(
+    "hamming_window",
+    "alpha - beta cos(2 pi u), u from 0 to 1.",
+    lambda alpha=0.54, beta=0.46: _cosines(alpha, beta),
+    {
+        **_PLAIN,
+        "periodic_alpha": "bool periodic, float alpha, ",
+        "periodic_alpha_beta": "bool periodic, float alpha, float beta, ",
+    },
+)
+_add_windows(
+    "blackman_window",
+    "0.42 - 0.5 cos(2 pi u) + 0.08 cos(4 pi u), u from 0 to 1.",
+    lambda: _cosines(0.42, 0.5, 0.08),
+    _PLAIN,
+)
+_add_windows(
+    "bartlett_window",
+    "A triangle with zeros at its ends.",
+    lambda: lambda u: 1 - (u * 2 - 1).abs(),
+    _PLAIN,
+)
+_add_windows(
+    "kaiser_window",
+    "I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1.",
+    lambda beta=12.0: _kaiser(beta),
+    {**_PLAIN, "beta": "bool periodic, float beta, "},
+)

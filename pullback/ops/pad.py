@@ -186,7 +186,7 @@ def _entries(word: str, mode: str, rank: int) -> None:
     shape_of = functools.partial(_padded_shape, name, rank=rank, reflects=mode == "reflect")
 
     class pad_(Op):
-        __doc__ = f"The last {rank} dim(s) extended by their {what} border; negative widths cut off."
+        __doc__ = f"The last {rank} dims extended by their {what} border; negative widths cut off."
 
         schema = f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor"
         linear = ("self",)

@@ -141,8 +141,8 @@ def pool_windows(name, shape, rank, kernel_size, stride, padding, dilation, ceil
     if min(padding) < 0:
         raise ShapeError(f"{name}: pad must be non-negative, but got pad: {padding}")
     if any(p > k // 2 for p, k in zip(padding, kernel)):
-        raise ShapeError(f"{name}: pad should be at most half of effective kernel size, and smaller "
-                         f"than or equal to half of kernel size, but got pad={padding}, "
+        raise ShapeError(f"{name}: pad should be at most half of effective kernel size, and "
+                         f"smaller than or equal to half of kernel size, but got pad={padding}, "
                          f"kernel_size={kernel} and dilation={dilation}")
     check_planes(name, shape, rank)
     made = []

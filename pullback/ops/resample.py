@@ -159,7 +159,8 @@ def _resize(xp, x, kind: str, sizes, align: bool, scales):
 def _resize_backward(xp, grad, kind: str, shape, align: bool, scales):
     """The adjoint of `_resize` for an input of `shape`."""
     first = grad.ndim - len(scales)
-    order = sorted(range(len(scales)), key=lambda d: (shape[first + d] >= grad.shape[first + d], -d))
+    grows = [shape[first + d] >= grad.shape[first + d] for d in range(len(scales))]
+    order = sorted(range(len(scales)), key=lambda d: (grows[d], -d))
     out = grad
     for d in order:
         taps = _transposed(xp, kind, shape[first + d], grad.shape[first + d], align, scales[d],
@@ -198,8 +199,8 @@ def _check_resize(name: str, shape, rank: int, output_size) -> None:
         raise ShapeError(f"{name}: It is expected output_size equals to {rank}, but got size "
                          f"{len(output_size)}")
     if len(shape) != rank + 2 or 0 in shape[1:]:
-        raise ShapeError(f"{name}: Non-empty {rank + 2}D data tensor expected but got a tensor with "
-                         f"sizes {list(shape)}")
+        raise ShapeError(f"{name}: Non-empty {rank + 2}D data tensor expected but got a tensor "
+                         f"with sizes {list(shape)}")
     if min(output_size) < 1:
         raise ShapeError(f"{name}: Input and output sizes should be greater than 0, but got input "
                          f"{list(shape)} and output {list(output_size)}")
@@ -324,8 +325,8 @@ def _entries(name: str, kind: str, rank: int, aligned: bool) -> None:
         _check_resize(backward, tuple(input_size), rank, output_size)
         expected = (*input_size[:2], *output_size)
         if tuple(grad_output.shape) != expected:
-            raise ShapeError(f"{backward}: Expected grad_output to have the shape {list(expected)}, "
-                             f"but got {list(grad_output.shape)}")
+            raise ShapeError(f"{backward}: Expected grad_output to have the shape "
+                             f"{list(expected)}, but got {list(grad_output.shape)}")
 
     class resize_vec(Composite):
         __doc__ = f"The last {rank} dim(s) resized by {WAYS[kind]}, to a size or by factors."
@@ -345,7 +346,8 @@ def _entries(name: str, kind: str, rank: int, aligned: bool) -> None:
             yield s(s.real(1, 2, *(3, 4, 5)[-rank:]), None, *align, [1.5] * rank)
 
 
-WAYS = {"nearest": "taking the nearest element", "exact": "taking the element at the pixel's centre",
+WAYS = {"nearest": "taking the nearest element",
+        "exact": "taking the element at the pixel's centre",
         "linear": "linear interpolation", "cubic": "cubic convolution",
         "linear_aa": "a triangle filter that does not alias",
         "cubic_aa": "a cubic filter that does not alias",
@@ -544,8 +546,8 @@ def _grid_entries(rank: int) -> None:
             f"grid_sampler_double_backward(grads, grad_output, input, grid, {modes},"
             f" grad_input_mask, {name}, {backward})")}
         push = {"result0, result1": (
-            f"grid_sampler_backward_push({backward}, grad_output_p, grad_output_t, input_p, input_t,"
-            f" grid_p, grid_t, {modes}, output_mask)")}
+            f"grid_sampler_backward_push({backward}, grad_output_p, grad_output_t, input_p,"
+            f" input_t, grid_p, grid_t, {modes}, output_mask)")}
         diff_outputs = (True, True)
         method = function = False
 
@@ -719,8 +721,8 @@ def _shuffled_shape(shape, r: int) -> tuple:
     *lead, c, h, w = shape
     if c % (r * r):
         raise ShapeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by "
-                         f"the square of upscale_factor, but input.size(-3)={c} is not divisible by "
-                         f"{r * r}")
+                         f"the square of upscale_factor, but input.size(-3)={c} is not divisible "
+                         f"by {r * r}")
     return (*lead, c // (r * r), h * r, w * r)
 
 

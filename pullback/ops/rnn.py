@@ -1,8 +1,8 @@
 """Recurrent cells and layers, and sequences packed without padding.
 
 Layers are composites: the inputs of all time steps meet their weights in one product, then a
-Python loop runs the cell.  Capture therefore sees plain linear maps and activations.  The module
-classes are in `nn/recurrent.py`, packing for users in `nn/utils/rnn.py`.
+Python loop runs the cell.  Fused cells are in `ops/rnn_cells.py`; capture takes them apart, so that
+it sees plain linear maps and activations.  The module classes are in `nn/recurrent.py`, packing for users in `nn/utils/rnn.py`.
 """
 
 from __future__ import annotations
@@ -47,19 +47,16 @@ def _relu_step(input_gates, hidden, weights):
 
 
 def _lstm_step(input_gates, hidden, weights):
-    write, keep, new, show = ops.chunk(weights.gates(input_gates, hidden[0]), 4, -1)
-    cell = keep.sigmoid() * hidden[1] + write.sigmoid() * new.tanh()
-    out = show.sigmoid() * cell.tanh()
+    gates = ops.linear(hidden[0], weights.w_hh, weights.b_hh)
+    out, cell, _ = ops._thnn_fused_lstm_cell(input_gates, gates, hidden[1])
     if weights.w_hr is not None:
         out = ops.linear(out, weights.w_hr)
     return out, cell
 
 
 def _gru_step(input_gates, hidden, weights):
-    reset_i, keep_i, new_i = ops.chunk(input_gates, 3, -1)
-    reset_h, keep_h, new_h = ops.chunk(ops.linear(hidden[0], weights.w_hh, weights.b_hh), 3, -1)
-    new = (new_i + (reset_i + reset_h).sigmoid() * new_h).tanh()
-    return ((hidden[0] - new) * (keep_i + keep_h).sigmoid() + new,)
+    gates = ops.linear(hidden[0], weights.w_hh, weights.b_hh)
+    return (ops._thnn_fused_gru_cell(input_gates, gates, hidden[0])[0],)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
-"""Special functions: the table entries of `pullback.special`, and numbers taken apart and put together.
+"""Special functions: the entries of `pullback.special`, and numbers taken apart and put together.
 
-Where a derivative is not an operator of PyTorch's, it is a private one here (`_bessel_j` of any order, `_sinc_order`
-...): a member of a family that is closed under differentiation.  So every order is exact, at zero and for large
-arguments too, where the textbook quotients and differences are not.  The kernels of these families are in
-`special_kernels.py`, formulas longer than a line in `formulas/special.py`; `tools/accuracy.py` compares all of this
-with arbitrary-precision arithmetic.  Read `fft.py` next.
+Where a derivative is not an operator of PyTorch's, it is a private one here (`_bessel_j` of any
+order, `_sinc_order` ...): a member of a family that is closed under differentiation.  So every
+order is exact, at zero and for large arguments too, where the textbook quotients and differences
+are not.  The kernels of these families are in `special_kernels.py`, formulas longer than a line in
+`formulas/special.py`; `tools/accuracy.py` compares all of this with arbitrary-precision
+arithmetic.  Read `fft.py` next.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def scipy_kernel(name: str, argument: str = "self", label: str = ""):
 
 
 def pairs(low1: float, high1: float, low2: float, high2: float):
-    """Samples of a function of two arguments with values in the given ranges, edge shapes included."""
+    """Samples of a function of two arguments from the given ranges, edge shapes included."""
 
     def samples(s):
         def first(*shape):
@@ -84,6 +85,7 @@ def around_zero(*rest):
 
 class special_ndtr(Pointwise):
     """Probability that a standard normal variable is below each element."""
+
     schema = "special_ndtr(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("ndtr")
@@ -99,6 +101,7 @@ class special_ndtr(Pointwise):
 
 class special_log_ndtr(Pointwise):
     """Logarithm of `special_ndtr`, exact far below zero."""
+
     schema = "special_log_ndtr(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("log_ndtr")
@@ -109,6 +112,7 @@ class special_log_ndtr(Pointwise):
 
 class normal_hazard(Pointwise):
     """Derivative of `special_log_ndtr`: density divided by probability."""
+
     schema = "_normal_hazard(Tensor self) -> Tensor"
     promote = "float"
     # h' = -h (x + h), and x + h is sqrt(2) times the ratio: no cancellation for negative x
@@ -121,7 +125,8 @@ class normal_hazard(Pointwise):
 
 
 class special_ndtri(Pointwise):
-    """Number below which a standard normal variable is with the probability given by each element."""
+    """Number below which a standard normal variable is with the given probability."""
+
     schema = "special_ndtri(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("ndtri")
@@ -132,6 +137,7 @@ class special_ndtri(Pointwise):
 
 class special_erfcx(Pointwise):
     """exp(x^2) erfc(x) of each element, without underflow."""
+
     schema = "special_erfcx(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("erfcx")
@@ -142,6 +148,7 @@ class special_erfcx(Pointwise):
 
 class erfcx_integral(Pointwise):
     """exp(x^2) times the n-fold integral of erfc from x to infinity."""
+
     schema = "_erfcx_integral(Tensor self, int n) -> Tensor"
     promote = "float"
     grad = {"self": "-2 * (n + 1) * grad * _erfcx_integral(self, n + 1)"}
@@ -154,6 +161,7 @@ class erfcx_integral(Pointwise):
 
 class erfcx_ratio(Pointwise):
     """The n-fold integral of erfc divided by the (n-1)-fold one."""
+
     schema = "_erfcx_ratio(Tensor self, int n) -> Tensor"
     promote = "float"
     grad = {"self": "2 * grad * result * (n * result - (n + 1) * _erfcx_ratio(self, n + 1))"}
@@ -166,6 +174,7 @@ class erfcx_ratio(Pointwise):
 
 class special_entr(Pointwise):
     """-x log(x) of each element: 0 at 0, -inf below."""
+
     schema = "special_entr(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("entr")
@@ -186,6 +195,7 @@ class special_entr(Pointwise):
 
 class mvlgamma(Pointwise):
     """Logarithm of the multivariate gamma function of dimension p."""
+
     schema = "mvlgamma(Tensor self, int p) -> Tensor"
     promote = "float"
     grad = {"self": "grad * multivariate_digamma(self, p)"}
@@ -228,24 +238,33 @@ def _incomplete(name: str):
 
 class igamma(Pointwise):
     """Lower regularized incomplete gamma function P(a, x)."""
+
     schema = "igamma(Tensor self, Tensor other) -> Tensor"
     run = _incomplete("gammainc")
-    grad = {"self": "grad * _igamma_order(self, other, 1)", "other": "grad * _gamma_density(self, other, 0)"}
+    grad = {
+        "self": "grad * _igamma_order(self, other, 1)",
+        "other": "grad * _gamma_density(self, other, 0)",
+    }
     aliases = ("special_gammainc",)
     samples = pairs(0.4, 4, 0.3, 5)
 
 
 class igammac(Pointwise):
     """Upper regularized incomplete gamma function Q(a, x) = 1 - P(a, x)."""
+
     schema = "igammac(Tensor self, Tensor other) -> Tensor"
     run = _incomplete("gammaincc")
-    grad = {"self": "-grad * _igamma_order(self, other, 1)", "other": "-grad * _gamma_density(self, other, 0)"}
+    grad = {
+        "self": "-grad * _igamma_order(self, other, 1)",
+        "other": "-grad * _gamma_density(self, other, 0)",
+    }
     aliases = ("special_gammaincc",)
     samples = pairs(0.4, 4, 0.3, 5)
 
 
 class igamma_order(Pointwise):
     """Derivative of some order of `igamma` by its first argument."""
+
     schema = "_igamma_order(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     grad = {
@@ -268,11 +287,13 @@ class igamma_order(Pointwise):
 
 class gamma_density(Pointwise):
     """Derivative of some order by a of x^(a-1) exp(-x) / Gamma(a), for every real a."""
+
     schema = "_gamma_density(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     grad = {
         "self": "grad * _gamma_density(self, other, order + 1)",
-        "other": "grad * (_gamma_density(self - 1, other, order) - _gamma_density(self, other, order))",
+        "other": "grad * (_gamma_density(self - 1, other, order)"
+        " - _gamma_density(self, other, order))",
     }
     inplace = method = function = False
 
@@ -289,6 +310,7 @@ class gamma_density(Pointwise):
 
 class special_zeta(Pointwise):
     """Hurwitz zeta function: the sum over k >= 0 of (q + k)^(-s)."""
+
     schema = "special_zeta(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     grad = {
@@ -309,6 +331,7 @@ def _zeta(xp, self, other):
 
 class special_zeta_self_scalar(Pointwise):
     """Hurwitz zeta function of a number s."""
+
     schema = "special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor"
     promote = "float"
     promotes = ("self", "other")
@@ -324,6 +347,7 @@ class special_zeta_self_scalar(Pointwise):
 
 class special_zeta_other_scalar(Pointwise):
     """Hurwitz zeta function with a number q."""
+
     schema = "special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor"
     promote = "float"
     promotes = ("self", "other")
@@ -335,13 +359,14 @@ class special_zeta_other_scalar(Pointwise):
 
 class zeta_order(Pointwise):
     """Derivative of some order of the Hurwitz zeta function by its first argument."""
+
     schema = "_zeta_order(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     scalars = ("other",)
     grad = {
         "self": "grad * _zeta_order(self, other, order + 1)",
         "other": "-grad * (order * _zeta_order(self + 1, other, order - 1)"
-                 " + self * _zeta_order(self + 1, other, order))",
+        " + self * _zeta_order(self + 1, other, order))",
     }
     inplace = method = function = False
 
@@ -356,11 +381,12 @@ class zeta_order(Pointwise):
 
 
 # ---------------------------------------------------------------------------------------------
-# Bessel functions.  f_n' is half the difference (J, Y) or the sum (I) of the neighbours; K has minus.
+# Bessel functions.  f_n' is half the difference (J, Y) or the sum (I, -K) of the neighbours.
 
 
 class i0(Pointwise):
     """Modified Bessel function of the first kind, order 0."""
+
     schema = "i0(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i0", label="i0_vml_cpu")
@@ -371,6 +397,7 @@ class i0(Pointwise):
 
 class special_i1(Pointwise):
     """Modified Bessel function of the first kind, order 1."""
+
     schema = "special_i1(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i1")
@@ -381,6 +408,7 @@ class special_i1(Pointwise):
 
 class bessel_i(Pointwise):
     """Modified Bessel function of the first kind, order n."""
+
     schema = "_bessel_i(Tensor self, int n) -> Tensor"
     promote = "float"
     grad = {"self": "grad * (_bessel_i(self, abs(n - 1)) + _bessel_i(self, n + 1)) / 2"}
@@ -396,6 +424,7 @@ class bessel_i(Pointwise):
 
 class special_i0e(Pointwise):
     """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
+
     schema = "special_i0e(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i0e")
@@ -406,6 +435,7 @@ class special_i0e(Pointwise):
 
 class special_i1e(Pointwise):
     """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
+
     schema = "special_i1e(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i1e")
@@ -416,6 +446,7 @@ class special_i1e(Pointwise):
 
 class scaled_bessel_i(Pointwise):
     """Derivative of some order of exp(-|x|) I_n(x); at the kink in 0 the mean of both sides."""
+
     schema = "_scaled_bessel_i(Tensor self, int n, int order) -> Tensor"
     promote = "float"
     grad = {"self": "grad * _scaled_bessel_i(self, n, order + 1)"}
@@ -434,6 +465,7 @@ class scaled_bessel_i(Pointwise):
 
 class special_modified_bessel_i0(Pointwise):
     """Modified Bessel function of the first kind, order 0."""
+
     schema = "special_modified_bessel_i0(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i0", label="modified_bessel_i0_cpu")
@@ -444,6 +476,7 @@ class special_modified_bessel_i0(Pointwise):
 
 class special_modified_bessel_i1(Pointwise):
     """Modified Bessel function of the first kind, order 1."""
+
     schema = "special_modified_bessel_i1(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("i1", label="modified_bessel_i1_cpu")
@@ -454,6 +487,7 @@ class special_modified_bessel_i1(Pointwise):
 
 class special_bessel_j0(Pointwise):
     """Bessel function of the first kind, order 0."""
+
     schema = "special_bessel_j0(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("j0", label="bessel_j0_cpu")
@@ -464,6 +498,7 @@ class special_bessel_j0(Pointwise):
 
 class special_bessel_j1(Pointwise):
     """Bessel function of the first kind, order 1."""
+
     schema = "special_bessel_j1(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("j1", label="bessel_j1_cpu")
@@ -474,10 +509,13 @@ class special_bessel_j1(Pointwise):
 
 class bessel_j(Pointwise):
     """Bessel function of the first kind, order n."""
+
     schema = "_bessel_j(Tensor self, int n) -> Tensor"
     promote = "float"
-    grad = {"self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
-                    " -grad * _bessel_j(self, 1)"}
+    grad = {
+        "self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
+        " -grad * _bessel_j(self, 1)"
+    }
     inplace = method = function = False
 
     def run(xp, self, n):
@@ -490,6 +528,7 @@ class bessel_j(Pointwise):
 
 class special_bessel_y0(Pointwise):
     """Bessel function of the second kind, order 0."""
+
     schema = "special_bessel_y0(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("y0", label="bessel_y0_cpu")
@@ -500,6 +539,7 @@ class special_bessel_y0(Pointwise):
 
 class special_bessel_y1(Pointwise):
     """Bessel function of the second kind, order 1."""
+
     schema = "special_bessel_y1(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("y1", label="bessel_y1_cpu")
@@ -510,10 +550,13 @@ class special_bessel_y1(Pointwise):
 
 class bessel_y(Pointwise):
     """Bessel function of the second kind, order n."""
+
     schema = "_bessel_y(Tensor self, int n) -> Tensor"
     promote = "float"
-    grad = {"self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
-                    " -grad * _bessel_y(self, 1)"}
+    grad = {
+        "self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
+        " -grad * _bessel_y(self, 1)"
+    }
     inplace = method = function = False
 
     def run(xp, self, n):
@@ -526,6 +569,7 @@ class bessel_y(Pointwise):
 
 class special_modified_bessel_k0(Pointwise):
     """Modified Bessel function of the second kind, order 0."""
+
     schema = "special_modified_bessel_k0(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("k0", label="modified_bessel_k0_cpu")
@@ -536,6 +580,7 @@ class special_modified_bessel_k0(Pointwise):
 
 class special_modified_bessel_k1(Pointwise):
     """Modified Bessel function of the second kind, order 1."""
+
     schema = "special_modified_bessel_k1(Tensor self) -> Tensor"
     promote = "float"
     run = scipy_kernel("k1", label="modified_bessel_k1_cpu")
@@ -546,6 +591,7 @@ class special_modified_bessel_k1(Pointwise):
 
 class bessel_k(Pointwise):
     """Modified Bessel function of the second kind, order n."""
+
     schema = "_bessel_k(Tensor self, int n) -> Tensor"
     promote = "float"
     grad = {"self": "-grad * (_bessel_k(self, abs(n - 1)) + _bessel_k(self, n + 1)) / 2"}
@@ -561,6 +607,7 @@ class bessel_k(Pointwise):
 
 class special_scaled_modified_bessel_k0(Pointwise):
     """exp(x) times the modified Bessel function of the second kind, order 0."""
+
     schema = "special_scaled_modified_bessel_k0(Tensor x) -> Tensor"
     promote = "float"
     run = scipy_kernel("k0e", label="scaled_modified_bessel_k0_cpu")
@@ -571,6 +618,7 @@ class special_scaled_modified_bessel_k0(Pointwise):
 
 class special_scaled_modified_bessel_k1(Pointwise):
     """exp(x) times the modified Bessel function of the second kind, order 1."""
+
     schema = "special_scaled_modified_bessel_k1(Tensor x) -> Tensor"
     promote = "float"
     run = scipy_kernel("k1e", label="scaled_modified_bessel_k1_cpu")
@@ -581,6 +629,7 @@ class special_scaled_modified_bessel_k1(Pointwise):
 
 class scaled_bessel_k(Pointwise):
     """Derivative of some order of exp(x) K_n(x)."""
+
     schema = "_scaled_bessel_k(Tensor self, int n, int order) -> Tensor"
     promote = "float"
     grad = {"self": "grad * _scaled_bessel_k(self, n, order + 1)"}
@@ -599,6 +648,7 @@ class scaled_bessel_k(Pointwise):
 
 class special_spherical_bessel_j0(Pointwise):
     """sin(x) / x of each element, 1 at 0."""
+
     schema = "special_spherical_bessel_j0(Tensor x) -> Tensor"
     promote = "float"
     grad = {"x": "grad * _sinc_order(x, 1, False)"}
@@ -612,6 +662,7 @@ class special_spherical_bessel_j0(Pointwise):
 
 class sinc(Pointwise):
     """sin(pi x) / (pi x) of each element, 1 at 0."""
+
     schema = "sinc(Tensor self) -> Tensor"
     promote = "float"
     grad = {"self": "grad * _sinc_order(self, 1, True).conj()"}
@@ -625,6 +676,7 @@ class sinc(Pointwise):
 
 class sinc_order(Pointwise):
     """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
+
     schema = "_sinc_order(Tensor self, int order, bool normalized) -> Tensor"
     promote = "float"
     grad = {"self": "grad * _sinc_order(self, order + 1, normalized).conj()"}
@@ -641,6 +693,7 @@ class sinc_order(Pointwise):
 
 class special_airy_ai(Pointwise):
     """Airy function Ai of each element."""
+
     schema = "special_airy_ai(Tensor x) -> Tensor"
     promote = "float"
     grad = {"x": "grad * _airy_ai_prime(x)"}
@@ -654,6 +707,7 @@ class special_airy_ai(Pointwise):
 
 class airy_ai_prime(Pointwise):
     """Derivative of the Airy function; its own derivative is x Ai(x)."""
+
     schema = "_airy_ai_prime(Tensor x) -> Tensor"
     promote = "float"
     grad = {"x": "grad * x * special_airy_ai(x)"}
@@ -665,11 +719,12 @@ class airy_ai_prime(Pointwise):
 
 
 # ---------------------------------------------------------------------------------------------
-# Orthogonal polynomials.  PyTorch gives them no derivative; here they have that in x, of every order.
+# Orthogonal polynomials.  PyTorch gives them no derivative; here they have all orders of that in x.
 
 
 class orthogonal_polynomial(Pointwise):
     """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
+
     schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
     promote = "float"
     scalars = ("n",)
@@ -716,14 +771,26 @@ def _add_polynomial(family: str, words: str) -> None:
     shared = dict(promote="float", promotes=("x", "n"), run=run, inplace=False, method=False)
     overloads = {
         "": ("Tensor x, Tensor n", {"x": slope, "n": refusal}, samples, words),
-        ".x_scalar": ("Scalar x, Tensor n", {"n": refusal}, samples_of_degrees, f"{words} at a number"),
+        ".x_scalar": (
+            "Scalar x, Tensor n",
+            {"n": refusal},
+            samples_of_degrees,
+            f"{words} at a number",
+        ),
         ".n_scalar": ("Tensor x, Scalar n", {"x": slope}, first_with(4), f"{words} of one degree"),
     }
     for overload, (arguments, grad, cases, title_) in overloads.items():
-        entry = dict(shared, schema=f"{name}{overload}({arguments}) -> Tensor", grad=grad, samples=cases,
-                     __doc__=f"{title_}.", __module__=__name__)
-        globals()[f"{name}{overload.replace('.', '_')}"] = type(f"{name}{overload.replace('.', '_')}",
-                                                                (Pointwise,), entry)
+        entry = dict(
+            shared,
+            schema=f"{name}{overload}({arguments}) -> Tensor",
+            grad=grad,
+            samples=cases,
+            __doc__=f"{title_}.",
+            __module__=__name__,
+        )
+        globals()[f"{name}{overload.replace('.', '_')}"] = type(
+            f"{name}{overload.replace('.', '_')}", (Pointwise,), entry
+        )
 
 
 for _family, _words in {
@@ -756,6 +823,7 @@ def _xlog1py(xp, self, other):
 
 class special_xlog1py(Pointwise):
     """x log(1 + y), 0 where x is 0."""
+
     schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     run = _xlog1py
@@ -770,6 +838,7 @@ class special_xlog1py(Pointwise):
 
 class special_xlog1py_self_scalar(Pointwise):
     """a log(1 + y) for a number a; 0 if a is 0."""
+
     schema = "special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor"
     promote = "float"
     promotes = ("self", "other")
@@ -785,6 +854,7 @@ class special_xlog1py_self_scalar(Pointwise):
 
 class special_xlog1py_other_scalar(Pointwise):
     """x log(1 + b) for a number b; 0 where x is 0."""
+
     schema = "special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor"
     promote = "float"
     promotes = ("self", "other")
@@ -796,6 +866,7 @@ class special_xlog1py_other_scalar(Pointwise):
 
 class logaddexp2(Pointwise):
     """log2(2^x + 2^y) without overflow."""
+
     schema = "logaddexp2(Tensor self, Tensor other) -> Tensor"
     grad = {
         "self": "grad * ((self - other) * math.log(2)).sigmoid()",
@@ -817,12 +888,15 @@ class logaddexp2(Pointwise):
 
 def _wide(*values) -> dt.DType:
     """complex128 if anything is complex, else float64."""
-    complex_ = any(v.dtype.is_complex if hasattr(v, "_edge") else isinstance(v, complex) for v in values)
+    complex_ = any(
+        v.dtype.is_complex if hasattr(v, "_edge") else isinstance(v, complex) for v in values
+    )
     return dt.complex128 if complex_ else dt.float64
 
 
 class float_power_Tensor_Tensor(Composite):
     """A power, computed in double precision."""
+
     schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
     inplace = True
     complex = True
@@ -835,6 +909,7 @@ class float_power_Tensor_Tensor(Composite):
 
 class float_power_Tensor_Scalar(Composite):
     """A power with a number as exponent, computed in double precision."""
+
     schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
     inplace = True
     complex = True
@@ -846,6 +921,7 @@ class float_power_Tensor_Scalar(Composite):
 
 class float_power_Scalar(Composite):
     """A power of a number, computed in double precision."""
+
     schema = "float_power.Scalar(Scalar self, Tensor exponent) -> Tensor"
     method = False
     complex = True
@@ -864,6 +940,7 @@ class float_power_Scalar(Composite):
 
 class frexp_Tensor(Op):
     """Each element as m 2^e with 0.5 <= |m| < 1."""
+
     schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
     grad = {"self": "ldexp(grad, -exponent)"}
     push = {"mantissa": "ldexp(self_t, -exponent)"}
@@ -890,6 +967,7 @@ class frexp_Tensor(Op):
 
 class ldexp_Tensor(Pointwise):
     """x 2^y, without overflow of 2^y."""
+
     schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     grad = {
@@ -921,6 +999,7 @@ def _same_type(self, other):
 
 class nextafter(Pointwise):
     """The number next to each element in the direction of the other."""
+
     schema = "nextafter(Tensor self, Tensor other) -> Tensor"
     promote = "keep"  # half precision must not be widened: its neighbours are further away
     dtype = _same_type
@@ -931,7 +1010,9 @@ class nextafter(Pointwise):
     def run(xp, self, other):
         common = dt.result_type([self, other]).np
         if common.kind in "biuc":
-            raise NotImplementedError(f"\"nextafter_cpu\" not implemented for '{title(dt.of(common))}'")
+            raise NotImplementedError(
+                f"\"nextafter_cpu\" not implemented for '{title(dt.of(common))}'"
+            )
         return xp.nextafter(self.astype(common), other.astype(common))
 
 
@@ -944,6 +1025,7 @@ def _integers(s):
 
 class gcd(Pointwise):
     """Greatest common divisor of two integers."""
+
     schema = "gcd(Tensor self, Tensor other) -> Tensor"
     nondiff = ("self", "other")
     samples = _integers
@@ -955,6 +1037,7 @@ class gcd(Pointwise):
 
 class lcm(Pointwise):
     """Least common multiple of two integers."""
+
     schema = "lcm(Tensor self, Tensor other) -> Tensor"
     nondiff = ("self", "other")
     samples = _integers
@@ -970,11 +1053,15 @@ class lcm(Pointwise):
 
 def _check_parts(first, second) -> None:
     if first.dtype.name not in ("float32", "float64") or second.dtype.kind != "f":
-        raise DTypeError(f"Expected both inputs to be Float or Double tensors but got {title(first.dtype)} "
-                         f"and {title(second.dtype)}")
+        raise DTypeError(
+            f"Expected both inputs to be Float or Double tensors but got {title(first.dtype)} "
+            f"and {title(second.dtype)}"
+        )
     if first.dtype != second.dtype:
-        raise DTypeError(f"Expected object of scalar type {title(first.dtype)} but got scalar type "
-                         f"{title(second.dtype)} for second argument")
+        raise DTypeError(
+            f"Expected object of scalar type {title(first.dtype)} but got scalar type "
+            f"{title(second.dtype)} for second argument"
+        )
 
 
 def _assemble(xp, real, imag):
@@ -987,6 +1074,7 @@ def _assemble(xp, real, imag):
 
 class complex_default(Pointwise):
     """Complex numbers from their real and imaginary parts."""
+
     schema = "complex(Tensor real, Tensor imag) -> Tensor"
     promote = "keep"
     dtype = "real.dtype.to_complex()"
@@ -1002,6 +1090,7 @@ class complex_default(Pointwise):
 
 class polar(Pointwise):
     """Complex numbers from their absolute values and angles."""
+
     schema = "polar(Tensor abs, Tensor angle) -> Tensor"
     promote = "keep"
     dtype = "abs.dtype.to_complex()"
@@ -1049,7 +1138,9 @@ def _logcumsumexp(xp, self, dim):
     if self.ndim == 0:
         return self.copy()
     if self.dtype.kind != "c":
-        return kernels.scan(xp, (self.copy(),), axis, lambda left, right: (xp.logaddexp(left[0], right[0]),))[0]
+        return kernels.scan(
+            xp, (self.copy(),), axis, lambda left, right: (xp.logaddexp(left[0], right[0]),)
+        )[0]
     out = self.copy()  # one after the other: the order decides which branch of the logarithm is met
     rows = xp.moveaxis(out, axis, 0)
     for i in range(1, len(rows)):
@@ -1059,6 +1150,7 @@ def _logcumsumexp(xp, self, dim):
 
 class logcumsumexp(Op):
     """Running log of the sum of exp along a dim, without overflow."""
+
     schema = "logcumsumexp(Tensor self, int dim) -> Tensor"
     run = _logcumsumexp
     grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
@@ -1072,6 +1164,7 @@ class logcumsumexp(Op):
 
 class logcumsumexp_kernel(Op):
     """Running log of the sum of exp along a dim, as a bare kernel."""
+
     schema = "_logcumsumexp(Tensor self, int dim) -> Tensor"
     run = _logcumsumexp
     grad = {"self": "logcumsumexp_pullback(grad, self, result, dim)"}
@@ -1092,7 +1185,9 @@ def _running_extreme(xp, self, dim, sign: int):
         return self.copy(), xp.zeros((), dtype=xp.int64)
     shape = [1] * self.ndim
     shape[axis] = self.shape[axis]
-    places = xp.broadcast_to(xp.reshape(xp.arange(self.shape[axis], dtype=xp.int64), shape), self.shape)
+    places = xp.broadcast_to(
+        xp.reshape(xp.arange(self.shape[axis], dtype=xp.int64), shape), self.shape
+    )
 
     def combine(left, right):
         better = right[0] >= left[0] if sign > 0 else right[0] <= left[0]
@@ -1114,6 +1209,7 @@ def _apart(s):
 
 class cummax(Op):
     """Running maxima along a dim, and where they are."""
+
     schema = "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     grad = {"self": "scattered_sum(grad, indices, dim)"}
     push = {"values": "selected_push(self_t, indices, dim, True)"}
@@ -1130,6 +1226,7 @@ class cummax(Op):
 
 class cummin(Op):
     """Running minima along a dim, and where they are."""
+
     schema = "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     grad = {"self": "scattered_sum(grad, indices, dim)"}
     push = {"values": "selected_push(self_t, indices, dim, True)"}

@@ -1,9 +1,10 @@
 """Numerical kernels of special functions that array libraries do not offer.
 
-Most are members of a family that is closed under differentiation (Bessel functions of integer order, derivatives of
-sin(x)/x, repeated integrals of erfc ...), so that each derivative is again one accurate evaluation, at zero and
-at infinity too, instead of a difference of nearly equal numbers.  The table entries are in `special.py`; the identities
-are written here, next to the code that uses them.
+Most are members of a family that is closed under differentiation (Bessel functions of integer
+order, derivatives of sin(x)/x, repeated integrals of erfc ...), so that each derivative is again
+one accurate evaluation, at zero and at infinity too, instead of a difference of nearly equal
+numbers.  The table entries are in `special.py`; the identities are written here, next to the code
+that uses them.
 """
 
 from __future__ import annotations
@@ -122,16 +123,18 @@ def _bessel_series(xp, x, n: int, sign: int):
     return total * half**n / math.factorial(n)
 
 
-FAR = 25.0  # from here on the asymptotic series of scaled Bessel functions is exact to double precision
+FAR = 25.0  # from here on the asymptotic series of scaled Bessel functions has all digits
 
 
 def scaled_bessel_i(xp, x, n: int, order: int):
     """The derivative of some order of exp(-|x|) I_n(x); at 0 the mean of both sides.
 
-    Differences of nearly equal numbers for large x are avoided by differentiating the asymptotic series.
+    For large x the asymptotic series is differentiated: no differences of nearly equal numbers.
     """
     size = xp.abs(x)
-    near = _scaled_near(functools.partial(bessel_i, xp, xp.where(size < FAR, size, 0), scaled=True), n, order, -1)
+    near = _scaled_near(
+        functools.partial(bessel_i, xp, xp.where(size < FAR, size, 0), scaled=True), n, order, -1
+    )
     far = _scaled_far(xp, xp.where(size < FAR, FAR, size), n, order, -1) / math.sqrt(2 * math.pi)
     value = xp.where(size < FAR, near, far)
     if (n + order) % 2:
@@ -143,7 +146,9 @@ def scaled_bessel_k(xp, x, n: int, order: int):
     """The derivative of some order of exp(x) K_n(x)."""
     if order == 0:
         return bessel_k(xp, x, n, scaled=True)
-    near = _scaled_near(functools.partial(bessel_k, xp, xp.where(x < FAR, x, 1), scaled=True), n, order, 1)
+    near = _scaled_near(
+        functools.partial(bessel_k, xp, xp.where(x < FAR, x, 1), scaled=True), n, order, 1
+    )
     far = _scaled_far(xp, xp.where(x < FAR, FAR, x), n, order, 1) * math.sqrt(math.pi / 2)
     value = xp.where(x < FAR, near, far)
     return xp.where(x == 0, (-1) ** order * math.inf, value)
@@ -161,7 +166,7 @@ def _scaled_near(member, n: int, order: int, sign: int):
 
 
 def _scaled_far(xp, x, n: int, order: int, sign: int):
-    """The asymptotic series sum over k of (sign)^k a_k(n) x^(-k-1/2), differentiated term by term."""
+    """The asymptotic series of sign^k a_k(n) x^(-k-1/2), differentiated term by term."""
     total, inverse = xp.zeros_like(x), 1 / x
     for k in reversed(range(30)):
         term = float(sign) ** k
@@ -216,7 +221,7 @@ def normal_hazard(xp, x):
 
 
 def _bell(terms: list) -> object:
-    """The complete Bell polynomial of the derivatives of a logarithm: (exp g)^(m) = exp(g) B_m(g', g'' ...)."""
+    """The complete Bell polynomial: (exp g)^(m) = exp(g) B_m(g', g'' ...)."""
     values = [1.0]
     for m in range(len(terms)):
         values.append(sum(math.comb(m, i) * values[m - i] * terms[i] for i in range(m + 1)))
@@ -231,13 +236,22 @@ def _curvatures(xp, a, order: int) -> list:
 def _power_over_gamma(xp, a, x):
     """x^a exp(-x) / Gamma(a) for a > 0, without cancellation for large a.
 
-    Stirling's formula: sqrt(a / 2 pi) exp(-a (m - log(1 + m))) with m = (x - a) / a, and its correction.
+    Stirling's formula: sqrt(a / 2 pi) exp(-a (m - log(1 + m))), m = (x - a) / a, with correction.
     """
     large = a >= 10
     big = xp.where(large, a, 10)
     m = xp.where(large, (x - big) / big, 0)
     correction, inverse = 0.0, 1 / (big * big)
-    for c in (-3617 / 122400, 1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+    for c in (
+        -3617 / 122400,
+        1 / 156,
+        -691 / 360360,
+        1 / 1188,
+        -1 / 1680,
+        1 / 1260,
+        -1 / 360,
+        1 / 12,
+    ):
         correction = correction * inverse + c
     stirling = xp.sqrt(big / (2 * math.pi)) * xp.exp(-big * _minus_log1p(xp, m) - correction / big)
     small = xp.where(large, 1, a)
@@ -257,12 +271,17 @@ def _minus_log1p(xp, m):
     return xp.where(near, series, m - xp.log1p(m))
 
 
+LOWEST = -20
+
+
 def gamma_density(xp, a, x, order: int):
     """The derivative of some order by a of f = x^(a-1) exp(-x) / Gamma(a), for any real a.
 
     For a <= 0 by f(a) = a/x f(a + 1), that is f^(m)(a) = (a f^(m)(a+1) + m f^(m-1)(a+1)) / x.
+    Each derivative by x of a proper density asks for an a that is smaller by 1, so a few steps do.
     """
     a, x = xp.broadcast_arrays(a, x)
+    a = xp.where(a < LOWEST, math.nan, a)
     low = a <= 0
     if bool(xp.any(low)):
         up, m = xp.where(low, a + 1, 1), order
@@ -276,8 +295,8 @@ def gamma_density(xp, a, x, order: int):
     value = _power_over_gamma(xp, a, inner) / inner
     slope = xp.log(inner) - special(xp).digamma(a)
     value = value * _bell([slope, *_curvatures(xp, a, order)][:order])
-    at_one = 1.0 if order == 0 else (-1) ** order * math.inf  # a = 1; a > 1 vanishes, a < 1 diverges
-    edge = xp.where(a > 1, 0, xp.where(a == 1, at_one, (-1) ** order * math.inf))
+    diverging = (-1) ** order * math.inf
+    edge = xp.where(a > 1, 0, xp.where((a == 1) & (order == 0), 1, diverging))
     value = xp.where(origin, edge, value)
     return xp.where(x < 0, math.nan, xp.where(x == math.inf, 0, value))
 
@@ -288,12 +307,13 @@ CHUNK = 4096
 
 
 def igamma_order(xp, a, x, order: int):
-    """The derivative of some order by a of the lower regularized incomplete gamma function, a > 0, x >= 0.
+    """The derivative of some order by a of the incomplete gamma function P(a, x), a > 0, x >= 0.
 
-    It is the integral of the derivative of the density f(a, t), from 0 to x or, with the other sign, from
-    x to infinity, because the whole integral is constant.  The side is chosen so that log t - psi(a), the
-    factor of the first derivative, does not change its sign.  Both sides are integrated by the
-    trapezoidal rule after a substitution that makes the ends vanish doubly exponentially.
+    It is the integral of the derivative of the density f(a, t), from 0 to x or, with the other
+    sign, from x to infinity, because the whole integral is constant.  The side is chosen so that
+    log t - psi(a), the factor of the first derivative, does not change its sign.  Both sides are
+    integrated by the trapezoidal rule after a substitution that makes the ends vanish doubly
+    exponentially.
     """
     a, x = xp.broadcast_arrays(a, x)
     shape, kind = a.shape, a.dtype
@@ -301,7 +321,10 @@ def igamma_order(xp, a, x, order: int):
     proper = (a > 0) & (x > 0) & (x < math.inf) & (a < math.inf)
     a, inner = xp.where(proper, a, 1), xp.where(proper, x, 1)
     s = xp.asarray([k * STEP for k in NODES])
-    parts = [_igamma_part(xp, a[i:i + CHUNK], inner[i:i + CHUNK], s, order) for i in range(0, len(a), CHUNK)]
+    parts = [
+        _igamma_part(xp, a[i : i + CHUNK], inner[i : i + CHUNK], s, order)
+        for i in range(0, len(a), CHUNK)
+    ]
     value = xp.concatenate(parts) if parts else xp.zeros_like(a[:, 0])
     fixed = (x == 0) | (x == math.inf)
     value = xp.where(proper[:, 0], value, xp.where(fixed[:, 0], 0.0, math.nan))
@@ -312,7 +335,9 @@ def _igamma_part(xp, a, x, s, order: int):
     """The integral for a column of arguments and a row of nodes."""
     psi = special(xp).digamma(a)
     lower = xp.log(x) < psi
-    scale = xp.where(lower, 1 / (xp.abs(a - x) + xp.sqrt(x) + a), x / (xp.abs(x - a) + 1 + xp.sqrt(x)))
+    scale = xp.where(
+        lower, 1 / (xp.abs(a - x) + xp.sqrt(x) + a), x / (xp.abs(x - a) + 1 + xp.sqrt(x))
+    )
     v = scale * xp.exp(s - xp.exp(-s))
     weight = v * (1 + xp.exp(-s)) * STEP  # dv
     # below: t = x exp(-v), f dt = (x^a exp(-x) / Gamma(a)) exp(x (1 - exp(-v)) - a v) dv
@@ -328,14 +353,25 @@ def _igamma_part(xp, a, x, s, order: int):
 # ---------------------------------------------------------------------------------------------
 # Hurwitz zeta function
 
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
+_BERNOULLI = (
+    1 / 6,
+    -1 / 30,
+    1 / 42,
+    -1 / 30,
+    5 / 66,
+    -691 / 2730,
+    7 / 6,
+    -3617 / 510,
+    43867 / 798,
+    -174611 / 330,
+)
 DIRECT = 12  # terms that are summed before the Euler-Maclaurin formula takes over
 
 
 def zeta_order(xp, s, q, order: int):
-    """The derivative of some order by s of zeta(s, q): the sum over k of (-log(q + k))^order (q + k)^(-s).
+    """The derivative of some order by s of zeta(s, q): the sum of (-log t)^order t^(-s), t = q + k.
 
-    Euler-Maclaurin: a few terms, then the integral of the rest, half a term and the odd derivatives of
+    Euler-Maclaurin: a few terms, then the integral of the rest, half a term and odd derivatives of
     f(t) = t^(-s) P(log t).  A derivative of such a function is t^(-s-1) (P' - s P)(log t).
     """
     if order == 0:
@@ -381,24 +417,27 @@ POLYNOMIALS = {
 def orthogonal_polynomial(xp, x, n, kind: str, order: int):
     """The derivative of some order by x of the polynomial of degree n; 0 where n is negative.
 
-    All orders up to the wanted one climb the recurrence together: its derivative is again a recurrence,
-    p_(m+1)^(k) = (A x + B) p_m^(k) + k A p_m^(k-1) - C p_(m-1)^(k).  Nothing is singular at the ends.
+    All orders up to the wanted one climb the recurrence together: its derivative is a recurrence,
+    p_(m+1)^(k) = (A x + B) p_m^(k) + k A p_m^(k-1) - C p_(m-1)^(k), nowhere singular.
     """
     x, n = xp.broadcast_arrays(x, n)
     scale = 1
     if kind.startswith("shifted_"):
-        kind, x, scale = kind[len("shifted_"):], 2 * x - 1, 2**order
+        kind, x, scale = kind[len("shifted_") :], 2 * x - 1, 2**order
     degree = xp.trunc(xp.where(xp.isfinite(n), n, -1))
     (slope, offset), coefficients = POLYNOMIALS[kind]
     one, zero = xp.ones_like(x), xp.zeros_like(x)
     before = [one] + [zero] * order
-    now = ([slope * x + offset, slope * one] + [zero] * order)[:order + 1]
+    now = ([slope * x + offset, slope * one] + [zero] * order)[: order + 1]
     out = xp.where(degree == 0, before[order], zero)
     for m in range(1, int(xp.max(degree)) + 1 if degree.size else 0):
         out = xp.where(degree == m, now[order], out)
         a, b, c = coefficients(m)
         factor = a * x + b
-        after = [factor * now[k] + (k * a * now[k - 1] if k else 0) - c * before[k] for k in range(order + 1)]
+        after = [
+            factor * now[k] + (k * a * now[k - 1] if k else 0) - c * before[k]
+            for k in range(order + 1)
+        ]
         before, now = now, after
     return out * scale
 
@@ -408,13 +447,17 @@ def orthogonal_polynomial(xp, x, n, kind: str, order: int):
 
 
 def scan(xp, arrays: tuple, axis: int, combine):
-    """Running combinations along an axis; `combine(left, right)` takes and gives tuples of arrays."""
+    """Running combinations along an axis; `combine(left, right)` is of tuples of arrays."""
     size = arrays[0].shape[axis]
     step = 1
     while step < size:
-        first, left, right = (tuple(v[_part(axis, i, j)] for v in arrays)
-                              for i, j in ((0, step), (0, size - step), (step, size)))
-        arrays = tuple(xp.concatenate([f, c], axis=axis) for f, c in zip(first, combine(left, right)))
+        first, left, right = (
+            tuple(v[_part(axis, i, j)] for v in arrays)
+            for i, j in ((0, step), (0, size - step), (step, size))
+        )
+        arrays = tuple(
+            xp.concatenate([f, c], axis=axis) for f, c in zip(first, combine(left, right))
+        )
         step *= 2
     return arrays
 

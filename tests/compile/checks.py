@@ -1,7 +1,8 @@
 """Compile a function's graph, run it, and compare with eager execution.
 
-Float32 functions are compared with eager execution in float64, so that the reference has no rounding
-of its own; what a function rounds on purpose (casts, integer results) makes no difference at these sizes.
+Float32 functions are compared with eager execution in float64, so that the reference has no
+rounding of its own; what a function rounds on purpose (casts, integer results) makes no difference
+at these sizes.
 """
 
 import numpy as np

@@ -1,4 +1,6 @@
-"""Bad input of compiled functions: the exception of eager execution, nothing half-written, and the next call works."""
+"""Bad input of compiled functions: the exception of eager execution, nothing half-written, and the
+next call works.
+"""
 
 import numpy as np
 import pytest
@@ -29,23 +31,59 @@ INDEXING = {
     "index_pairs": (lambda x, i: x[i, i + 1], [0, 2], [[0, 3], [0, -5]]),
     "index_select": (lambda x, i: x.index_select(0, i), [0, 2], [[0, 3], [0, -1]]),
     "embedding": (lambda x, i: F.embedding(i, x), [0, 2], [[0, 3], [0, -1]]),
-    "scatter": (lambda x, i: x.scatter(1, i, ONES.t()[:3, :1]), [[0], [3], [1]], [[[0], [4], [1]], [[-1], [0], [1]]]),
-    "scatter_value": (lambda x, i: x.scatter(1, i, 2.0), [[0], [3], [1]], [[[0], [4], [1]], [[-1], [0], [1]]]),
-    "scatter_many": (lambda x, i: x.scatter(1, i, 2.0), [[0, 1], [3, 2], [1, 0]], [[[0, 1], [4, 2], [1, 0]]]),
-    "scatter_add": (lambda x, i: x.scatter_add(1, i, x[:, :1]), [[0], [3], [1]], [[[0], [4], [1]], [[-1], [0], [1]]]),
-    "scatter_add_many": (lambda x, i: x.scatter_add(1, i, x), [[0, 1], [3, 2], [1, 0]], [[[0, 1], [4, 2], [1, 0]]]),
-    "scatter_reduce": (lambda x, i: x.scatter_reduce(1, i, x, "amax"), [[0], [3], [1]], [[[0], [4], [1]]]),
+    "scatter": (
+        lambda x, i: x.scatter(1, i, ONES.t()[:3, :1]),
+        [[0], [3], [1]],
+        [[[0], [4], [1]], [[-1], [0], [1]]],
+    ),
+    "scatter_value": (
+        lambda x, i: x.scatter(1, i, 2.0),
+        [[0], [3], [1]],
+        [[[0], [4], [1]], [[-1], [0], [1]]],
+    ),
+    "scatter_many": (
+        lambda x, i: x.scatter(1, i, 2.0),
+        [[0, 1], [3, 2], [1, 0]],
+        [[[0, 1], [4, 2], [1, 0]]],
+    ),
+    "scatter_add": (
+        lambda x, i: x.scatter_add(1, i, x[:, :1]),
+        [[0], [3], [1]],
+        [[[0], [4], [1]], [[-1], [0], [1]]],
+    ),
+    "scatter_add_many": (
+        lambda x, i: x.scatter_add(1, i, x),
+        [[0, 1], [3, 2], [1, 0]],
+        [[[0, 1], [4, 2], [1, 0]]],
+    ),
+    "scatter_reduce": (
+        lambda x, i: x.scatter_reduce(1, i, x, "amax"),
+        [[0], [3], [1]],
+        [[[0], [4], [1]]],
+    ),
     "index_put": (lambda x, i: x.index_put((i,), ONES), [0, -3], [[0, 3], [0, -4]]),
-    "index_put_add": (lambda x, i: x.index_put((i,), ONES, accumulate=True), [0, -3], [[0, 3], [0, -4]]),
+    "index_put_add": (
+        lambda x, i: x.index_put((i,), ONES, accumulate=True),
+        [0, -3],
+        [[0, 3], [0, -4]],
+    ),
     "setitem": (setitem, [0, -3], [[0, 3], [0, -4]]),
     "index_add": (lambda x, i: x.index_add(0, i, ONES), [0, 2], [[0, 3], [0, -1]]),
-    "index_add_columns": (lambda x, i: x.index_add(1, i, x[:, :2], alpha=2), [0, 3], [[0, 4], [0, -1]]),
+    "index_add_columns": (
+        lambda x, i: x.index_add(1, i, x[:, :2], alpha=2),
+        [0, 3],
+        [[0, 4], [0, -1]],
+    ),
     "index_copy": (lambda x, i: x.index_copy(0, i, ONES), [0, 2], [[0, 3]]),
     "index_fill": (lambda x, i: x.index_fill(0, i, 1.0), [0, 2], [[0, 3]]),
     "nll_loss": (lambda x, i: F.nll_loss(x, i), [0, 3, -100], [[0, 1, 4], [0, -1, 1]]),
     "nll_loss_each": (lambda x, i: F.nll_loss(x, i, reduction="none"), [0, 3, 2], [[0, 1, 4]]),
     "nll_loss_weight": (lambda x, i: F.nll_loss(x, i, weight=pb.ones(4)), [0, 3, 2], [[0, 1, 4]]),
-    "cross_entropy": (lambda x, i: F.cross_entropy(x, i, ignore_index=2), [0, 3, 2], [[0, 1, 4], [0, 1, -2]]),
+    "cross_entropy": (
+        lambda x, i: F.cross_entropy(x, i, ignore_index=2),
+        [0, 3, 2],
+        [[0, 1, 4], [0, 1, -2]],
+    ),
     "one_hot": (lambda x, i: F.one_hot(i, 4) * x, [0, 1, 3], [[0, 1, 4], [0, 1, -1]]),
 }
 
@@ -65,7 +103,9 @@ def test_index_out_of_range(name, way):
             f(x, wrong)
         with pytest.raises(errors.PullbackError) as raised:
             compiled(x, wrong)
-        assert raised.type is eager.type, f"{raised.type}: {raised.value}\neager: {eager.type}: {eager.value}"
+        assert raised.type is eager.type, (
+            f"{raised.type}: {raised.value}\neager: {eager.type}: {eager.value}"
+        )
         assert "test_bad_input.py:" in str(raised.value).splitlines()[0]
         np.testing.assert_array_equal(x.detach().numpy(), X)
         assert x.grad is None
@@ -80,11 +120,13 @@ def test_index_out_of_range(name, way):
 
 @pytest.mark.parametrize("backend", ["native", "numpy"])
 def test_written_inputs_stay_as_they_were(backend):
-    """The writes of a compiled function happen after it has run, so a failed call writes nothing."""
+    """The writes of a compiled function happen after it has run: a failed call writes nothing."""
+
     def f(x, y, i):
         x.add_(1)
         y.index_add_(0, i, x)
         return x.sum()
+
     compiled = pb.compile(f, backend=backend)
     x, y = pb.zeros(2, 4), pb.zeros(3, 4)
     with pytest.raises(errors.ShapeError):
@@ -95,9 +137,11 @@ def test_written_inputs_stay_as_they_were(backend):
 
 
 def test_the_first_error_of_the_program_is_raised():
-    """Kernels run in another order than operators: the operator that eager would have met first reports."""
+    """Kernels run in another order than operators: the one that eager would have met first reports."""
+
     def f(x, i, j):
         return x.gather(1, i).sum() + x.index_select(0, j).sum() * x.exp().sum()
+
     x = pb.from_numpy(X.copy())
     both = pb.tensor([[9], [0], [0]]), pb.tensor([9])
     compiled = pb.compile(f)
@@ -147,7 +191,13 @@ def test_wrong_shapes_and_dtypes(name):
 
 def test_another_shape_or_dtype_is_another_program():
     compiled = pb.compile(lambda x: x * 2)
-    for x in (pb.ones(3), pb.ones(4), pb.ones(3).double(), pb.ones(3, dtype=pb.int64), pb.ones(3, 1)):
+    for x in (
+        pb.ones(3),
+        pb.ones(4),
+        pb.ones(3).double(),
+        pb.ones(3, dtype=pb.int64),
+        pb.ones(3, 1),
+    ):
         out = compiled(x)
         assert out.dtype is x.dtype and out.tolist() == (x * 2).tolist()
     assert len(compiled.programs) == 5

@@ -55,7 +55,7 @@ MISSING = {
     "fails": "exit 1\n",
     "says nothing": "exit 0\n",
     "writes garbage": 'if [ "$1" = --version ]; then echo cc 1.0; exit; fi\n'
-                      'while [ $# -gt 0 ]; do [ "$1" = -o ] && echo garbage > "$2"; shift; done\n',
+    'while [ $# -gt 0 ]; do [ "$1" = -o ] && echo garbage > "$2"; shift; done\n',
     "crashes": "kill -SEGV $$\n",
 }
 
@@ -64,7 +64,9 @@ MISSING = {
 def test_no_working_compiler(name, folder, tmp_path, monkeypatch):
     """NumPy runs the graph; one warning says what was tried and what to do."""
     text = MISSING[name]
-    monkeypatch.setenv("PULLBACK_CC", script(tmp_path / "cc", text) if text.endswith("\n") else text)
+    monkeypatch.setenv(
+        "PULLBACK_CC", script(tmp_path / "cc", text) if text.endswith("\n") else text
+    )
     with pytest.warns(errors.CompileWarning) as caught:
         assert works() and works()
     messages = [str(w.message) for w in caught if "compiler" in str(w.message)]
@@ -84,8 +86,11 @@ def test_find_raises_its_own_class(folder, monkeypatch):
 def breaking(tmp_path: Path) -> str:
     """A compiler that stops working when the file `broken` appears."""
     real = toolchain.find().command[0]
-    return script(tmp_path / "cc", f'[ -e "{tmp_path}/broken" ] && {{ echo "cc: internal error" >&2; exit 4; }}\n'
-                                   f'exec {real} "$@"\n')
+    return script(
+        tmp_path / "cc",
+        f'[ -e "{tmp_path}/broken" ] && {{ echo "cc: internal error" >&2; exit 4; }}\n'
+        f'exec {real} "$@"\n',
+    )
 
 
 def test_compiler_that_breaks_later(folder, tmp_path, monkeypatch):
@@ -109,11 +114,17 @@ def test_compiler_that_breaks_later(folder, tmp_path, monkeypatch):
 
 
 def test_runtime_that_cannot_be_built(folder, tmp_path, monkeypatch):
-    """For instance without Python's headers: NumPy runs the graph, and the build is not tried again."""
+    """For instance without Python's headers: NumPy runs, and the build is not tried again."""
     real = toolchain.find().command[0]
-    monkeypatch.setenv("PULLBACK_CC", script(
-        tmp_path / "cc", f'case "$*" in *runtime.c*) echo x >> "{tmp_path}/tries"; echo "error: no Python.h" >&2; '
-                         f'exit 1;; esac\nexec {real} "$@"\n'))
+    monkeypatch.setenv(
+        "PULLBACK_CC",
+        script(
+            tmp_path / "cc",
+            f'case "$*" in *runtime.c*) echo x >> "{tmp_path}/tries"; '
+            'echo "error: no Python.h" >&2; '
+            f'exit 1;; esac\nexec {real} "$@"\n',
+        ),
+    )
     monkeypatch.setattr(native, "_module", None)
     with pytest.warns(errors.CompileWarning, match=r"Python\.h"):
         assert works() and works()
@@ -123,9 +134,11 @@ def test_runtime_that_cannot_be_built(folder, tmp_path, monkeypatch):
 def test_cache_that_cannot_be_written(tmp_path, monkeypatch):
     """A warning, and a folder of this process; it is gone afterwards."""
     (tmp_path / "file").write_text("")
-    code = ("import warnings; warnings.simplefilter('error', ResourceWarning)\n"
-            "import pullback as pb\nfrom pullback.compile import cache\n"
-            "print(pb.compile(lambda x: x * 2)(pb.ones(3)).tolist(), cache.folder(), sep='|')\n")
+    code = (
+        "import warnings; warnings.simplefilter('error', ResourceWarning)\n"
+        "import pullback as pb\nfrom pullback.compile import cache\n"
+        "print(pb.compile(lambda x: x * 2)(pb.ones(3)).tolist(), cache.folder(), sep='|')\n"
+    )
     done = run(code, PULLBACK_CACHE_DIR=str(tmp_path / "file" / "inside"))
     values, used = done.stdout.strip().split("|")
     assert values == "[2.0, 2.0, 2.0]" and not os.path.exists(used)
@@ -133,8 +146,14 @@ def test_cache_that_cannot_be_written(tmp_path, monkeypatch):
 
 
 def run(code: str, **env: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                          cwd=ROOT, env={**os.environ, **env})
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, **env},
+    )
 
 
 def test_cache_that_fills_up(folder, monkeypatch):
@@ -142,6 +161,7 @@ def test_cache_that_fills_up(folder, monkeypatch):
 
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
+
     compiled = pb.compile(lambda x: x * 2 + 1)
     with monkeypatch.context() as patch:
         patch.setattr(cache.os, "replace", full)
@@ -156,6 +176,7 @@ def test_cache_that_fills_up(folder, monkeypatch):
 def test_cache_that_disappears(folder):
     assert works()
     import shutil
+
     shutil.rmtree(folder)
     assert pb.compile(lambda x: x * 2 + 1)(pb.ones(3)).tolist() == [3, 3, 3]
 
@@ -164,7 +185,9 @@ DAMAGE = {
     "empty": lambda data: b"",
     "truncated": lambda data: data[: len(data) // 2],
     "last byte missing": lambda data: data[:-1],
-    "a changed byte": lambda data: data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1:],
+    "a changed byte": lambda data: (
+        data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+    ),
     "other text": lambda data: b"not an object",
 }
 
@@ -185,8 +208,7 @@ def test_corrupt_entries_are_made_again(suffix, damage, folder):
 
 @pytest.mark.parametrize("damage", ["truncated", "empty"])
 def test_corrupt_runtime_is_made_again(damage, folder):
-    code = ("import pullback as pb, sys\n"
-            "print(pb.compile(lambda x: x * 2)(pb.ones(3)).tolist())\n")
+    code = "import pullback as pb, sys\nprint(pb.compile(lambda x: x * 2)(pb.ones(3)).tolist())\n"
     run(code)
     (entry,) = [p for p in folder.rglob("runtime-*") if p.is_file()]
     kept = entry.read_bytes()
@@ -196,16 +218,31 @@ def test_corrupt_runtime_is_made_again(damage, folder):
 
 def test_two_processes_compile_the_same_graph(folder):
     """Both finish with the same numbers, one set of entries is left, and nothing half-written."""
-    code = ("import pullback as pb, json\n"
-            "x = pb.linspace(0, 1, 100).requires_grad_()\n"
-            "out = pb.compile(lambda x: (pb.exp(x) * x).sum())(x)\nout.backward()\n"
-            "print(json.dumps([out.item(), x.grad.tolist()]))\n")
+    code = (
+        "import pullback as pb, json\n"
+        "x = pb.linspace(0, 1, 100).requires_grad_()\n"
+        "out = pb.compile(lambda x: (pb.exp(x) * x).sum())(x)\nout.backward()\n"
+        "print(json.dumps([out.item(), x.grad.tolist()]))\n"
+    )
     env = {**os.environ, "PULLBACK_CACHE_DIR": str(folder)}
-    both = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                             cwd=ROOT, env=env) for _ in range(2)]
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=env,
+        )
+        for _ in range(2)
+    ]
     results = [p.communicate(timeout=120) for p in both]
     assert all(p.returncode == 0 for p in both), results
-    assert json.loads(results[0][0]) == json.loads(results[1][0]) and not results[0][1] and not results[1][1]
+    assert (
+        json.loads(results[0][0]) == json.loads(results[1][0])
+        and not results[0][1]
+        and not results[1][1]
+    )
     assert not leftovers(folder)
     assert len(list(folder.rglob("*.plan"))) == 1
     assert all(cache.intact(p.name) for p in [*folder.rglob("*.plan"), *folder.rglob("*.so")])
@@ -214,7 +251,11 @@ def test_two_processes_compile_the_same_graph(folder):
 def test_errors_module_shows_the_compilers_classes():
     for name in ("CompilerNotFound", "CompilerFailed", "CacheUnusable", "GraphNotSupported"):
         kind = getattr(errors, name)
-        assert issubclass(kind, errors.CompileError) and "Cause" in kind.__doc__ or "Install" in kind.__doc__
+        assert (
+            issubclass(kind, errors.CompileError)
+            and "Cause" in kind.__doc__
+            or "Install" in kind.__doc__
+        )
     with pytest.raises(AttributeError):
         errors.NoSuchError
     with warnings.catch_warnings():

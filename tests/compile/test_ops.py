@@ -210,6 +210,20 @@ def test_reductions(shape, dim):
     same(f, real(*shape), rng.integers(-5, 5, shape))
 
 
+def test_reductions_of_equal_sizes():
+    """Sums along different dimensions that give the same shape are different sums."""
+    x = real(4, 4, 4)
+    same(
+        lambda x: (
+            tuple(x.sum(d) for d in (0, 1, 2, (0, 1), (0, 2), (1, 2)))
+            + ((x.sum(2, keepdim=True) * x).sum(1), x.amax(0) - x.amax(1))
+        ),
+        x,
+    )
+    y = real(20, 20)
+    same(lambda y: (y.sum(0), y.sum(1), y.sum(0) - y.sum(1), y.t().sum(0)), y)
+
+
 def test_reduce_special():
     x = real(6, 30)
     x[1, 3], x[2, 0], x[3, 1] = np.nan, np.inf, -np.inf

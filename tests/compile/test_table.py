@@ -1,10 +1,10 @@
 """Every table entry, compiled: values and gradients equal those of eager execution.
 
-Samples of several operators are compiled as one function, because most of the time is the C compiler's.
-When a group fails, its members are run alone, so that the message names the operator.
+Samples of several operators are compiled as one function, because most of the time is the C
+compiler's. When a group fails, its members are run alone, so that the message names the operator.
 
-Tolerances: float64 `1e-9 + 1e-9 |x|`; float32 `3e-5 * scale + 3e-5 |x|`, where scale is the largest element
-of the result (a reduction in another order may lose so much).
+Tolerances: float64 `1e-9 + 1e-9 |x|`; float32 `3e-5 * scale + 3e-5 |x|`, where scale is the largest
+element of the result (a reduction in another order may lose so much).
 """
 
 import functools
@@ -25,7 +25,14 @@ GROUP = 12  # operators per compiled function
 TOLERANCE = {"float64": 1e-9, "float32": 3e-5}
 
 # `empty` and its relatives promise nothing about values
-NO_VALUES = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted"}
+NO_VALUES = {
+    "empty",
+    "empty_like",
+    "new_empty",
+    "new_empty_strided",
+    "empty_strided",
+    "empty_permuted",
+}
 
 
 class Sample:
@@ -36,7 +43,9 @@ class Sample:
         case = samples.cases(op, dtype)[number]
         self.label, self.flat = f"{case.label} {dtype.name}", samples.flat(op, case)
         rule = None if self.ov.is_composite else self.ov.rule
-        self.differentiable = rule.inputs if rule else range(len(self.flat)) if self.ov.is_composite else ()
+        self.differentiable = (
+            rule.inputs if rule else range(len(self.flat)) if self.ov.is_composite else ()
+        )
         self.slots = [
             (i, j)
             for i, v in enumerate(self.flat)
@@ -86,10 +95,16 @@ def measure(function, group: list[Sample]):
     seeds = []
     for i, o in enumerate(tracked):
         random = np.random.default_rng(i)
-        seed = random.normal(size=tuple(o.shape)) + (1j * random.normal(size=tuple(o.shape)) if o.dtype.is_complex else 0)
+        seed = random.normal(size=tuple(o.shape)) + (
+            1j * random.normal(size=tuple(o.shape)) if o.dtype.is_complex else 0
+        )
         seeds.append(make(np.asarray(seed).astype(o._data.dtype)))
     leaves = [t for ts in tensors for t in ts if t.requires_grad]
-    grads = iter(pb.autograd.grad(tracked, leaves, seeds, allow_unused=True) if tracked else [None] * len(leaves))
+    grads = iter(
+        pb.autograd.grad(tracked, leaves, seeds, allow_unused=True)
+        if tracked
+        else [None] * len(leaves)
+    )
     found = [[next(grads) if t.requires_grad else None for t in ts] for ts in tensors]
     return list(zip(outs, found))
 
@@ -97,11 +112,15 @@ def measure(function, group: list[Sample]):
 def agree(sample: Sample, got, expected) -> None:
     """One sample's outputs and gradients."""
     for kind, some, others in zip(("output", "gradient"), got, expected):
-        assert len(some) == len(others), f"{sample.label}: {len(some)} {kind}s, expected {len(others)}"
+        assert len(some) == len(others), (
+            f"{sample.label}: {len(some)} {kind}s, expected {len(others)}"
+        )
         for i, (a, b) in enumerate(zip(some, others)):
             what = f"{sample.label}: {kind} {i}"
             if not isinstance(b, Tensor):
-                if kind == "gradient" and a is not None:  # a gradient that eager does not even compute is zero
+                if (
+                    kind == "gradient" and a is not None
+                ):  # a gradient that eager does not even compute is zero
                     assert not a.detach().numpy().any(), f"{what} should be None"
                 else:
                     assert a == b or a != a and b != b, f"{what}: {a!r}, expected {b!r}"
@@ -110,9 +129,12 @@ def agree(sample: Sample, got, expected) -> None:
                 assert not b.detach().numpy().any(), f"{what} is missing"
                 continue
             assert a.dtype is b.dtype and tuple(a.shape) == tuple(b.shape), (
-                f"{what}: {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}")
+                f"{what}: {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}"
+            )
             if kind == "output":
-                assert a.requires_grad == b.requires_grad, f"{what}: requires_grad {a.requires_grad}"
+                assert a.requires_grad == b.requires_grad, (
+                    f"{what}: requires_grad {a.requires_grad}"
+                )
             if sample.ov.name in NO_VALUES:
                 continue
             x, y = a.detach()._data, b.detach()._data
@@ -130,13 +152,15 @@ def groups() -> list[tuple[str, str, tuple]]:
     """(first operator, dtype, operators): deterministic, the same in every worker."""
     names = [name for name, op in sorted(registry.items()) if op.samples is not None]
     # composites of one family do alike things: mixing families evens out the time of the groups
-    return [(f"{dtype}-{chunk[0]}", dtype, tuple(chunk))
-            for dtype in TOLERANCE
-            for chunk in (names[i:i + GROUP] for i in range(0, len(names), GROUP))]
+    return [
+        (f"{dtype}-{chunk[0]}", dtype, tuple(chunk))
+        for dtype in TOLERANCE
+        for chunk in (names[i : i + GROUP] for i in range(0, len(names), GROUP))
+    ]
 
 
 def refused(sample: Sample) -> bool:
-    """Whether the sample's own eager call refuses, or capture honestly cannot know its result's size."""
+    """Whether eager execution refuses the sample, or capture cannot know its result's size."""
     try:
         measure(together([sample]), [sample])
     except Exception:

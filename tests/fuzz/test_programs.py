@@ -1,7 +1,8 @@
-"""Random programs: eager = traced = compiled = mapped one by one, and the gradients of all agree, in float64.
+"""Random programs: eager = traced = compiled = mapped one by one, gradients included, in float64.
 
-A program is a list of small integers.  It is interpreted with a stack of tensors: each step takes an operator of
-those that fit the shapes at hand, so that every list is a valid program and shrinking keeps it one.
+A program is a list of small integers, interpreted with a stack of tensors: each step takes an
+operator of those that fit the shapes at hand, so that every list is a valid program and shrinking
+keeps it one.
 """
 
 import numpy as np
@@ -18,8 +19,8 @@ LONGEST = 4096  # elements: larger results are not multiplied further
 
 
 # --- operators ------------------------------------------------------------------------------------
-# Each takes the tensors (x, y) and a number that chooses among its variants.  Values stay moderate and
-# away from kinks: what is compared are programs, not the accuracy of operators.
+# Each takes the tensors (x, y) and a number that chooses among its variants.  Values stay moderate
+# and away from kinks: what is compared are programs, not the accuracy of operators.
 
 
 def tame(x):
@@ -127,7 +128,11 @@ def matmul(x, y, n):
         return x * 2
     if x.ndim == 1:
         return pb.dot(x, x.flip(0)) if n % 2 else pb.outer(x[:8], x[:8])
-    other = y if y.ndim == x.ndim and y.shape[:-2] == x.shape[:-2] and y.shape[-2] == x.shape[-1] else x.transpose(-1, -2)
+    other = (
+        y
+        if y.ndim == x.ndim and y.shape[:-2] == x.shape[:-2] and y.shape[-2] == x.shape[-1]
+        else x.transpose(-1, -2)
+    )
     return tame(x) @ other * 0.3
 
 
@@ -179,7 +184,7 @@ STEPS = [unary, binary, unary, reduce, view, matmul, index, write, binary, reduc
 
 
 def run(program, tensors):
-    """All results of a program that are tensors of moderate size: the last, and the sum of the others."""
+    """The last result of a program, and a number that depends on all of them."""
     stack = list(tensors)
     for what, first, second, n in program:
         x, y = stack[-1 - first % len(stack)], stack[-1 - second % len(stack)]
@@ -191,7 +196,7 @@ def run(program, tensors):
         out = step(x, y, n)
         stack.append(tame(out) if step in (matmul, reduce, reduce_all) else out)
     total = stack[-1].sum()
-    for t in stack[len(tensors):-1]:
+    for t in stack[len(tensors) : -1]:
         total = total + t.mean() * 0.5
     return stack[-1] * 1, total
 
@@ -211,18 +216,41 @@ def with_gradients(function, tensors):
 def agree(got, expected, what):
     for i, (a, b) in enumerate(zip(got, expected, strict=True)):
         a, b = np.asarray(a.detach().numpy()), np.asarray(b.detach().numpy())
-        assert a.shape == b.shape and a.dtype == b.dtype, f"{what}, result {i}: {a.shape} against {b.shape}"
+        assert a.shape == b.shape and a.dtype == b.dtype, (
+            f"{what}, result {i}: {a.shape} against {b.shape}"
+        )
         scale = max(1.0, np.abs(b).max(initial=0))
-        np.testing.assert_allclose(a, b, rtol=TOLERANCE, atol=TOLERANCE * scale, err_msg=f"{what}, result {i}")
+        np.testing.assert_allclose(
+            a, b, rtol=TOLERANCE, atol=TOLERANCE * scale, err_msg=f"{what}, result {i}"
+        )
 
 
-SHAPES = st.sampled_from([((3, 4), (3, 4)), ((4, 4), (4,)), ((2, 3, 4), (3, 4)), ((5,), (5,)), ((3, 1), (1, 4)),
-                          ((17, 33), (33,)), ((), (3,)), ((2, 1, 3), (2, 3, 1))])
-PROGRAMS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.integers(0, 400)),
-                    min_size=5, max_size=15)
-EXAMPLES = dict(derandomize=True, deadline=None, database=None,
-                suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-COMPILED = EXAMPLES | dict(phases=[Phase.explicit, Phase.generate])  # shrinking would compile for minutes
+SHAPES = st.sampled_from(
+    [
+        ((3, 4), (3, 4)),
+        ((4, 4), (4,)),
+        ((2, 3, 4), (3, 4)),
+        ((5,), (5,)),
+        ((3, 1), (1, 4)),
+        ((17, 33), (33,)),
+        ((), (3,)),
+        ((2, 1, 3), (2, 3, 1)),
+    ]
+)
+PROGRAMS = st.lists(
+    st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(0, 3), st.integers(0, 400)),
+    min_size=5,
+    max_size=15,
+)
+EXAMPLES = dict(
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+COMPILED = EXAMPLES | dict(
+    phases=[Phase.explicit, Phase.generate]
+)  # shrinking would compile for minutes
 
 
 @settings(max_examples=70, **EXAMPLES)
@@ -230,12 +258,14 @@ COMPILED = EXAMPLES | dict(phases=[Phase.explicit, Phase.generate])  # shrinking
 def test_eager_traced_and_mapped(shapes, program):
     def f(*tensors):
         return run(program, tensors)
+
     tensors = leaves(shapes, len(program))
     expected = with_gradients(f, tensors)
     plain = [t.detach() for t in tensors]
 
     def both(*tensors):
         return tuple(with_gradients(f, [t.detach().requires_grad_() for t in tensors]))
+
     for mode, table in (("real", None), ("fake", decompositions())):
         module = make_fx(both, table, mode)(*plain)
         agree(module(*plain), expected, f"traced ({mode})")
@@ -245,8 +275,13 @@ def test_eager_traced_and_mapped(shapes, program):
     one_by_one = [pb.stack([a, b]) for a, b in zip(f(*plain), f(*others))]
     agree(mapped, one_by_one, "mapped")
     mapped = func.vmap(func.grad(lambda *ts: f(*ts)[1], argnums=(0, 1)))(*stacked)
-    one_by_one = [pb.stack([a, b]) for a, b in zip(with_gradients(f, leaves(shapes, len(program)))[2:],
-                                                   with_gradients(f, leaves(shapes, 99))[2:])]
+    one_by_one = [
+        pb.stack([a, b])
+        for a, b in zip(
+            with_gradients(f, leaves(shapes, len(program)))[2:],
+            with_gradients(f, leaves(shapes, 99))[2:],
+        )
+    ]
     agree(mapped, one_by_one, "gradients, mapped")
 
 
@@ -255,6 +290,7 @@ def test_eager_traced_and_mapped(shapes, program):
 def test_compiled(shapes, program):
     def f(*tensors):
         return run(program, tensors)
+
     tensors = leaves(shapes, len(program))
     expected = with_gradients(f, tensors)
     agree(with_gradients(pb.compile(f), tensors), expected, "compiled")
@@ -264,8 +300,10 @@ def test_compiled(shapes, program):
 @given(SHAPES, PROGRAMS)
 def test_compiled_loss(shapes, program):
     """A number alone: forward and backward are one graph."""
+
     def f(*tensors):
         return (run(program, tensors)[1],)
+
     tensors = leaves(shapes, 3)
     expected = with_gradients(f, tensors)
     compiled = pb.compile(lambda *ts: f(*ts)[0])

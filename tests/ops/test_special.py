@@ -31,7 +31,7 @@ def derivatives(function, at: float, order: int) -> list[float]:
     for k in range(order + 1):
         found.append(y.item())
         if k < order:
-            y, = grad(y, x, create_graph=True)
+            (y,) = grad(y, x, create_graph=True)
     return found
 
 
@@ -47,16 +47,17 @@ def test_the_yardstick_sees_errors():
 
 
 # What the tool measures must be what the package offers
-@pytest.mark.parametrize("name", [
-    n for n in dir(special)
-    if n not in ("log_softmax", "logsumexp", "softmax", "round", "psi")])
+@pytest.mark.parametrize(
+    "name",
+    [n for n in dir(special) if n not in ("log_softmax", "logsumexp", "softmax", "round", "psi")],
+)
 def test_the_tool_covers(name):
     assert any(f.name.startswith(name) for f in accuracy.functions())
 
 
 # Derivatives at zero: (operator, value and derivatives there)
 AT_ZERO = {
-    "sinc": [1, 0, -math.pi**2 / 3, 0, math.pi**4 / 5],
+    "sinc": [1, 0, -(math.pi**2) / 3, 0, math.pi**4 / 5],
     "spherical_bessel_j0": [1, 0, -1 / 3, 0, 1 / 5],
     "i0": [1, 0, 1 / 2, 0, 3 / 8],
     "modified_bessel_i0": [1, 0, 1 / 2, 0, 3 / 8],
@@ -73,14 +74,18 @@ AT_ZERO = {
 def test_derivatives_at_zero(name):
     expected = AT_ZERO[name]
     assert derivatives(getattr(special, name), 0.0, len(expected) - 1) == pytest.approx(
-        expected, rel=1e-14, abs=1e-15)
+        expected, rel=1e-14, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("name, at", [("sinc", 1e-7), ("i1", 1e-7), ("bessel_j1", 1e-7)])
 def test_derivatives_close_to_zero(name, at):
     """Quotients of the textbook formulas have no digit left here in the second derivative."""
-    exact = {"sinc": mp.sincpi, "i1": lambda x: mp.besseli(1, x),
-             "bessel_j1": lambda x: mp.besselj(1, x)}[name]
+    exact = {
+        "sinc": mp.sincpi,
+        "i1": lambda x: mp.besseli(1, x),
+        "bessel_j1": lambda x: mp.besselj(1, x),
+    }[name]
     with mp.workdps(60):
         expected = [float(c * mp.factorial(k)) for k, c in enumerate(mp.taylor(exact, at, 3))]
     assert derivatives(getattr(special, name), at, 3) == pytest.approx(expected, rel=1e-12)
@@ -101,15 +106,18 @@ def test_scaled_functions_far_out():
 
 def test_log_ndtr_far_out():
     assert derivatives(special.log_ndtr, -1e5, 3)[1:] == pytest.approx(
-        [1e5 + 1e-5, -1 + 1e-10, -2e-15], rel=1e-9)
+        [1e5 + 1e-5, -1 + 1e-10, -2e-15], rel=1e-9
+    )
     assert derivatives(special.log_ndtr, 60.0, 2) == pytest.approx([0, 0, 0], abs=1e-300)
 
 
 def test_igamma_by_its_first_argument():
     a, x = 2.3, 1.7
     with mp.workdps(40):
+
         def p(a):
             return mp.gammainc(a, 0, x, regularized=True)
+
         expected = [float(mp.diff(p, a, k)) for k in (1, 2, 3)]
     found = derivatives(lambda t: torch.igamma(t, doubles(x)[0]), a, 3)[1:]
     assert found == pytest.approx(expected, rel=1e-11)
@@ -122,10 +130,14 @@ def test_igamma_mixed_derivatives():
     for a, x in ((1.0, 0.8), (2.0, 3.0), (0.4, 0.1), (30.0, 33.0)):
         hessian = jacrev(jacrev(lambda v: torch.igamma(v[0], v[1])))(doubles(a, x))
         with mp.workdps(40):
+
             def p(a, x):
                 return mp.gammainc(a, 0, x, regularized=True)
-            expected = [[float(mp.diff(p, (a, x), order)) for order in row]
-                        for row in (((2, 0), (1, 1)), ((1, 1), (0, 2)))]
+
+            expected = [
+                [float(mp.diff(p, (a, x), order)) for order in row]
+                for row in (((2, 0), (1, 1)), ((1, 1), (0, 2)))
+            ]
         np.testing.assert_allclose(hessian.numpy(), expected, rtol=1e-9, atol=1e-13)
 
 
@@ -157,13 +169,18 @@ def test_polynomials_have_slopes_at_the_ends(name):
     """No formula divides by 1 - x^2."""
     polynomial = getattr(special, name)
     x = doubles(-1.0, 0.0, 1.0).requires_grad_()
-    slope, = grad(polynomial(x, 5).sum(), x, create_graph=True)
-    bend, = grad(slope.sum(), x)
+    (slope,) = grad(polynomial(x, 5).sum(), x, create_graph=True)
+    (bend,) = grad(slope.sum(), x)
     powers = np.polynomial.Polynomial.fit(
-        np.linspace(-1, 1, 41), polynomial(torch.linspace(-1, 1, 41, dtype=torch.float64), 5).numpy(),
-        5, domain=[-1, 1])
+        np.linspace(-1, 1, 41),
+        polynomial(torch.linspace(-1, 1, 41, dtype=torch.float64), 5).numpy(),
+        5,
+        domain=[-1, 1],
+    )
     points = np.array([-1.0, 0.0, 1.0])
-    np.testing.assert_allclose(slope.detach().numpy(), powers.deriv(1)(points), rtol=1e-8, atol=1e-7)
+    np.testing.assert_allclose(
+        slope.detach().numpy(), powers.deriv(1)(points), rtol=1e-8, atol=1e-7
+    )
     np.testing.assert_allclose(bend.numpy(), powers.deriv(2)(points), rtol=1e-8, atol=1e-6)
 
 
@@ -188,8 +205,12 @@ def test_poles():
     zero = doubles(0.0)
     assert special.bessel_y0(zero).item() == special.bessel_y1(zero).item() == -math.inf
     assert derivatives(special.bessel_y0, 0.0, 1)[1] == math.inf
-    for name in ("modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
-                 "scaled_modified_bessel_k1"):
+    for name in (
+        "modified_bessel_k0",
+        "modified_bessel_k1",
+        "scaled_modified_bessel_k0",
+        "scaled_modified_bessel_k1",
+    ):
         assert derivatives(getattr(special, name), 0.0, 2) == [math.inf, -math.inf, math.inf]
     assert derivatives(special.ndtri, 0.0, 1) == [-math.inf, math.inf]
     assert derivatives(special.entr, 0.0, 1) == [0, math.inf]
@@ -226,9 +247,9 @@ def test_logcumsumexp_does_not_overflow():
     x = doubles(1000.0, 1001.0, -1000.0, 1002.0).requires_grad_()
     y = torch.logcumsumexp(x, 0)
     with mp.workdps(30):
-        expected = [mp.log(sum(mp.exp(v) for v in x.tolist()[:k + 1])) for k in range(4)]
+        expected = [mp.log(sum(mp.exp(v) for v in x.tolist()[: k + 1])) for k in range(4)]
     assert y.tolist() == pytest.approx([float(v) for v in expected], rel=1e-15)
-    g, = grad(y.sum(), x, create_graph=True)
+    (g,) = grad(y.sum(), x, create_graph=True)
     assert g.sum().item() == pytest.approx(4) and torch.isfinite(g).all().item()
     assert torch.isfinite(grad(g[0], x)[0]).all().item()
 
@@ -237,7 +258,7 @@ def test_logcumsumexp_with_infinities():
     x = doubles(-math.inf, -math.inf, 0.0, 1.0).requires_grad_()
     y = torch.logcumsumexp(x, 0)
     assert y.tolist()[:3] == [-math.inf, -math.inf, 0]
-    g, = grad(y[2:].sum(), x)
+    (g,) = grad(y[2:].sum(), x)
     assert g.tolist() == pytest.approx([0, 0, 1 + 1 / (1 + math.e), math.e / (1 + math.e)])
     with pytest.raises(NotImplementedError):
         torch.logcumsumexp(torch.tensor([1, 2]), 0)
@@ -269,7 +290,7 @@ def test_frexp_and_ldexp():
     assert exponent.dtype is torch.int32
     assert torch.ldexp(mantissa, exponent).tolist() == x.tolist()
     assert grad(mantissa[:2].sum(), x)[0].tolist()[:2] == [2.0, 0.125]
-    tiny, = grad(torch.ldexp(x, torch.full((5,), -1000)).sum(), x)
+    (tiny,) = grad(torch.ldexp(x, torch.full((5,), -1000)).sum(), x)
     assert tiny[0].item() == 2.0**-1000
     assert torch.ldexp(doubles(2.0**-1070), torch.tensor([1080])).item() == 1024  # 2^1080 is inf
     assert torch.ldexp(doubles(1.0), doubles(0.5)).item() == pytest.approx(math.sqrt(2))
@@ -300,7 +321,7 @@ def test_polar_of_negative_and_zero_radius():
     """The direction is that of the angle, also where the radius has no sign or the wrong one."""
     radius, angle = doubles(0.0, -2.0).requires_grad_(), doubles(0.3, 0.4).requires_grad_()
     z = torch.polar(radius, angle)
-    g, = grad(torch.view_as_real(z)[:, 0].sum(), radius)
+    (g,) = grad(torch.view_as_real(z)[:, 0].sum(), radius)
     assert g.tolist() == pytest.approx([math.cos(0.3), math.cos(0.4)])
     with pytest.raises(RuntimeError):
         torch.polar(torch.tensor([1.0]), doubles(1.0))

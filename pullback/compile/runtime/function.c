@@ -115,16 +115,24 @@ static PyObject *window(void *data, const spec *s) {
                      0, NPY_ARRAY_WRITEABLE, NULL);
 }
 
-// the result of a Python step as a contiguous array that owns its memory, of the planned shape
+// the result of a Python step as a contiguous array of the planned shape that owns its memory
 static PyObject *adopt(Function *f, PyObject *value, const spec *s) {
   PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, s->type, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
   if (!a) return NULL;
-  int good = PyArray_NDIM(a) == s->ndim;
-  for (int i = 0; good && i < s->ndim; i++) good = PyArray_DIM(a, i) == s->dims[i];
-  if (!good) {
-    PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned another shape than the graph says", f->name);
+  if (PyArray_SIZE(a) != s->size) {
+    PyErr_Format(PyExc_RuntimeError, "%U: a NumPy kernel returned %zd elements where the graph says %zd",
+                 f->name, (Py_ssize_t)PyArray_SIZE(a), (Py_ssize_t)s->size);
     Py_DECREF(a);
     return NULL;
+  }
+  int same = PyArray_NDIM(a) == s->ndim;
+  for (int i = 0; same && i < s->ndim; i++) same = PyArray_DIM(a, i) == s->dims[i];
+  if (!same) {  // the graph returns another look at all elements in order
+    PyArray_Dims shape = {(npy_intp *)s->dims, s->ndim};
+    PyArrayObject *looked = (PyArrayObject *)PyArray_Newshape(a, &shape, NPY_CORDER);
+    Py_DECREF(a);
+    if (!looked) return NULL;
+    a = looked;
   }
   if (PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA)) return (PyObject *)a;
   PyObject *copy = PyArray_NewCopy(a, NPY_CORDER);

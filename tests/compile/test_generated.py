@@ -1,0 +1,59 @@
+"""The generated C of a fixed corpus does not change unnoticed, nor with the machine or the run."""
+
+import json
+import os
+import subprocess
+import sys
+
+import corpus
+import pytest
+
+from pullback.compile import toolchain, unit
+
+HINT = "the generated C changed; if that is meant, run: python tests/compile/corpus.py"
+
+
+@pytest.fixture(autouse=True)
+def plain_machine(monkeypatch):
+    """The size of the last cache decides about streaming stores: the same here on every machine."""
+    monkeypatch.setattr(unit, "last_level_cache", lambda: 32 << 20)
+
+
+@pytest.mark.parametrize("name", list(corpus.CORPUS))
+def test_recorded(name):
+    recorded = json.loads(corpus.RECORD.read_text())
+    assert sorted(recorded) == sorted(corpus.CORPUS)
+    got = {str(w): corpus.digest(name, w) for w in corpus.WIDTHS}
+    assert got == recorded[name], HINT
+
+
+def test_another_process_generates_the_same():
+    """Neither hash seeds nor addresses nor what was compiled before show in the text."""
+    code = (
+        f"import sys; sys.path.insert(0, {os.path.dirname(corpus.__file__)!r})\n"
+        "import corpus\nprint(corpus.digest('mlp', 32), corpus.digest('attention', 32))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("width", corpus.WIDTHS)
+def test_every_width_compiles(width, tmp_path):
+    """The text for other machines is valid C as well."""
+    from pullback.compile import native
+
+    for name in ("cross_entropy", "integers"):
+        source = tmp_path / f"{name}.c"
+        source.write_text(corpus.generated(name, width).source)
+        toolchain.find().build(
+            str(source), str(tmp_path / "x.so"), ("-I", str(native.SOURCES), "-fsyntax-only")
+        )
