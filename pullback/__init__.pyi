@@ -42,6 +42,7 @@ from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback import ops as ops
 from pullback import optim as optim
 from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from pullback import signal as signal
 from pullback import special as special
 from pullback import testing as testing
 from pullback import utils as utils
@@ -1305,6 +1306,10 @@ def atleast_3d(input: Tensor, *, out: Any = None) -> Tensor: """A tensor with at
 def atleast_3d(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: ...
 def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = False, count_include_pad: _bool = True, *, out: Any = None) -> Tensor: """Means over sliding windows of the last dim."""
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Any = None) -> Tensor: """A stack of matrices plus the products of two other stacks, each scaled."""
+@_overload
+def bartlett_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """A triangle with zeros at its ends."""
+@_overload
+def bartlett_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor: """Zero mean and unit variance of each channel (dim 1), then scale and shift."""
 def batch_norm_backward_elemt(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, sum_dy: Tensor, sum_dy_xmu: Tensor, count: Tensor, *, out: Any = None) -> Tensor: """Gradient of the input from the sums of batch_norm_backward_reduce over all batches."""
 def batch_norm_backward_reduce(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, input_g: _bool, weight_g: _bool, bias_g: _bool, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: """Sums over a batch that its gradients need: of g and g (x - mean), and for the parameters."""
@@ -1351,6 +1356,10 @@ def bitwise_xor(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """
 def bitwise_xor(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 @_overload
 def bitwise_xor(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+@_overload
+def blackman_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """0.42 - 0.5 cos(2 pi u) + 0.08 cos(4 pi u), u from 0 to 1."""
+@_overload
+def blackman_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def block_diag(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """A matrix with the given matrices on its diagonal."""
 def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix products of two stacks of matrices."""
 def broadcast_tensors(tensors: Sequence[Tensor], *, out: Any = None) -> list[Tensor]: """All tensors expanded to their common shape."""
@@ -1583,6 +1592,18 @@ def gt(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def greater(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether the first element is larger."""
 @_overload
 def greater(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
+@_overload
+def hamming_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """alpha - beta cos(2 pi u), u from 0 to 1."""
+@_overload
+def hamming_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def hamming_window(window_length: _int, periodic: _bool, alpha: _float, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def hamming_window(window_length: _int, periodic: _bool, alpha: _float, beta: _float, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def hann_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """0.5 - 0.5 cos(2 pi u), u from 0 to 1."""
+@_overload
+def hann_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Any = None) -> Tensor: """Each element, or 0 where its absolute value is at most `lambd`."""
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 1, *, out: Any = None) -> Tensor: """x where the target is 1, max(0, margin - x) where it is -1, reduced."""
@@ -1622,6 +1643,12 @@ def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = Fals
 def isinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is infinite."""
 def isnan(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is NaN."""
 def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False, *, out: Any = None) -> Tensor: """Inverse short-time Fourier transform, by overlapping and adding the frames."""
+@_overload
+def kaiser_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1."""
+@_overload
+def kaiser_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
+@_overload
+def kaiser_window(window_length: _int, periodic: _bool, beta: _float, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def kl_div(input: Tensor, target: Tensor, reduction: _int = 1, *, log_target: _bool = False, out: Any = None) -> Tensor: """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
 def kthvalue(input: Tensor, k: _int, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
@@ -2038,7 +2065,7 @@ def special_modified_bessel_i1(input: Tensor, *, out: Any = None) -> Tensor: """
 def special_modified_bessel_k0(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the second kind, order 0."""
 def special_modified_bessel_k1(input: Tensor, *, out: Any = None) -> Tensor: """Modified Bessel function of the second kind, order 1."""
 def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor: """Probability that a standard normal variable is below each element."""
-def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor: """Number below which a standard normal variable is with the probability given by each element."""
+def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor: """Number below which a standard normal variable is with the given probability."""
 def special_scaled_modified_bessel_k0(x: Tensor, *, out: Any = None) -> Tensor: """exp(x) times the modified Bessel function of the second kind, order 0."""
 def special_scaled_modified_bessel_k1(x: Tensor, *, out: Any = None) -> Tensor: """exp(x) times the modified Bessel function of the second kind, order 1."""
 @_overload

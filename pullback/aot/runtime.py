@@ -75,7 +75,7 @@ class Program:
             and joint.forward_count == 1
             and not joint.mutated
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
-            and np.dtype(facts[0][1]).kind == "f"  # a complex seed does not just scale the gradients
+            and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
         self.waiting = 0  # fused calls since the last backward
         self.count = joint.forward_count

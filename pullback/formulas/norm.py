@@ -32,6 +32,27 @@ def log_softmax_push(tangent, output, dim):
     return tangent - (output.exp() * tangent).sum(dim, True)
 
 
+def full_softmax_mask(mask, shape, mask_type):
+    """The mask of a masked softmax in the shape of its scores."""
+    if mask_type == 0 and mask.ndim == 2:
+        mask = mask.reshape([1, 1, *mask.shape])
+    elif mask_type == 1 and mask.ndim == 2:
+        mask = mask.reshape([mask.shape[0], 1, 1, mask.shape[1]])
+    return mask.expand(shape)
+
+
+def masked_softmax_output_grad(grad, grad_output, output, mask, dim):
+    """`softmax_output_grad` among the elements where the mask is false."""
+    parts = (value.masked_fill(mask, 0) for value in (grad, grad_output, output))
+    return softmax_output_grad(*parts, -1 if dim is None else dim).masked_fill(mask, 0)
+
+
+def masked_softmax_backward_push(grad_output, output, output_t, mask, dim):
+    """`softmax_backward_push` among the elements where the mask is false."""
+    parts = (value.masked_fill(mask, 0) for value in (grad_output, output, output_t))
+    return softmax_backward_push(*parts, -1 if dim is None else dim).masked_fill(mask, 0)
+
+
 # ---------------------------------------------------------------------------------------------
 # Layer normalisation.
 #

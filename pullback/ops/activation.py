@@ -6,6 +6,8 @@ entry.  Formulas with more than one moving part are in `formulas/activation.py`.
 
 from __future__ import annotations
 
+import math
+
 from ..core import dtype as dt
 from ..core import random as rng
 from ..core.dims import broadcast_shapes, wrap_dim
@@ -575,3 +577,17 @@ class glu_backward(Op):
         yield s(s.real(2, 3), s.real(4, 3), 0)
         yield s(s.real(2, 2, 3), s.real(2, 4, 3), -2)
         yield s(s.real(0, 2), s.real(0, 4), 1)
+
+
+class infinitely_differentiable_gelu_backward(Composite):
+    """Gradient of the exact gelu, of differentiable operators: grad (cdf(x) + x pdf(x))."""
+
+    schema = "infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor"
+    method = False
+    function = False
+    samples = backward_points()
+
+    def compose(grad, self):
+        cdf = ((self * math.sqrt(0.5)).erf() + 1) * 0.5
+        pdf = (self * self * -0.5).exp() / math.sqrt(2 * math.pi)
+        return grad * (cdf + self * pdf)

@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
-from .pointwise import refuse
+from .pointwise import refuse, title
 from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
@@ -180,7 +180,8 @@ class _ctc_loss(Op):
             longest=None):
         refuse("ctc_loss_cpu", log_probs, "biuc")
         if log_probs.dtype.itemsize == 2:
-            raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{title(log_probs.dtype)}'")
+            raise NotImplementedError("\"ctc_loss_cpu\" not implemented for "
+                                      f"'{title(log_probs.dtype)}'")
         if targets.dtype.name not in ("int32", "int64"):
             raise DTypeError("Expected tensor for argument #2 'targets' to have scalar type Int; "
                              f"but got {targets.dtype.name} instead (while checking arguments for "

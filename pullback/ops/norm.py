@@ -14,7 +14,7 @@ from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, trailing_dims
 from .matmul import is_half
 
@@ -277,6 +277,89 @@ class _safe_softmax(Op):
         yield s(s.real(2, 3, 4), -2)
         yield s(s.real(), 0)
         yield s(s.real(0, 3), 1)
+
+
+def softmax_mask(mask, shape, mask_type):
+    """A mask of one of three kinds, as a shape that broadcasts against the scores.
+
+    Kind 0 is (L, L) for all, kind 1 is (B, L) for the keys of each example, kind 2 is as the input.
+    """
+    if mask_type == 0 and len(mask) == 2:
+        return (1, 1, *mask)
+    if mask_type == 1 and len(mask) == 2:
+        return (mask[0], 1, 1, mask[1])
+    if tuple(mask) != tuple(shape):
+        raise ShapeError(f"For mask_type == {2 if mask_type is None else mask_type} mask shape "
+                         "should match input shape")
+    return tuple(mask)
+
+
+class _masked_softmax(Op):
+    """Softmax over the elements where the mask is false; the others are zero."""
+
+    schema = ("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None)"
+              " -> Tensor")
+    grad = {"self": ("_masked_softmax_backward(grad, result, full_softmax_mask(mask, result.shape,"
+                     " mask_type), dim)")}
+    push = ("_masked_softmax_backward(self_t, result, full_softmax_mask(mask, result.shape,"
+            " mask_type), dim)")
+    nondiff = ("mask",)
+    shape = "self.shape"
+    cost = "reduce"
+    method = False
+
+    def run(xp, self, mask, dim, mask_type):
+        if mask.dtype != bool:
+            raise DTypeError("Mask should be a boolean tensor")
+        dim = wrap_dim(-1 if dim is None else dim, self.ndim)
+        _needs_float("masked_softmax", self)
+        mask = mask.reshape(softmax_mask(mask.shape, self.shape, mask_type))
+        return _softmax_kernel(xp, xp.where(mask, -math.inf, self), dim)
+
+    def decomp(self, mask, dim=None, mask_type=None):
+        mask = mask.reshape(softmax_mask(mask.shape, self.shape, mask_type))
+        dim = -1 if dim is None else dim
+        return _decomposed_softmax(self.masked_fill(mask, -math.inf), dim, False)
+
+    def samples(s):
+        mask = s.real(2, 3, 4, 4) > 0.7
+        yield s(s.real(2, 3, 4, 4), mask, 3, 2)
+        yield s(s.real(2, 3, 4, 4), mask[0, 0], -1, 0)
+        yield s(s.real(2, 3, 4, 4), mask[:, 0, 0], 3, 1)
+        yield s(s.real(3, 4), mask[0, :, 0])
+
+
+class _masked_softmax_backward(Op):
+    """Gradient of the masked softmax, zero where the mask is true."""
+
+    schema = ("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask,"
+              " int? dim=None) -> Tensor")
+    grad = {
+        "grad_output": "_masked_softmax_backward(grad, output, mask, dim)",
+        "output": "masked_softmax_output_grad(grad, grad_output, output, mask, dim)",
+    }
+    push = ("_masked_softmax_backward(grad_output_t, output_p, mask, dim)"
+            " + masked_softmax_backward_push(grad_output_p, output_p, output_t, mask, dim)")
+    nondiff = ("mask",)
+    shape = "output.shape"
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, grad_output, output, mask, dim):
+        dim = wrap_dim(-1 if dim is None else dim, output.ndim)
+        out = xp.where(mask, 0, grad_output * output)
+        return xp.where(mask, 0, out - output * out.sum(axis=dim, keepdims=True))
+
+    def decomp(grad_output, output, mask, dim=None):
+        dim = -1 if dim is None else dim
+        out = (grad_output * output).masked_fill(mask, 0)
+        return (out - output * out.sum(dim, True)).masked_fill(mask, 0)
+
+    def samples(s):
+        mask = s.real(2, 3, 4) > 0.7
+        yield s(s.real(2, 3, 4), s.real(2, 3, 4), mask, 1)
+        yield s(s.real(2, 3, 4), s.real(2, 3, 4), mask)
 
 
 def _softmax_of(self, dim, dtype, operator):

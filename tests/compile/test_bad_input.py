@@ -137,7 +137,7 @@ def test_written_inputs_stay_as_they_were(backend):
 
 
 def test_the_first_error_of_the_program_is_raised():
-    """Kernels run in another order than operators: the one that eager would have met first reports."""
+    """Kernels run in another order than operators: eager's first one reports."""
 
     def f(x, i, j):
         return x.gather(1, i).sum() + x.index_select(0, j).sum() * x.exp().sum()

@@ -150,8 +150,9 @@ def test_inplace_activations_differentiate():
         np.testing.assert_allclose(leaves[0].grad.numpy(), leaves[1].grad.numpy())
 
 
+@pytest.mark.torch
 def test_agrees_with_torch():
-    torch = pytest.importorskip("torch")
+    import torch
 
     def build(lib):
         lib.manual_seed(7)
