@@ -151,7 +151,7 @@ def add_rows(xp, table, index, rows):
     if width > 1:
         index = (index[:, None] * width + xp.arange(width)).reshape(-1)
     flat = table.reshape(-1)
-    xp.add.at(flat, index, rows.reshape(-1))
+    accumulate_at(xp, "add", flat, index, rows.reshape(-1))
     return flat.reshape(table.shape)
 
 
@@ -1031,7 +1031,7 @@ class scatter_add(Op):
     def run(xp, self, dim, index, src):
         out, places, values = _scattered(xp, self, dim, index, src)
         if places is not None:
-            xp.add.at(out, places, values)
+            accumulate_at(xp, "add", out, places, values)
         return out.reshape(self.shape)
 
     def batch(n, batched, self, dim, index, src):
@@ -1077,7 +1077,7 @@ class scatter_reduce_two(Op):
         accumulate_at(xp, REDUCTIONS[reduce], out, places, values)
         if reduce == "mean":
             count = (xp.ones if include_self else xp.zeros)(out.shape, self.dtype)
-            xp.add.at(count, places, xp.ones_like(values))
+            accumulate_at(xp, "add", count, places, xp.ones_like(values))
             count = xp.where(count == 0, 1, count).astype(self.dtype)
             out = out // count if self.dtype.kind in "iu" else out / count
         return out.reshape(self.shape)
@@ -1460,7 +1460,7 @@ class put(Op):
         places = flat_index(xp, index, self.size, "put_()").reshape(-1)
         out = self.copy(order="C").reshape(-1)
         if accumulate:
-            xp.add.at(out, places, source.reshape(-1))
+            accumulate_at(xp, "add", out, places, source.reshape(-1))
         else:
             out[places] = source.reshape(-1)
         return out.reshape(self.shape)

@@ -337,3 +337,25 @@ def test_float_power_is_double():
 
 def test_sinc_is_zero_at_integers():
     assert torch.sinc(doubles(1.0, -3.0, 1e6)).tolist() == [0, 0, 0]
+
+
+def test_compiled_function_that_gives_one_complex_number():
+    """Its gradients are not those of the seed 1, scaled."""
+    values = doubles(0.7, -0.4)
+
+    def function(v):
+        return torch.polar(v[0], v[1]) * 2
+
+    found = []
+    for f in (function, torch.compile(function)):
+        x = values.clone().requires_grad_()
+        found.append(grad(f(x), x, torch.tensor(0.3 - 1.1j, dtype=torch.complex128))[0].tolist())
+    assert found[0] == pytest.approx(found[1])
+
+
+def test_polygamma_as_method():
+    x = doubles(1.5, 2.5).requires_grad_()
+    y = x * 1
+    assert x.polygamma(1).tolist() == special.polygamma(1, x).tolist()
+    assert y.polygamma_(1) is y
+    assert grad(y.sum(), x)[0].tolist() == pytest.approx(special.polygamma(2, x).tolist())
