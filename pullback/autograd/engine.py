@@ -17,10 +17,10 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.project import project
-from ..core.state import count, state
+from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
-from ..core.tape import Accumulate, Port, level_own
+from ..core.tape import Accumulate, Origin, Port, level_own
 from ..interp.vmap import Vmap
 
 _ndarray = np.ndarray
@@ -38,17 +38,23 @@ def node_of(edge):
     return edge.node if type(edge) is Port else edge
 
 
-def reaching(roots: list, targets: set) -> set:
-    """The nodes from which one of the targets can be reached."""
+def reaching(roots: list, targets: set) -> set | None:
+    """The nodes from which one of the targets can be reached; None where all of them are."""
     seen, todo = set(roots), list(roots)
+    ends = set()
     while todo:
         for edge in todo.pop().edges:
-            if edge is not None:
-                node = edge.node if type(edge) is Port else edge
+            kind = edge.__class__
+            if kind is Accumulate or kind is Origin:
+                ends.add(edge)
+            elif edge is not None:
+                node = edge.node if kind is Port else edge
                 if node not in seen:
                     seen.add(node)
                     todo.append(node)
-    found = set(targets & seen)
+    if ends and ends == targets:
+        return None  # every leaf is wanted and nothing else, so every node leads to a target
+    found = targets & (seen | ends)
     for node in sorted(seen, key=_number):
         for edge in node.edges:
             if edge is not None and (edge.node if edge.__class__ is Port else edge) in found:
@@ -67,55 +73,70 @@ def sweep(
 
     Returns the gradients captured at the targets.
     """
-    pending: dict = {}  # node -> gradients of its outputs
-    heap: list = []
+    pending: dict = {}  # node -> gradient of its output, a list of them where it has several
+    heap: list = []  # nodes with a gradient, but for the newest
     leaves: dict = {}  # where gradients end; they come last, whatever their number
+    plus = _adder(not create and not fast["ACTIVE"])
+    newest = None
     for edge, seed in zip(roots, seeds):
-        _send(pending, heap, leaves, edge, seed)
+        newest = _send(pending, heap, leaves, plus, newest, edge, seed)
     captured: dict = {}
     wanted = None
     if targets is not None:
         wanted = reaching([*leaves, *pending], {node for node, _ in targets})
-    while heap:
-        node = heappop(heap)[1]
+    while True:
+        node, newest = newest, None
+        if heap and (node is None or -heap[0][0] > node.seq):
+            found = heappop(heap)[1]
+            if node is not None:
+                heappush(heap, (-node.seq, node))
+            node = found
+        elif node is None:
+            break
         grads = pending.pop(node)
+        if node.outputs == 1:
+            grads = [grads]
         if node.hooks is not None:
             run_hooks(node, grads)
         edges = node.edges
-        if wanted is None:
-            needs = [e is not None for e in edges]
-        elif node in wanted:
+        if wanted is not None or targets is not None and not edges:
             for number, g in enumerate(grads):
                 if (node, number) in targets:
                     captured[node, number] = g
-            needs = [
-                e is not None and (e.node if e.__class__ is Port else e) in wanted for e in edges
-            ]
+            if wanted is not None:
+                if node not in wanted:
+                    continue
+                edges = tuple(
+                    [e if e is not None and node_of(e) in wanted else None for e in edges]
+                )
+        if None not in edges:
+            if not edges:
+                continue
+            needs = (True,) * len(edges)
         else:
-            continue
-        if True not in needs:
-            continue
+            needs = [e is not None for e in edges]
+            if True not in needs:
+                continue
         results = node.apply(grads, needs)
         if node.hooks is not None:
             results = run_post_hooks(node, results, grads)
-        for edge, need, g, meta in zip(edges, needs, results, node.metas):
-            if g is None or not need:
+        for edge, g, meta in zip(edges, results, node.metas):
+            if g is None or edge is None:
                 continue
             data = g._data
             if data.shape != meta[0] or data.dtype is not meta[1]:
                 g = project(g, meta[0], meta[1], node, edges.index(edge))
-            if edge.__class__ is Accumulate:
+            kind = edge.__class__
+            if kind is Accumulate:
                 have = leaves.get(edge)
-                leaves[edge] = g if have is None else have + g
-                continue
-            slots = pending.get(edge)
-            if slots is None or edge.__class__ is Port:
-                _send(pending, heap, leaves, edge, g)
+                leaves[edge] = g if have is None else plus(have, g, edge)
+            elif newest is None and kind is not Port and edge not in pending:
+                pending[edge] = g
+                newest = edge
             else:
-                have = slots[0]
-                slots[0] = g if have is None else have + g
+                newest = _send(pending, heap, leaves, plus, newest, edge, g)
         results = g = data = have = None  # a leaf may take over a gradient that nobody else holds
-        if not keep:
+        if not keep and node.saved:
             node.release()
     for node in list(leaves):
         grads = [leaves.pop(node)]
@@ -128,19 +149,50 @@ def sweep(
     return captured
 
 
-def _send(pending: dict, heap: list, leaves: dict, edge, g: Tensor) -> None:
-    """Add a gradient to what waits at the end of an edge."""
+def _send(pending: dict, heap: list, leaves: dict, plus, newest, edge, g: Tensor):
+    """Add a gradient to what waits at the end of an edge; returns the newest node that waits."""
     if edge.__class__ is Accumulate:
         have = leaves.get(edge)
-        leaves[edge] = g if have is None else have + g
-        return
+        leaves[edge] = g if have is None else plus(have, g, edge)
+        return newest
     node, number = (edge.node, edge.number) if edge.__class__ is Port else (edge, 0)
-    slots = pending.get(node)
-    if slots is None:
-        slots = pending[node] = [None] * node.outputs
+    new = node not in pending
+    if node.outputs == 1:
+        pending[node] = g if new else plus(pending[node], g, node)
+    else:
+        slots = pending.setdefault(node, [None] * node.outputs)
+        have = slots[number]
+        slots[number] = g if have is None else plus(have, g, (node, number))
+    if not new:
+        return newest
+    if newest is None:
+        return node
+    if node.seq < newest.seq:
         heappush(heap, (-node.seq, node))
-    have = slots[number]
-    slots[number] = g if have is None else have + g
+        return newest
+    heappush(heap, (-newest.seq, newest))
+    return node
+
+
+def _adder(raw: bool):
+    """The sum of two gradients on their way to one place.
+
+    Arrays are added without ceremony where nobody watches, and from the third term on in place:
+    the sum of the first two is the sweep's own.
+    """
+    own = set()
+
+    def plus(have: Tensor, g: Tensor, where) -> Tensor:
+        a, b = have._data, g._data
+        if not raw or a.__class__ is not _ndarray or b.__class__ is not _ndarray:
+            return have + g
+        if where in own:
+            np.add(a, b, a)
+            return have
+        own.add(where)
+        return make(np.add(a, b, np.empty(a.shape, a.dtype)))
+
+    return plus
 
 
 def run_hooks(node, grads: list) -> None:

@@ -14,8 +14,11 @@ import sys
 import numpy as np
 
 from . import surface
+from .direct import Direct, NotDirect, array_call
+from .expression import parse
 from .handle import Tensor
 from .op import OpOverload
+from .parts import DEFAULT
 from .state import fast as space
 from .state import sequence, state
 from .tape import Node, freed, modified
@@ -24,9 +27,6 @@ _LOCALS = frozenset(
     "abcdefknrst"
 )  # variables of the generated code, which arguments must not be called
 _SIMPLE = re.compile(r"^xp\.(\w+)\((\w+)(?:, (\w+))?\)$")
-
-# NumPy 2.3 can be asked for arrays where it would return scalars; before, 0-d results are wrapped
-_ELLIPSIS_OUT = tuple(int(p) for p in np.__version__.split(".")[:2]) >= (2, 3)
 
 space.update(
     new=object.__new__,
@@ -172,20 +172,26 @@ _NODE = """
 
 
 def _node_class(ov: OpOverload, key: str) -> str:
-    """A node class whose `apply` has the unpacking unrolled; its tensors are real."""
+    """A node class whose `apply` has the unpacking unrolled; its tensors are real.
+
+    Where the formulas are arithmetic and nobody records, they run on the arrays themselves.
+    """
     names = [f"s{i}" for i in range(len(ov.rule.saves))]
-    body = []
-    for name, (local, kind, _, _) in zip(names, ov.rule.saves):
+    body, again = [], []
+    for i, (local, kind, _, _) in enumerate(ov.rule.saves):
         if kind in ("arg", "out"):
             body.append(f"""
-        if isinstance({name}, Tensor):
-            c = {name}._cell
+        if isinstance(s{i}, Tensor):
+            c = s{i}._cell
             if c is not None and c.stamps and c.stamps[-1] > self.stamp:
-                raise modified(self, {local!r}, {name})""")
-        if kind == "out":
-            body.append(f"""
-            {name} = make({name}._data, self)
-            {name}._cell = c""")
+                raise modified(self, {local!r}, s{i})
+            a{i} = s{i}._data
+        else:
+            a{i} = s{i}""")
+        if kind == "out":  # what the formula gets has this node as its history
+            again.append(f"""
+        s{i} = make(a{i}, self)
+        s{i}._cell = c""")
     unpack = f"({', '.join(names)},) = saved" if names else "pass"
     return f"""
 class Node_{key}(Node):
@@ -195,9 +201,32 @@ class Node_{key}(Node):
         saved = self.saved
         if saved is None:
             raise freed(self)
-        {unpack}{"".join(body)}
+        {unpack}{"".join(body)}{_direct(ov)}{"".join(again)}
         return pull_{key}({f"({', '.join(names)},)" if names else "()"}, grads, needs)
 """
+
+
+def _direct(ov: OpOverload) -> str:
+    """Statements that return the gradients by arithmetic on arrays, where that is possible."""
+    rule = ov.rule
+    if set(rule.parts) != {DEFAULT} or rule.parts[DEFAULT].constant or ov.op.promote == "bool":
+        return ""
+    translator, found = Direct(rule.saves), {}
+    try:
+        for formula in rule.formulas[DEFAULT]:
+            (name,) = formula.names
+            tree = parse(formula.code(False), rule.schema).body
+            found[rule.input_names.index(name)] = translator.handle(tree)
+    except (NotDirect, ValueError):
+        return ""
+    space.update({name: getattr(np, name) for name in translator.functions})
+    results = "".join(f"{found[i]} if needs[{i}] else None, " for i in sorted(found))
+    return f"""
+        g = grads[0]
+        if GRADOFF and not ACTIVE and g is not None and not state.record[0]:
+            a = g._data
+            if a.__class__ is ndarray:
+                return ({results})"""
 
 
 _FACTS = {"shape": ".shape", "ndim": ".ndim", "dim()": ".ndim", "numel()": ".size"}
@@ -272,11 +301,7 @@ def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str
                 f"    if r.__class__ is not ndarray{result}:\n"
                 f"        r = asarray(r, {'bool_' if ov.op.promote == 'bool' else 'd'})"
             )
-        return (
-            f"r = kernel_{key}({operands}, out=...)"
-            if _ELLIPSIS_OUT
-            else f"r = asarray(kernel_{key}({operands}))"
-        )
+        return "r = " + array_call(f"kernel_{key}", operands)
 
     tests = (
         [_differs(a) for a in rest]
