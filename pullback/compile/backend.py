@@ -72,15 +72,15 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     """
     try:
         tools = toolchain.find()
-        runtime = native.runtime()
+        native.start_runtime()
     except (CompilerNotFound, CompilerFailed) as error:  # the runtime wants Python's headers, too
         _warn_once(error)
         return Interpreter(gm, name)
     except OSError as error:
         raise CacheUnusable(cache.folder(), error) from error
     try:
-        return _compile(gm, name, tools, runtime)
-    except GraphNotSupported:
+        return _compile(gm, name, tools)
+    except (GraphNotSupported, _NoRuntime):
         return Interpreter(gm, name)
     except CompileError as error:
         errors.located(error)
@@ -94,7 +94,19 @@ def _warn_once(error: CompileError) -> None:
         warn(f"{error}\n  Until then graphs run on NumPy, slower.")
 
 
-def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object) -> CompiledGraph:
+class _NoRuntime(Exception):
+    """The runtime cannot be built here."""
+
+
+def _runtime() -> object:
+    try:
+        return native.runtime()
+    except CompilerFailed as error:
+        _warn_once(error)
+        raise _NoRuntime from error
+
+
+def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph:
     key = cache.key(
         graph_text(gm),
         name,
@@ -128,6 +140,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain, runtime: object)
                 raise CacheUnusable(cache.folder(), error) from error
         else:
             plan, report, has_code = kept
+        runtime = _runtime()
         try:
             for kind in plan["products"]:
                 native.product(kind)

@@ -47,11 +47,11 @@ def runtime() -> ModuleType:
     """The runtime extension; CompilerNotFound or CompilerFailed when it cannot be built."""
     global _module
     if _module is None:
-        name = "runtime-" + cache.key(
-            runtime_text(), toolchain.find().identity, cache.python_abi()
-        )
+        name = _runtime_name()
         if name in _refused:
             raise _refused[name]
+        if name in _started:
+            _started.pop(name).join()
         try:
             _module = _load(name)
         except CompilerFailed as error:
@@ -60,12 +60,45 @@ def runtime() -> ModuleType:
     return _module
 
 
-def _load(name: str) -> ModuleType:
+_started: dict[str, threading.Thread] = {}  # builds under way, by name in the cache
+
+
+def _start(name: str, work) -> None:
+    """Begin to build a library while other things are compiled, unless it is there already."""
+    if name in _started or cache.intact(name):
+        return
+
+    def quietly() -> None:
+        with contextlib.suppress(CompilerFailed, OSError):  # who needs it will meet it again
+            work()
+
+    _started[name] = threading.Thread(target=quietly)
+    _started[name].start()
+
+
+def start_runtime() -> None:
+    """Begin to build the runtime, or raise at once what its build has failed with before."""
+    name = _runtime_name()
+    if name in _refused:
+        raise _refused[name]
+    if _module is None:
+        _start(name, lambda: _build_runtime(name))
+
+
+def _runtime_name() -> str:
+    return "runtime-" + cache.key(runtime_text(), toolchain.find().identity, cache.python_abi())
+
+
+def _build_runtime(name: str) -> Path:
     import numpy
 
     extra = ("-I", sysconfig.get_paths()["include"], "-I", numpy.get_include(), "-lpthread", "-ldl")
+    return build(SOURCES / "runtime.c", name, extra)
+
+
+def _load(name: str) -> ModuleType:
     for attempt in range(2):
-        path = build(SOURCES / "runtime.c", name, extra)
+        path = _build_runtime(name)
         try:
             loader = importlib.machinery.ExtensionFileLoader("pullback_runtime", str(path))
             spec = importlib.util.spec_from_file_location("pullback_runtime", path, loader=loader)
@@ -85,7 +118,7 @@ def add_scaled(targets: list, sources: list, factor: float) -> bool:
     return _module is not None and _module.add_scaled(targets, sources, factor)
 
 
-_products: dict[str, threading.Thread | None] = {}  # "f" or "d" -> its build, None once loaded
+_products: set[str] = set()  # "f" and "d", once loaded
 
 
 def _product_name(kind: str) -> str:
@@ -101,21 +134,17 @@ def _build_product(kind: str) -> Path:
 
 def start_product(kind: str) -> None:
     """Begin to build the matrix product of a type, while other things are compiled."""
-    if kind not in _products and not cache.intact(_product_name(kind)):
-        def work() -> None:
-            with contextlib.suppress(CompilerFailed, OSError):  # `product` will meet it again
-                _build_product(kind)
-
-        _products[kind] = threading.Thread(target=work)
-        _products[kind].start()
+    if kind not in _products:
+        _start(_product_name(kind), lambda: _build_product(kind))
 
 
 def product(kind: str) -> None:
     """Load the matrix product of a type ("f" or "d") into the runtime."""
-    if kind in _products and _products[kind] is None:
-        return
     if kind in _products:
-        _products[kind].join()
+        return
+    name = _product_name(kind)
+    if name in _started:
+        _started.pop(name).join()
     for attempt in range(2):
         path = _build_product(kind)
         try:
@@ -126,7 +155,7 @@ def product(kind: str) -> None:
             if attempt:
                 command = list(toolchain.find().command)
                 raise CompilerFailed(command, str(error), str(SOURCES / "product.c")) from error
-    _products[kind] = None
+    _products.add(kind)
 
 
 def set_num_threads(n: int) -> None:

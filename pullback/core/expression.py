@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
+import pkgutil
+import re
 
 from .. import errors
 from .state import recording
@@ -140,19 +143,24 @@ def conj_value(value):
 
 
 @functools.cache
-def helpers() -> dict:
-    """All public functions of `pullback.formulas`."""
-    import importlib
-    import pkgutil
+def helpers() -> dict[str, str]:
+    """Public functions of `pullback.formulas` -> the file that has them.
+
+    Read from the text: a process that needs three formulas should not import them all.
+    """
     found = {}
     package = importlib.import_module("pullback.formulas")
     for info in pkgutil.iter_modules(package.__path__):
-        module = importlib.import_module(f"pullback.formulas.{info.name}")
-        for name, value in vars(module).items():
-            own = getattr(value, "__module__", None) == module.__name__
-            if callable(value) and own and not name.startswith("_"):
-                found[name] = value
+        text = pkgutil.get_data("pullback.formulas", f"{info.name}.py")
+        for name in re.findall(rb"^def ([A-Za-z]\w*)\(", text, re.MULTILINE):
+            found[name.decode()] = info.name
     return found
+
+
+def helper(name: str):
+    """A public function of `pullback.formulas`, or None."""
+    file = helpers().get(name)
+    return file and getattr(importlib.import_module(f"pullback.formulas.{file}"), name)
 
 
 def not_implemented(name: str, reason: str = ""):
@@ -167,7 +175,7 @@ BUILT_IN = {"not_implemented": not_implemented, "is_grad_enabled": recording}
 
 def lookup(name: str):
     """A function that formulas may call: a helper or an operator; None if there is none."""
-    found = BUILT_IN.get(name) or helpers().get(name)
+    found = BUILT_IN.get(name) or helper(name)
     if found is not None:
         return found
     from .op import families

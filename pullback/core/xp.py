@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 
@@ -17,8 +18,31 @@ def special(xp):
     if xp.__name__ == "cupy":
         import cupyx.scipy.special
 
-        return cupyx.scipy.special
+        return _WithHost(xp, cupyx.scipy.special)
     return xp.special
+
+
+class _WithHost:
+    """Special functions of a device, by way of the host where the device has none (Airy)."""
+
+    def __init__(self, xp, own):
+        self.xp, self.own = xp, own
+
+    def __getattr__(self, name: str):
+        try:
+            function = getattr(self.own, name)
+        except AttributeError:
+            function = _through_host(self.xp, getattr(special(np), name))
+        setattr(self, name, function)
+        return function
+
+
+def _through_host(xp, function):
+    def call(*args):
+        out = function(*(xp.asnumpy(a) if hasattr(a, "strides") else a for a in args))
+        return tuple(map(xp.asarray, out)) if isinstance(out, tuple) else xp.asarray(out)
+
+    return call
 
 
 @functools.cache
@@ -35,6 +59,8 @@ def accumulate_at(xp, name: str, target, places, values) -> None:
     """`xp.NAME.at(target, places, values)`, by way of the host where a namespace lacks it
     (CuPy: multiply).
     """
+    if xp.__name__ == "cupy" and name in ("maximum", "minimum") and target.dtype.kind == "f":
+        return _extreme_at(xp, name, target, places, values)
     try:
         getattr(xp, name).at(target, places, values)
     except (NotImplementedError, TypeError):
@@ -48,3 +74,26 @@ def accumulate_at(xp, name: str, target, places, values) -> None:
         )
         getattr(np, name).at(host, places, xp.asnumpy(values))
         target[...] = xp.asarray(host)
+
+
+def _extreme_at(xp, name: str, target, places, values) -> None:
+    """`maximum.at` and `minimum.at` by sorting: CuPy's own compare in single precision.
+
+    Sorted by value and then, keeping that order, by place, the last of each place is the largest.
+    """
+    places = places if isinstance(places, tuple) else (places,)
+    lead, rest = target.shape[: len(places)], math.prod(target.shape[len(places) :])
+    where = xp.ravel_multi_index(xp.broadcast_arrays(*places), lead)
+    where = where[..., None] * rest + xp.arange(rest)
+    shape = where.shape[:-1] + target.shape[len(places) :]
+    values = xp.broadcast_to(values, shape).reshape(-1)
+    flat = target.reshape(-1)
+    sign = 1 if name == "maximum" else -1
+    order = xp.argsort(sign * values, kind="stable")
+    order = order[xp.argsort(where.reshape(-1)[order], kind="stable")]
+    where, values = where.reshape(-1)[order], values[order]
+    last = xp.ones(where.shape, dtype=bool)
+    last[:-1] = where[1:] != where[:-1]
+    chosen = where[last]
+    flat[chosen] = getattr(xp, name)(flat[chosen], values[last])
+    target[...] = flat.reshape(target.shape)

@@ -71,7 +71,7 @@ def _maxima(xp, weight, indices, starts, count, padding_idx):
     source = xp.zeros((bags, width), dtype=xp.int64)
     found = xp.zeros(bags, dtype=bool)
     sizes = xp.append(starts[1:], xp.asarray([count])) - starts
-    for k in range(int(sizes.max(initial=0))):
+    for k in range(int(sizes.max()) if sizes.size else 0):
         rows = xp.nonzero(sizes > k)[0]
         chosen = indices[starts[rows] + k]
         if padding_idx >= 0:

@@ -113,7 +113,7 @@ def on_host(kernel):
         if is_numpy(xp):
             return kernel(xp, *args)
         import numpy as host
-        moved = (xp.asnumpy(a) if hasattr(a, "__array_namespace__") else a for a in args)
+        moved = (xp.asnumpy(a) if hasattr(a, "strides") else a for a in args)
         return tuple(xp.asarray(r) for r in kernel(host, *moved))
     return run
 

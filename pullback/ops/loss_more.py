@@ -280,7 +280,7 @@ def _labels(xp, self, target, name):
 
 def _label_gaps(xp, x, t, counts, marks):
     """For each label in turn: the rows that have it, their label, positive gaps to the others."""
-    for k in range(int(counts.sum(axis=1).max(initial=0))):
+    for k in range(int(counts.sum(axis=1).max()) if counts.size else 0):
         rows = xp.nonzero(counts[:, k])[0]
         own = t[rows, k]
         gaps = xp.maximum(1 - x[rows, own][:, None] + x[rows], 0)

@@ -532,7 +532,7 @@ class _pad_packed_sequence(Composite):
         lead = [batch, steps] if batch_first else [steps, batch]
         out = _spread(data, places, steps * batch, padding_value).reshape(
             [*lead, *data.shape[1:]])
-        return out, (ops.arange(batch) < batch_sizes.unsqueeze(1)).sum(0)
+        return out, (ops.arange(batch, device=batch_sizes.device) < batch_sizes.unsqueeze(1)).sum(0)
 
     def samples(s):
         sizes = s.tensor([3, 3, 1], s.int().dtype)

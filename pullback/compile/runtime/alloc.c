@@ -1,7 +1,8 @@
 // A caching allocator for large buffers: freed blocks are kept and handed out again, because touching
 // fresh pages costs several times what reading memory does.  Blocks are 64-byte aligned; those over
-// 2 MiB ask for huge pages.  The start of a block is shifted a little from block to block, so that
-// arrays walked together do not all meet in the same cache sets.
+// 16 MiB ask for huge pages (below that, the milliseconds a kernel may take to find one are not
+// repaid).  The start of a block is shifted a little from block to block, so that arrays walked
+// together do not all meet in the same cache sets.
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #endif
 
 enum { PB_CLASSES = 160, PB_HEADER = 64, PB_SHIFTS = 8 };
-static const size_t huge_page = (size_t)2 << 20;
+static const size_t huge_page = (size_t)2 << 20, wants_huge = (size_t)16 << 20;
 
 typedef struct block {
   struct block *next;
@@ -73,7 +74,7 @@ void *pb_alloc(size_t bytes) {
   pthread_mutex_unlock(&pool_.lock);
   if (b) return (char *)b + PB_HEADER;
   size_t total = rounded + PB_HEADER + PB_SHIFTS * 320;
-  size_t align = total >= huge_page ? huge_page : 64;
+  size_t align = total >= wants_huge ? huge_page : 64;
   total = (total + align - 1) / align * align;
   char *base = aligned_alloc(align, total);
   if (!base) return NULL;

@@ -18,6 +18,29 @@ typedef struct {
 
 static inline __attribute__((always_inline)) V N_(mul)(T s, V b, V c) { return b * s + c; }
 
+// C from the sums of a tile: a partial panel, or one with a bias
+static __attribute__((noinline)) void N_(finish)(const T *restrict out, int rows, T *restrict c,
+                                                 int64_t ldc, int n, int add, T alpha,
+                                                 const T *restrict bias, int64_t sm, int64_t sn) {
+  enum { L = (int)(sizeof(V) / sizeof(T)) };
+  for (int i = 0; i < rows; i++, c += ldc, out += 2 * L) {
+    int j = 0;
+    if (!bias || sn == 1)
+      for (; j + L <= n; j += L) {
+        V x = *(const N_(mem) *)(out + j) * alpha;
+        if (add) x += *(N_(mem) *)(c + j);
+        if (bias) x += *(const N_(mem) *)(bias + i * sm + j);
+        *(N_(mem) *)(c + j) = x;
+      }
+    for (; j < n; j++) {
+      T x = out[j] * alpha;
+      if (add) x += c[j];
+      if (bias) x += bias[i * sm + j * sn];
+      c[j] = x;
+    }
+  }
+}
+
 // acc[rows][vectors] over k, then C; a: rows at a + i*am stepping ak (packed: am 1, ak MR)
 static inline __attribute__((always_inline)) void N_(tile)(
     const int rows, const int vectors, int64_t k, const T *restrict a, int64_t am, int64_t ak,
@@ -40,30 +63,22 @@ static inline __attribute__((always_inline)) void N_(tile)(
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) r[i] += ak;
   }
-  const int whole = n >= vectors * L;
+  if (bias || n < vectors * L) {  // the rare ends share one function: 24 copies would compile slowly
+    T out[MR * 2 * L];
 #pragma GCC unroll 16
-  for (int i = 0; i < rows; i++) {
-    T *q = c + i * ldc;
-    if (whole && (!bias || sn == 1)) {
+    for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
-      for (int v = 0; v < vectors; v++) {
-        V x = acc[i][v] * alpha;
-        if (add) x += *(N_(mem) *)(q + v * L);
-        if (bias) x += *(const N_(mem) *)(bias + i * sm + v * L);
-        *(N_(mem) *)(q + v * L) = x;
-      }
-    } else {
-      T out[2 * L];
-#pragma GCC unroll 2
-      for (int v = 0; v < vectors; v++) *(N_(mem) *)(out + v * L) = acc[i][v] * alpha;
-      for (int j = 0; j < n; j++) {
-        T x = out[j];
-        if (add) x += q[j];
-        if (bias) x += bias[i * sm + j * sn];
-        q[j] = x;
-      }
-    }
+      for (int v = 0; v < vectors; v++) *(N_(mem) *)(out + (i * 2 + v) * L) = acc[i][v];
+    N_(finish)(out, rows, c, ldc, n, add, alpha, bias, sm, sn);
+    return;
   }
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; i++)
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++) {
+      N_(mem) *q = (N_(mem) *)(c + i * ldc + v * L);
+      *q = add ? acc[i][v] * alpha + *q : acc[i][v] * alpha;
+    }
 }
 
 #define TILE_(rows, vectors, packed)                                                               \
