@@ -76,11 +76,13 @@ accuracy: $(DEV)
 lint: $(DEV)
 	$(PY) -m ruff check .
 	$(VENV)/bin/lint-imports
+	$(PY) tools/gen_names.py --check
 	$(PY) tools/gen_stubs.py --check
 	$(PY) tools/gen_docs.py --check
 	$(PY) -m mypy
 
 stubs: $(DEV)
+	$(PY) tools/gen_names.py
 	$(PY) tools/gen_stubs.py
 
 docs: $(DEV)

@@ -27,20 +27,16 @@ from .core.size import Size
 del tensor  # noqa: F821  the submodule's name; `pullback.tensor` is the function of `creation.py`
 _tensor.attach()
 _op._watchers.append(_tensor.attach_entry)
-from .core.table import load_table as _load_table
 from .core.table import ops as _operators
 
-_load_table()
-from .ops.shape import CASTS as _CASTS
-from .ops.shape import cast_method as _cast_method
+_tensor.attach_listed()
 
-for _name, _target in _CASTS.items():
-    setattr(Tensor, _name, _cast_method(_target))
-
-for _d in _dt.ALL:
+for _d in (*_dt.ALL, _dt.uint64):
     globals()[_d.name] = _d
 globals().update(_dt.ALIASES)
-strided = "strided"
+strided = "strided"  # the only layout that tensors have; the others are there to be refused
+sparse_coo, sparse_csr, sparse_csc = "sparse_coo", "sparse_csr", "sparse_csc"
+sparse_bsr, sparse_bsc = "sparse_bsr", "sparse_bsc"
 contiguous_format = "contiguous_format"
 preserve_format = "preserve_format"
 channels_last = "channels_last"
@@ -57,6 +53,7 @@ _LAZY = {
     "special": "special",
     "fft": "fft",
     "signal": "signal",
+    "masked": "masked",
     "testing": "testing",
     "utils": "utils",
     "ops": "ops",
@@ -102,16 +99,22 @@ _FROM = {
     "broadcast_tensors": "creation",
     "typename": "creation",
     "is_nonzero": "creation",
+    "frombuffer": "creation",
+    "to_dlpack": "creation",
+    "get_device": "creation",
+    "detach_": "creation",
     "make_fx": "fx.make_fx",
     "einsum": "functional",
     "tensordot": "functional",
     "chain_matmul": "functional",
+    "cdist": "functional",
     "meshgrid": "functional",
     "block_diag": "functional",
     "cartesian_prod": "functional",
     "atleast_1d": "functional",
     "atleast_2d": "functional",
     "atleast_3d": "functional",
+    "unique_consecutive": "functional",
     "svd_lowrank": "linalg",
     "pca_lowrank": "linalg",
 }
@@ -126,6 +129,8 @@ def __getattr__(name: str):
         value = getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
     elif name in _operators:
         value = getattr(_operators, name)
+    elif name == "torch":  # PyTorch contains itself, and programs say `torch.torch`
+        value = importlib.import_module(__name__)
     else:
         raise AttributeError(f"module 'pullback' has no attribute '{name}'")
     globals()[name] = value

@@ -31,12 +31,12 @@ from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
 from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
-from pullback import formulas as formulas
 from pullback import func as func
 from pullback import fx as fx
 from pullback.core.dtype import iinfo as iinfo
 from pullback.autograd.grad_mode import inference_mode as inference_mode
 from pullback import linalg as linalg
+from pullback import masked as masked
 from pullback import nn as nn
 from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback import ops as ops
@@ -64,13 +64,16 @@ class Tensor:
     def __len__(self) -> _int: ...
     def __repr__(self) -> _str: ...
     def __setitem__(self, key: Any, value: Any) -> None: ...
+    def apply_(self, function: Any) -> Tensor: ...
     def backward(self, gradient: Any = None, retain_graph: Any = None, create_graph: _bool = False, inputs: Any = None) -> None: ...
     def bfloat16(self, memory_format: Any = None) -> Any: ...
     def bool(self, memory_format: Any = None) -> Any: ...
     def byte(self, memory_format: Any = None) -> Any: ...
     def cdouble(self, memory_format: Any = None) -> Any: ...
     def cfloat(self, memory_format: Any = None) -> Any: ...
+    def chalf(self, memory_format: Any = None) -> Any: ...
     def char(self, memory_format: Any = None) -> Any: ...
+    def const_data_ptr(self) -> _int: ...
     def cpu(self) -> Tensor: ...
     def cuda(self, device: Any = None) -> Tensor: ...
     @property
@@ -81,6 +84,7 @@ class Tensor:
     @property
     def device(self) -> _device: ...
     def dim(self) -> Any: ...
+    def dim_order(self, *, ambiguity_check: _bool = False) -> tuple[_int, ...]: ...
     def double(self, memory_format: Any = None) -> Any: ...
     @property
     def dtype(self) -> _dtype: ...
@@ -98,22 +102,43 @@ class Tensor:
     def imag(self) -> Tensor: ...
     def int(self, memory_format: Any = None) -> Any: ...
     def is_complex(self) -> Any: ...
-    def is_conj(self) -> Any: ...
     def is_contiguous(self, memory_format: Any = None) -> _bool: ...
+    @property
+    def is_cpu(self) -> Any: ...
     @property
     def is_cuda(self) -> Any: ...
     def is_floating_point(self) -> Any: ...
-    def is_inference(self) -> Any: ...
+    @property
+    def is_ipu(self) -> Any: ...
     @property
     def is_leaf(self) -> _bool: ...
     @property
+    def is_maia(self) -> Any: ...
+    @property
     def is_meta(self) -> Any: ...
-    def is_neg(self) -> Any: ...
+    @property
+    def is_mkldnn(self) -> Any: ...
+    @property
+    def is_mps(self) -> Any: ...
+    @property
+    def is_mtia(self) -> Any: ...
+    @property
+    def is_nested(self) -> Any: ...
+    def is_nonzero(self) -> _bool: ...
+    def is_pinned(self, device: Any = None) -> Any: ...
     @property
     def is_quantized(self) -> Any: ...
-    def is_signed(self) -> Any: ...
+    def is_shared(self) -> Any: ...
     @property
     def is_sparse(self) -> Any: ...
+    @property
+    def is_sparse_csr(self) -> Any: ...
+    @property
+    def is_vulkan(self) -> Any: ...
+    @property
+    def is_xla(self) -> Any: ...
+    @property
+    def is_xpu(self) -> Any: ...
     def item(self) -> Any: ...
     @property
     def itemsize(self) -> _int: ...
@@ -124,6 +149,8 @@ class Tensor:
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
+    def map2_(self, x: Tensor, y: Tensor, function: Any) -> Tensor: ...
+    def map_(self, tensor: Tensor, function: Any) -> Tensor: ...
     @property
     def name(self) -> Any: ...
     @property
@@ -134,6 +161,8 @@ class Tensor:
     def ndim(self) -> _int: ...
     def ndimension(self) -> Any: ...
     def nelement(self) -> _int: ...
+    def new(self, *args: Any) -> Tensor: ...
+    def new_tensor(self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False) -> Any: ...
     def numel(self) -> _int: ...
     def numpy(self, *, force: _bool = False) -> _np.ndarray: ...
     @property
@@ -147,8 +176,8 @@ class Tensor:
     @requires_grad.setter
     def requires_grad(self, value: Any) -> None: ...
     def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...
-    def resolve_conj(self) -> Any: ...
-    def resolve_neg(self) -> Any: ...
+    def resize(self, *sizes: Any) -> Tensor: ...
+    def resize_as(self, tensor: Any) -> Any: ...
     def retain_grad(self) -> None: ...
     @property
     def retains_grad(self) -> Any: ...
@@ -193,7 +222,11 @@ class Tensor:
     def __rxor__(self, other: Tensor | _Number) -> Tensor: ...
     def __ixor__(self, other: Tensor | _Number) -> Tensor: ...
     def __lshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rlshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __ilshift__(self, other: Tensor | _Number) -> Tensor: ...
     def __rshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __rrshift__(self, other: Tensor | _Number) -> Tensor: ...
+    def __irshift__(self, other: Tensor | _Number) -> Tensor: ...
     def __eq__(self, other: Tensor | _Number) -> Tensor: ...
     def __ne__(self, other: Tensor | _Number) -> Tensor: ...
     def __lt__(self, other: Tensor | _Number) -> Tensor: ...
@@ -427,12 +460,14 @@ class Tensor:
     def diagflat(self, offset: _int = 0) -> Tensor: """A matrix with all elements on its diagonal."""
     def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: """A diagonal of the matrices in two dims, as the last dim."""
     def diagonal_scatter(self, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor: """A copy of `self` with `src` written on a diagonal."""
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor: """n-th differences of neighbours along a dim; bools differ or not."""
     def digamma(self) -> Tensor: """Derivative of `lgamma`."""
     def digamma_(self) -> Tensor: """Derivative of `lgamma`."""
     def special_digamma(self) -> Tensor: """Derivative of `lgamma`."""
     def special_digamma_(self) -> Tensor: """Derivative of `lgamma`."""
     def special_psi(self) -> Tensor: """Derivative of `lgamma`."""
     def special_psi_(self) -> Tensor: """Derivative of `lgamma`."""
+    def dist(self, other: Tensor, p: _Number = 2) -> Tensor: """The p-norm of the difference of two tensors."""
     @_overload
     def div(self, other: Tensor | _Number) -> Tensor: """Quotient of two tensors."""
     @_overload
@@ -534,6 +569,7 @@ class Tensor:
     def fill_(self, value: Tensor) -> Tensor: """The shape of `self` filled with a 0-d tensor."""
     @_overload
     def fill_(self, value: _Number) -> Tensor: ...
+    def fill_diagonal_(self, fill_value: _Number, wrap: _bool = False) -> Tensor: """Writes a number onto the main diagonal; `wrap` starts again below the square of tall ones."""
     def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor: """Merge the dims from start_dim to end_dim into one."""
     @_overload
     def flip(self, dims: Sequence[_int]) -> Tensor: """The order of the elements reversed along dims."""
@@ -612,8 +648,17 @@ class Tensor:
     @_overload
     def greater_(self, other: _Number) -> Tensor: ...
     def hardshrink(self, lambd: _Number = 0.5) -> Tensor: """Each element, or 0 where its absolute value is at most `lambd`."""
+    @_overload
+    def hash_tensor(self, dim: _int | Sequence[_int] = ..., *, keepdim: _bool = False, mode: _int = 0) -> Tensor: """Exclusive or of the bits of all elements, as 64-bit integers or floats."""
+    @_overload
+    def hash_tensor(self, *dim: _int, keepdim: _bool = False, mode: _int = 0) -> Tensor: ...
     def heaviside(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
     def heaviside_(self, values: Tensor) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
+    def histc(self, bins: _int = 100, min: _Number = 0, max: _Number = 0) -> Tensor: """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
+    @_overload
+    def histogram(self, bins: _int = 100, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> tuple[Tensor, Tensor]: """Counts, or sums of weights, of elements in even intervals, and the edges of these."""
+    @_overload
+    def histogram(self, bins: Tensor, *, weight: Tensor | None = None, density: _bool = False) -> tuple[Tensor, Tensor]: ...
     @_overload
     def hsplit(self, sections: _int) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
     @_overload
@@ -653,10 +698,20 @@ class Tensor:
     def index_select(self, dim: _int, index: Tensor) -> Tensor: """The indices of one dim that a vector lists."""
     def inner(self, other: Tensor) -> Tensor: """Products summed over the last dim of both arguments."""
     def inverse(self) -> Tensor: """Inverse of a square matrix (older name)."""
+    def is_conj(self) -> _bool: """Whether the tensor is a lazy conjugate; here none is."""
+    def is_distributed(self) -> _bool: """Whether the tensor lives on several machines."""
+    def is_inference(self) -> _bool: """Whether the tensor was made in inference mode."""
+    def is_neg(self) -> _bool: """Whether the tensor is a lazy negative; here none is."""
+    def is_same_size(self, other: Tensor) -> _bool: """Whether two tensors have the same shape."""
+    def is_set_to(self, tensor: Tensor) -> _bool: """Whether two tensors are the same view of the same memory."""
+    def is_signed(self) -> _bool: """Whether the dtype has negative numbers."""
     def isclose(self, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
     def isfinite(self) -> Tensor: """Whether each element is neither infinite nor NaN."""
     def isinf(self) -> Tensor: """Whether each element is infinite."""
     def isnan(self) -> Tensor: """Whether each element is NaN."""
+    def isneginf(self) -> Tensor: """Whether a number is negative infinity."""
+    def isposinf(self) -> Tensor: """Whether a number is positive infinity."""
+    def isreal(self) -> Tensor: """Whether the imaginary part of a number is zero."""
     def istft(self, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False) -> Tensor: """Inverse short-time Fourier transform, by overlapping and adding the frames."""
     def kron(self, other: Tensor) -> Tensor: """Kronecker product: every element of `self` times all of `other`."""
     def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: """The k-th smallest element along a dim, and where it was."""
@@ -779,6 +834,7 @@ class Tensor:
     def min(self) -> Tensor: ...
     def minimum(self, other: Tensor) -> Tensor: """The smaller of two elements; NaN wins."""
     def mm(self, mat2: Tensor) -> Tensor: """Matrix times matrix."""
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> tuple[Tensor, Tensor]: """Most frequent elements along a dim (the smallest of them), and where each occurs last."""
     @_overload
     def moveaxis(self, source: _int, destination: _int) -> Tensor: """Another name of `movedim`."""
     @_overload
@@ -812,6 +868,15 @@ class Tensor:
     def special_multigammaln_(self, p: _int) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
     def nan_to_num(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
     def nan_to_num_(self, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
+    def nanmean(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: """Means over some dims of the elements that are not NaN."""
+    @_overload
+    def nanmedian(self) -> Tensor: """Lower median of all elements that are not NaN."""
+    @_overload
+    def nanmedian(self, dim: _int, keepdim: _bool = False) -> tuple[Tensor, Tensor]: ...
+    @_overload
+    def nanquantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: """Quantiles along a dim, or of all elements, of what is not NaN."""
+    @_overload
+    def nanquantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
     def nansum(self, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
     @_overload
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: """`length` indices of one dim from `start` on."""
@@ -881,6 +946,7 @@ class Tensor:
     @_overload
     def permute(self, *dims: _int) -> Tensor: ...
     def pinverse(self, rcond: _float = 1e-15) -> Tensor: """Pseudo-inverse (older name)."""
+    def polygamma_(self, n: _int) -> Tensor: """`polygamma` in place."""
     def positive(self) -> Tensor: """The tensor itself; refuses bool."""
     @_overload
     def pow(self, exponent: Tensor) -> Tensor: """Each element of the first tensor to the power of the second."""
@@ -898,6 +964,10 @@ class Tensor:
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
     def put_(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
     def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]: """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
+    @_overload
+    def quantile(self, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: """Quantiles along a dim, or of all elements; NaN where there is a NaN."""
+    @_overload
+    def quantile(self, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear') -> Tensor: ...
     def rad2deg(self) -> Tensor: """Radians as degrees."""
     def rad2deg_(self) -> Tensor: """Radians as degrees."""
     @_overload
@@ -921,6 +991,8 @@ class Tensor:
     def remainder_(self, other: Tensor) -> Tensor: """Remainder of the division that rounds down; it has the sign of the divisor."""
     @_overload
     def remainder_(self, other: _Number) -> Tensor: ...
+    def renorm(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor: """Slices along a dim whose p-norm exceeds `maxnorm`, cut down to that norm."""
+    def renorm_(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor: """Slices along a dim whose p-norm exceeds `maxnorm`, cut down to that norm."""
     @_overload
     def repeat(self, repeats: Sequence[_int]) -> Tensor: """The whole tensor repeated along each dim."""
     @_overload
@@ -934,6 +1006,13 @@ class Tensor:
     @_overload
     def reshape(self, *shape: _int) -> Tensor: ...
     def reshape_as(self, other: Tensor) -> Tensor: """`reshape` to the shape of another tensor."""
+    @_overload
+    def resize_(self, size: Sequence[_int], *, memory_format: Any = None) -> Tensor: """Gives the tensor another shape; elements keep their order, new ones are zero."""
+    @_overload
+    def resize_(self, *size: _int, memory_format: Any = None) -> Tensor: ...
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor: """`resize_` to the shape of another tensor."""
+    def resolve_conj(self) -> Tensor: """The tensor itself: conjugation is never put off here."""
+    def resolve_neg(self) -> Tensor: """The tensor itself: negation is never put off here."""
     def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] = ...) -> Tensor: """Elements moved along dims; what leaves at one end enters at the other."""
     def rot90(self, k: _int = 1, dims: Sequence[_int] = ...) -> Tensor: """Rotation by multiples of 90 degrees in the plane of two dims."""
     @_overload
@@ -984,6 +1063,7 @@ class Tensor:
     def special_expit_(self) -> Tensor: """1 / (1 + exp(-x)) of each element."""
     def sign(self) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
     def sign_(self) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
+    def signbit(self) -> Tensor: """Whether the sign bit is set: negative numbers, and -0.0."""
     def sin(self) -> Tensor: """Sine of each element."""
     def sin_(self) -> Tensor: """Sine of each element."""
     def sinc(self) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
@@ -1107,7 +1187,6 @@ class Tensor:
     def unflatten(self, dim: _int, sizes: Sequence[_int]) -> Tensor: """Split one dim into several."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor: """Sliding windows of one dim; the window becomes the last dim."""
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> list[Tensor]: """The different values, and what else was asked for."""
-    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> list[Tensor]: """Values without immediate repetitions, and what else was asked for."""
     def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> list[Tensor]: """`chunk` into fresh tensors."""
     def unsafe_split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """`split` into fresh tensors."""
     def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
@@ -1166,12 +1245,15 @@ def broadcast_shapes(*shapes: Any) -> Size: ...
 def can_cast(from_: Any, to: Any) -> _bool: ...
 cdouble: _dtype
 cfloat: _dtype
+chalf: _dtype
 channels_last: _str
 def compile(model: Any = None, *, fullgraph: _bool = False, dynamic: Any = None, backend: Any = 'native', mode: Any = None, options: Any = None, disable: _bool = False) -> Any: ...
 complex128: _dtype
+complex32: _dtype
 complex64: _dtype
 contiguous_format: _str
 default_generator: Any
+def detach_(input: Tensor) -> Tensor: ...
 double: _dtype
 e: _float
 float: _dtype
@@ -1180,7 +1262,9 @@ float32: _dtype
 float64: _dtype
 def from_dlpack(source: Any) -> Tensor: ...
 def from_numpy(array: _np.ndarray) -> Tensor: ...
+def frombuffer(buffer: Any, *, dtype: Any, count: _int = -1, offset: _int = 0, requires_grad: _bool = False) -> Tensor: ...
 def get_default_dtype() -> Any: ...
+def get_device(input: Tensor) -> _int: ...
 def get_num_threads() -> _int: ...
 def get_rng_state() -> Tensor: ...
 half: _dtype
@@ -1214,10 +1298,17 @@ def set_num_threads(count: _int) -> None: ...
 def set_printoptions(precision: _int | None = None, threshold: _float | None = None, edgeitems: _int | None = None, linewidth: _int | None = None, profile: _str | None = None, sci_mode: _bool | None = None) -> None: ...
 def set_rng_state(new_state: Tensor) -> None: ...
 short: _dtype
+sparse_bsc: _str
+sparse_bsr: _str
+sparse_coo: _str
+sparse_csc: _str
+sparse_csr: _str
 strided: _str
 def svd_lowrank(A: Tensor, q: _int | None = 6, niter: _int | None = 2, M: Tensor | None = None) -> Any: ...
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
+def to_dlpack(tensor: Tensor) -> Any: ...
 def typename(value: Any) -> _str: ...
+uint64: _dtype
 uint8: _dtype
 def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *, chunk_size: _int | None = None) -> Any: ...
 def abs(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""
@@ -1324,7 +1415,9 @@ def bernoulli(input: Tensor, *, generator: Any = None, out: Any = None, requires
 def bernoulli(input: Tensor, p: Tensor, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
 @_overload
 def bernoulli(input: Tensor, p: _float = 0.5, *, generator: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Any = None) -> Tensor: """x1^T W x2 + b for each row of the weight and each pair of vectors."""
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _int = 0, *, out: Any = None) -> Tensor: """How often each small integer occurs, optionally weighted."""
+def binomial(count: Tensor, prob: Tensor, generator: Any = None, *, out: Any = None, requires_grad: _bool = False) -> Tensor: """Successes of trials whose numbers and probabilities tensors give."""
 @_overload
 def bitwise_and(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Bits set in both integers."""
 @_overload
@@ -1373,6 +1466,7 @@ def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = False, ri
 def bucketize(input: _Number, boundaries: Tensor, *, out_int32: _bool = False, right: _bool = False, out: Any = None) -> Tensor: ...
 def cartesian_prod(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor: """All combinations of the elements of vectors, as rows."""
 def cat(tensors: Sequence[Tensor], dim: _int = 0, *, out: Any = None) -> Tensor: """Tensors joined along a dim."""
+def cdist(x1: Tensor, x2: Tensor, p: _float = 2.0, compute_mode: _int | None = None, *, out: Any = None) -> Tensor: """p-norm distances of all rows of x1 and x2; leading dims broadcast."""
 def ceil(input: Tensor, *, out: Any = None) -> Tensor: """Smallest integer not below each element."""
 def celu(input: Tensor, alpha: _Number = 1.0, *, out: Any = None) -> Tensor: """x where positive, else alpha (exp(x / alpha) - 1)."""
 def channel_shuffle(input: Tensor, groups: _int, *, out: Any = None) -> Tensor: """Channels in groups are interleaved: the first of each group, then the second of each, ..."""
@@ -1447,18 +1541,25 @@ def cummax(input: Tensor, dim: _int, *, out: Any = None) -> tuple[Tensor, Tensor
 def cummin(input: Tensor, dim: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """Running minima along a dim, and where they are."""
 def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running products along a dim."""
 def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Running sums along a dim."""
+@_overload
+def cumulative_trapezoid(y: Tensor, x: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Running integral along a dim by the trapezoidal rule, at given sample points."""
+@_overload
+def cumulative_trapezoid(y: Tensor, *, dx: _Number = 1, dim: _int = -1, out: Any = None) -> Tensor: ...
 def deg2rad(input: Tensor, *, out: Any = None) -> Tensor: """Degrees as radians."""
 def det(input: Tensor, *, out: Any = None) -> Tensor: """Determinant of a square matrix (older name)."""
 def detach(input: Tensor, *, out: Any = None) -> Tensor: """The same memory without history."""
+def detach_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy without history."""
 def diag(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """A matrix from its diagonal, or the diagonal of a matrix."""
 def diag_embed(input: Tensor, offset: _int = 0, dim1: _int = -2, dim2: _int = -1, *, out: Any = None) -> Tensor: """Matrices with the last dim on a diagonal, zero elsewhere."""
 def diagflat(input: Tensor, offset: _int = 0, *, out: Any = None) -> Tensor: """A matrix with all elements on its diagonal."""
 def diagonal(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A diagonal of the matrices in two dims, as the last dim."""
 def diagonal_copy(input: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A copy of what `diagonal` shows."""
 def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = 0, dim1: _int = 0, dim2: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written on a diagonal."""
+def diff(input: Tensor, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor: """n-th differences of neighbours along a dim; bools differ or not."""
 def digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
 def special_digamma(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
 def special_psi(input: Tensor, *, out: Any = None) -> Tensor: """Derivative of `lgamma`."""
+def dist(input: Tensor, other: Tensor, p: _Number = 2, *, out: Any = None) -> Tensor: """The p-norm of the difference of two tensors."""
 @_overload
 def div(input: Tensor, other: Tensor | _Number, *, out: Any = None) -> Tensor: """Quotient of two tensors."""
 @_overload
@@ -1528,6 +1629,15 @@ def special_expm1(input: Tensor, *, out: Any = None) -> Tensor: """exp(x) - 1 of
 def eye(n: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The identity matrix."""
 @_overload
 def eye(n: _int, m: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def fake_quantize_per_channel_affine(input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int, *, out: Any = None) -> Tensor: """Values rounded to the grid of their channel."""
+def fake_quantize_per_channel_affine_cachemask(input: Tensor, scale: Tensor, zero_point: Tensor, axis: _int, quant_min: _int, quant_max: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """Values rounded to the grid of their channel, and the mask of those that were not cut off."""
+def fake_quantize_per_channel_affine_cachemask_backward(grad: Tensor, mask: Tensor, *, out: Any = None) -> Tensor: """The gradient where the values were in range."""
+@_overload
+def fake_quantize_per_tensor_affine(input: Tensor, scale: Tensor, zero_point: Tensor, quant_min: _int, quant_max: _int, *, out: Any = None) -> Tensor: """The same with scale and zero point in tensors."""
+@_overload
+def fake_quantize_per_tensor_affine(input: Tensor, scale: _float, zero_point: _int, quant_min: _int, quant_max: _int, *, out: Any = None) -> Tensor: ...
+def fake_quantize_per_tensor_affine_cachemask(input: Tensor, scale: _float, zero_point: _int, quant_min: _int, quant_max: _int, *, out: Any = None) -> tuple[Tensor, Tensor]: """Values rounded to a grid, and the mask of those that were not cut off."""
+def fake_quantize_per_tensor_affine_cachemask_backward(grad: Tensor, mask: Tensor, *, out: Any = None) -> Tensor: """The gradient where the values were in range."""
 def feature_alpha_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """`alpha_dropout` of whole channels."""
 def feature_dropout(input: Tensor, p: _float, train: _bool, *, out: Any = None) -> Tensor: """`dropout` of whole channels."""
 @_overload
@@ -1563,6 +1673,7 @@ def frexp(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """Each e
 def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = False, *, out: Any = None) -> Tensor: """2-norm of the elements over some dims."""
 def full(size: Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """A tensor of one number."""
 def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, memory_format: Any = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """One number everywhere, like another tensor."""
+def fused_moving_avg_obs_fake_quant(input: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor, zero_point: Tensor, averaging_const: _float, quant_min: _int, quant_max: _int, ch_axis: _int, per_row_fake_quant: _bool = False, symmetric_quant: _bool = False, *, out: Any = None) -> Tensor: """Rounded values of a grid that follows the extremes of what it has seen."""
 def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = False, out: Any = None) -> Tensor: """One element along a dim for each entry of an index."""
 def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Greatest common divisor of two integers."""
 @_overload
@@ -1575,6 +1686,20 @@ def greater_equal(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: "
 def greater_equal(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 def geqrf(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """R of A = Q R with the Householder vectors of Q below its diagonal, and their factors."""
 def ger(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """The same as `outer`."""
+@_overload
+def gradient(input: Tensor, *, spacing: _Number | None = None, dim: _int | None = None, edge_order: _int = 1, out: Any = None) -> list[Tensor]: """Slopes of sampled values along dims, from central differences."""
+@_overload
+def gradient(input: Tensor, *, spacing: _Number, dim: Sequence[_int], edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
+@_overload
+def gradient(input: Tensor, *, dim: Sequence[_int], edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
+@_overload
+def gradient(input: Tensor, *, spacing: Sequence[_Number], dim: _int | None = None, edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
+@_overload
+def gradient(input: Tensor, *, spacing: Sequence[_Number], dim: Sequence[_int], edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
+@_overload
+def gradient(input: Tensor, *, spacing: Sequence[Tensor], dim: _int | None = None, edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
+@_overload
+def gradient(input: Tensor, *, spacing: Sequence[Tensor], dim: Sequence[_int], edge_order: _int = 1, out: Any = None) -> list[Tensor]: ...
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of an image or a volume between its elements, at the points of a grid."""
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 2-d image between its elements, at the points of a grid."""
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool, *, out: Any = None) -> Tensor: """Values of a 3-d image between its elements, at the points of a grid."""
@@ -1605,8 +1730,23 @@ def hann_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any
 @_overload
 def hann_window(window_length: _int, periodic: _bool, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: ...
 def hardshrink(input: Tensor, lambd: _Number = 0.5, *, out: Any = None) -> Tensor: """Each element, or 0 where its absolute value is at most `lambd`."""
+@_overload
+def hash_tensor(input: Tensor, dim: _int | Sequence[_int] = ..., *, keepdim: _bool = False, mode: _int = 0, out: Any = None) -> Tensor: """Exclusive or of the bits of all elements, as 64-bit integers or floats."""
+@_overload
+def hash_tensor(input: Tensor, *dim: _int, keepdim: _bool = False, mode: _int = 0, out: Any = None) -> Tensor: ...
 def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor: """0 below zero, 1 above, and `values` at zero."""
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _float = 1.0, reduction: _int = 1, *, out: Any = None) -> Tensor: """x where the target is 1, max(0, margin - x) where it is -1, reduced."""
+def histc(input: Tensor, bins: _int = 100, min: _Number = 0, max: _Number = 0, *, out: Any = None) -> Tensor: """How many elements fall into each of `bins` equal intervals from `min` to `max`."""
+@_overload
+def histogram(input: Tensor, bins: _int = 100, *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: """Counts, or sums of weights, of elements in even intervals, and the edges of these."""
+@_overload
+def histogram(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: _bool = False, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def histogramdd(input: Tensor, bins: Sequence[_int], range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False, *, out: Any = None) -> tuple[Tensor, list[Tensor]]: """Counts of points in the cells of an even grid, and the edges of the grid."""
+@_overload
+def histogramdd(input: Tensor, bins: _int, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False, *, out: Any = None) -> tuple[Tensor, list[Tensor]]: ...
+@_overload
+def histogramdd(input: Tensor, bins: Sequence[Tensor], range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False, *, out: Any = None) -> tuple[Tensor, list[Tensor]]: ...
 @_overload
 def hsplit(input: Tensor, sections: _int, *, out: Any = None) -> list[Tensor]: """Equal pieces along the second dim (the first of a vector)."""
 @_overload
@@ -1634,14 +1774,25 @@ def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = None) ->
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Products summed over the last dim of both arguments."""
 def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool, *, out: Any = None) -> Tensor: """Batch normalisation of each example by itself."""
 def inverse(input: Tensor, *, out: Any = None) -> Tensor: """Inverse of a square matrix (older name)."""
+def is_conj(input: Tensor, *, out: Any = None) -> _bool: """Whether the tensor is a lazy conjugate; here none is."""
+def is_distributed(input: Tensor, *, out: Any = None) -> _bool: """Whether the tensor lives on several machines."""
+def is_inference(input: Tensor, *, out: Any = None) -> _bool: """Whether the tensor was made in inference mode."""
+def is_neg(input: Tensor, *, out: Any = None) -> _bool: """Whether the tensor is a lazy negative; here none is."""
+def is_same_size(input: Tensor, other: Tensor, *, out: Any = None) -> _bool: """Whether two tensors have the same shape."""
+def is_signed(input: Tensor, *, out: Any = None) -> _bool: """Whether the dtype has negative numbers."""
 def isclose(input: Tensor, other: Tensor, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False, *, out: Any = None) -> Tensor: """Whether |a - b| <= atol + rtol |b|, or a equals b."""
 def isfinite(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is neither infinite nor NaN."""
 @_overload
 def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: """Whether each element occurs among others."""
 @_overload
 def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
+@_overload
+def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = False, invert: _bool = False, out: Any = None) -> Tensor: ...
 def isinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is infinite."""
 def isnan(input: Tensor, *, out: Any = None) -> Tensor: """Whether each element is NaN."""
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor: """Whether a number is negative infinity."""
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor: """Whether a number is positive infinity."""
+def isreal(input: Tensor, *, out: Any = None) -> Tensor: """Whether the imaginary part of a number is zero."""
 def istft(input: Tensor, n_fft: _int, hop_length: _int | None = None, win_length: _int | None = None, window: Tensor | None = None, center: _bool = True, normalized: _bool = False, onesided: _bool | None = None, length: _int | None = None, return_complex: _bool = False, *, out: Any = None) -> Tensor: """Inverse short-time Fourier transform, by overlapping and adding the frames."""
 @_overload
 def kaiser_window(window_length: _int, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None) -> Tensor: """I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1."""
@@ -1669,6 +1820,9 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor, *, out: Any = None) -> Tens
 def lerp(input: Tensor, end: Tensor, weight: _Number, *, out: Any = None) -> Tensor: ...
 def lgamma(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of the absolute value of the gamma function."""
 def special_gammaln(input: Tensor, *, out: Any = None) -> Tensor: """Logarithm of the absolute value of the gamma function."""
+def lift(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself: a tensor from outside, handed to the transforms that run."""
+def lift_fresh(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself, which nobody else holds yet."""
+def lift_fresh_copy(input: Tensor, *, out: Any = None) -> Tensor: """A copy of a tensor from outside."""
 def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Cross product of vectors of three elements along one dim."""
 def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The same as `matmul`."""
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Sum of products along one dim, the first operand conjugated."""
@@ -1763,6 +1917,7 @@ def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) ->
 def min(input: Tensor, *, out: Any = None) -> Tensor: ...
 def minimum(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """The smaller of two elements; NaN wins."""
 def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor: """Matrix times matrix."""
+def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Most frequent elements along a dim (the smallest of them), and where each occurs last."""
 @_overload
 def moveaxis(input: Tensor, source: _int, destination: _int, *, out: Any = None) -> Tensor: """Another name of `movedim`."""
 @_overload
@@ -1785,6 +1940,15 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor: """Matrix time
 def mvlgamma(input: Tensor, p: _int, *, out: Any = None) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
 def special_multigammaln(input: Tensor, p: _int, *, out: Any = None) -> Tensor: """Logarithm of the multivariate gamma function of dimension p."""
 def nan_to_num(input: Tensor, nan: _float | None = None, posinf: _float | None = None, neginf: _float | None = None, *, out: Any = None) -> Tensor: """Each element with NaN and infinities replaced by numbers."""
+def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Means over some dims of the elements that are not NaN."""
+@_overload
+def nanmedian(input: Tensor, *, out: Any = None) -> Tensor: """Lower median of all elements that are not NaN."""
+@_overload
+def nanmedian(input: Tensor, dim: _int, keepdim: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: ...
+@_overload
+def nanquantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: """Quantiles along a dim, or of all elements, of what is not NaN."""
+@_overload
+def nanquantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
 def nansum(input: Tensor, dim: _int | Sequence[_int] | None = None, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: """Sums over some dims in which NaN counts as 0."""
 @_overload
 def narrow(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = None) -> Tensor: """`length` indices of one dim from `start` on."""
@@ -1796,6 +1960,10 @@ def native_channel_shuffle(input: Tensor, groups: _int, *, out: Any = None) -> T
 def native_dropout(input: Tensor, p: _float, train: _bool | None, *, out: Any = None, requires_grad: _bool = False) -> tuple[Tensor, Tensor]: """`dropout` that also returns the mask of the elements that were kept."""
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _int, C: _int, HxW: _int, group: _int, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Groups of channels with zero mean and unit variance, then scale and shift; also the"""
 def native_layer_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Rows with zero mean and unit variance, scaled and shifted; also mean and 1/deviation."""
+@_overload
+def native_norm(input: Tensor, p: _Number = 2, *, out: Any = None) -> Tensor: """p-norm of all elements."""
+@_overload
+def native_norm(input: Tensor, p: _Number | None, dim: _int | Sequence[_int], keepdim: _bool, dtype: _dtype | None, *, out: Any = None) -> Tensor: ...
 @_overload
 def ne(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Whether two elements differ."""
 @_overload
@@ -1848,6 +2016,7 @@ def orgqr(input: Tensor, input2: Tensor, *, out: Any = None) -> Tensor: """The f
 def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = True, transpose: _bool = False, *, out: Any = None) -> Tensor: """A matrix multiplied from the left or right by a product of Householder reflections."""
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor: """All products of the elements of two vectors."""
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False, *, out: Any = None) -> Tensor: """p-norm of the difference of vectors along the last dim."""
+def pdist(input: Tensor, p: _float = 2.0, *, out: Any = None) -> Tensor: """p-norm distances of all pairs of rows of a matrix."""
 @_overload
 def permute(input: Tensor, dims: Sequence[_int], *, out: Any = None) -> Tensor: """The dims in another order."""
 @_overload
@@ -1859,6 +2028,7 @@ def permute_copy(input: Tensor, *dims: _int, out: Any = None) -> Tensor: ...
 def pinverse(input: Tensor, rcond: _float = 1e-15, *, out: Any = None) -> Tensor: """Pseudo-inverse (older name)."""
 def pixel_shuffle(input: Tensor, upscale_factor: _int, *, out: Any = None) -> Tensor: """Each r * r channels become blocks of r by r pixels."""
 def pixel_unshuffle(input: Tensor, downscale_factor: _int, *, out: Any = None) -> Tensor: """Blocks of r by r pixels become r * r channels."""
+def poisson(input: Tensor, generator: Any = None, *, out: Any = None, requires_grad: _bool = False) -> Tensor: """Poisson numbers with the rates that a tensor gives."""
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _bool, full: _bool, eps: _float, reduction: _int, *, out: Any = None) -> Tensor: """Negative log likelihood of counts under Poisson distributions, reduced."""
 def polar(abs: Tensor, angle: Tensor, *, out: Any = None) -> Tensor: """Complex numbers from their absolute values and angles."""
 def polygamma(n: _int, self: Tensor, *, out: Any = None) -> Tensor: """The n-th derivative of `digamma`."""
@@ -1877,6 +2047,10 @@ def prod(input: Tensor, *, dtype: _dtype | None = None, out: Any = None) -> Tens
 def prod(input: Tensor, dim: _int, keepdim: _bool = False, *, dtype: _dtype | None = None, out: Any = None) -> Tensor: ...
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = False, *, out: Any = None) -> Tensor: """A copy of `self` with elements written, or added, by their flattened position."""
 def qr(input: Tensor, some: _bool = True, *, out: Any = None) -> tuple[Tensor, Tensor]: """A = Q R with orthonormal columns of Q and an upper triangular R (older name)."""
+@_overload
+def quantile(input: Tensor, q: Tensor, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: """Quantiles along a dim, or of all elements; NaN where there is a NaN."""
+@_overload
+def quantile(input: Tensor, q: _float, dim: _int | None = None, keepdim: _bool = False, *, interpolation: _str = 'linear', out: Any = None) -> Tensor: ...
 def rad2deg(input: Tensor, *, out: Any = None) -> Tensor: """Radians as degrees."""
 @_overload
 def rand(size: Sequence[_int], *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Numbers evenly spread over [0, 1)."""
@@ -1918,6 +2092,7 @@ def randn_like(input: Tensor, *, generator: Any, dtype: _dtype | None = None, la
 def randperm(n: _int, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The numbers below n in random order."""
 @_overload
 def randperm(n: _int, *, generator: Any, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: ...
+def range(start: _Number, end: _Number, step: _Number = 1, *, dtype: _dtype | None = None, layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """The numbers from `start` up to and including `end`, by steps."""
 def ravel(input: Tensor, *, out: Any = None) -> Tensor: """All elements in one dim; a view if the tensor is contiguous."""
 def real(input: Tensor, *, out: Any = None) -> Tensor: """Real part of each element, a view; a real tensor itself."""
 def reciprocal(input: Tensor, *, out: Any = None) -> Tensor: """One divided by each element."""
@@ -1928,6 +2103,7 @@ def remainder(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor: """Re
 def remainder(input: Tensor, other: _Number, *, out: Any = None) -> Tensor: ...
 @_overload
 def remainder(input: _Number, other: Tensor, *, out: Any = None) -> Tensor: ...
+def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = None) -> Tensor: """Slices along a dim whose p-norm exceeds `maxnorm`, cut down to that norm."""
 @_overload
 def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = None, *, output_size: _int | None = None, out: Any = None) -> Tensor: """Each element repeated the same number of times."""
 @_overload
@@ -1938,6 +2114,9 @@ def repeat_interleave(repeats: Tensor, *, output_size: _int | None = None, out: 
 def reshape(input: Tensor, shape: Sequence[_int], *, out: Any = None) -> Tensor: """The same elements in another shape: a view if the strides allow it, else a copy."""
 @_overload
 def reshape(input: Tensor, *shape: _int, out: Any = None) -> Tensor: ...
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None, out: Any = None) -> Tensor: """`resize_` to the shape of another tensor."""
+def resolve_conj(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself: conjugation is never put off here."""
+def resolve_neg(input: Tensor, *, out: Any = None) -> Tensor: """The tensor itself: negation is never put off here."""
 def rms_norm(input: Tensor, normalized_shape: Sequence[_int], weight: Tensor | None = None, eps: _float | None = None, *, out: Any = None) -> Tensor: """Rows divided by their root mean square, scaled by `weight`."""
 @_overload
 def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool, *, out: Any = None) -> tuple[Tensor, Tensor]: """rnn_tanh.input with relu in place of tanh."""
@@ -1981,6 +2160,7 @@ def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce:
 def searchsorted(sorted_sequence: Tensor, self: Tensor, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: """Where values would be inserted into a sorted last dim."""
 @_overload
 def searchsorted(sorted_sequence: Tensor, self: _Number, *, out_int32: _bool = False, right: _bool = False, side: _str | None = None, sorter: Tensor | None = None, out: Any = None) -> Tensor: ...
+def segment_reduce(data: Tensor, reduce: _str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _Number | None = None, out: Any = None) -> Tensor: """Sums, means, products or extremes of consecutive elements along an axis."""
 def select(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """One index of one dim; the dim disappears."""
 def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of what `select` shows."""
 def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `select` reads."""
@@ -1989,11 +2169,13 @@ def sgn(input: Tensor, *, out: Any = None) -> Tensor: """Sign of each element; t
 def sigmoid(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
 def special_expit(input: Tensor, *, out: Any = None) -> Tensor: """1 / (1 + exp(-x)) of each element."""
 def sign(input: Tensor, *, out: Any = None) -> Tensor: """-1, 0 or 1 by the sign of each element; NaN gives 0."""
+def signbit(input: Tensor, *, out: Any = None) -> Tensor: """Whether the sign bit is set: negative numbers, and -0.0."""
 def sin(input: Tensor, *, out: Any = None) -> Tensor: """Sine of each element."""
 def sinc(input: Tensor, *, out: Any = None) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
 def special_sinc(input: Tensor, *, out: Any = None) -> Tensor: """sin(pi x) / (pi x) of each element, 1 at 0."""
 def sinh(input: Tensor, *, out: Any = None) -> Tensor: """Hyperbolic sine of each element."""
 def slice_copy(input: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of what `slice` shows."""
+def slice_inverse(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """The tensor that `self` is a slice of, when the rest of it is that of `src`."""
 def slice_scatter(input: Tensor, src: Tensor, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1, *, out: Any = None) -> Tensor: """A copy of `self` with `src` written where `slice` reads."""
 def slogdet(input: Tensor, *, out: Any = None) -> tuple[Tensor, Tensor]: """Sign (or phase) and logarithm of the absolute value of the determinant (older name)."""
 def softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Any = None) -> Tensor: """Exponentials divided by their sum along `dim`, optionally in another dtype."""
@@ -2191,6 +2373,14 @@ def topk(input: Tensor, k: _int, dim: _int = -1, largest: _bool = True, sorted: 
 def trace(input: Tensor, *, out: Any = None) -> Tensor: """Sum of the diagonal of a matrix."""
 def transpose(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """Two dims exchanged."""
 def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = None) -> Tensor: """A copy of what `transpose` shows."""
+@_overload
+def trapezoid(y: Tensor, x: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Integral along a dim by the trapezoidal rule, at given sample points."""
+@_overload
+def trapezoid(y: Tensor, *, dx: _Number = 1, dim: _int = -1, out: Any = None) -> Tensor: ...
+@_overload
+def trapz(y: Tensor, x: Tensor, *, dim: _int = -1, out: Any = None) -> Tensor: """Another name of `trapezoid`."""
+@_overload
+def trapz(y: Tensor, *, dx: _float = 1.0, dim: _int = -1, out: Any = None) -> Tensor: ...
 def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: Any = None) -> tuple[Tensor, Tensor]: """Solution of a triangular system A X = B (or A^T X = B), and a copy of A (older name)."""
 def tril(input: Tensor, diagonal: _int = 0, *, out: Any = None) -> Tensor: """The lower triangle of matrices, zero elsewhere."""
 def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: Any = None, device: _device | _str | None = None, pin_memory: _bool | None = None, out: Any = None, requires_grad: _bool = False) -> Tensor: """Row and column of each element of a lower triangle."""
@@ -2204,7 +2394,7 @@ def unbind_copy(input: Tensor, dim: _int = 0, *, out: Any = None) -> list[Tensor
 def unflatten(input: Tensor, dim: _int, sizes: Sequence[_int], *, out: Any = None) -> Tensor: """Split one dim into several."""
 def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = None) -> Tensor: """A copy of what `unfold` shows."""
 def unique(input: Tensor, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """The different values, and what else was asked for."""
-def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> list[Tensor]: """Values without immediate repetitions, and what else was asked for."""
+def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, out: Any = None) -> tuple[Tensor, Tensor, Tensor]: """Values without immediate repetitions, and what else was asked for."""
 @_overload
 def unravel_index(indices: Tensor, shape: Sequence[_int], *, out: Any = None) -> list[Tensor]: """Coordinates of flattened positions, one tensor per dim."""
 @_overload

@@ -86,6 +86,12 @@ def show_table(name: str | None, as_yaml: bool) -> int:
             _print_list([overload_of(op) for op in registry.values()])
         return 0
     found, remark = find(name)
+    missing = [] if found else _absent(name)
+    if missing:
+        for entry in missing:
+            print(f"{entry.schema}\n  not provided: {entry.family}, {entry.reason}\n"
+                  f"  instead       {entry.instead}\n")
+        return 0
     if not found:
         print(remark, file=sys.stderr)
         return 2
@@ -120,6 +126,13 @@ def find(name: str) -> tuple[list[OpOverload], str]:
     near = difflib.get_close_matches(base, [*families, *aliases], 5, 0.5)
     hint = f"did you mean {', '.join(near)}?" if near else "`python -m pullback table` lists all"
     return [], f"the table has no operator '{name}'; {hint}"
+
+
+def _absent(name: str) -> list:
+    """The operators of this name that PyTorch has and this package does not provide."""
+    from .ops.elsewhere import absent
+    name = name.removeprefix("aten.").removeprefix("aten::").removesuffix(".default")
+    return [e for full, e in absent().items() if name in (full, full.partition(".")[0])]
 
 
 def describe(overload: OpOverload) -> list[Section]:
@@ -291,7 +304,10 @@ def _row(overload: OpOverload) -> tuple[str, str, str, str]:
 
 
 def _print_list(overloads: list[OpOverload]) -> None:
+    from .ops.elsewhere import absent
     rows = [_row(o) for o in overloads]
+    rows += [(e.name, f"not provided: {e.family}", "-", "-") for e in absent().values()
+             if e.name not in registry]
     console = _console()
     if console is None:
         widths = [max(len(r[i]) for r in [COLUMNS, *rows]) for i in range(len(COLUMNS))]
@@ -299,7 +315,8 @@ def _print_list(overloads: list[OpOverload]) -> None:
             print("  ".join(text.ljust(w) for text, w in zip(row, widths)).rstrip())
         return
     from rich.table import Table
-    table = Table(title=f"{len(rows)} operators", header_style="bold cyan", box=None)
+    title = f"{len(overloads)} operators, {len(rows) - len(overloads)} not provided"
+    table = Table(title=title, header_style="bold cyan", box=None)
     for column in COLUMNS:
         table.add_column(column, no_wrap=column == "operator")
     for row in rows:

@@ -9,7 +9,7 @@ from .core import device as dev
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import make_tensor_data
-from .core.handle import Tensor, make
+from .core.handle import Tensor, make, meta_of
 from .core.size import Size
 from .core.stack import note_birth
 from .core.table import ops
@@ -57,7 +57,14 @@ def from_numpy(array: np.ndarray) -> Tensor:
             "between byte orders is currently not supported."
         )
     dt.of(array.dtype)
-    return _fresh(array)
+    return _borrowed(array)
+
+
+def _borrowed(array) -> Tensor:
+    """A handle around memory that belongs to someone else: it cannot be resized."""
+    t = _fresh(array)
+    meta_of(t).creation = "borrowed"
+    return t
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
@@ -84,7 +91,7 @@ def from_dlpack(source) -> Tensor:
     """A tensor that shares memory with another library's array."""
     if isinstance(source, Tensor):
         return source.detach()
-    return _fresh(np.from_dlpack(source))
+    return _borrowed(np.from_dlpack(source))
 
 
 def is_tensor(value) -> bool:
@@ -176,3 +183,40 @@ def get_num_threads() -> int:
     from .compile import native
 
     return native.get_num_threads()
+
+
+def frombuffer(buffer, *, dtype, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
+    """A vector that shares the memory of an object with the buffer protocol."""
+    kind = dt.as_dtype(dtype)
+    size = memoryview(buffer).nbytes
+    if size == 0 or count == 0:
+        raise ValueError(f"both buffer length ({size}) and count ({count}) must not be 0")
+    if not 0 <= offset < size:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer "
+                         f"length ({size} bytes) minus 1")
+    left = size - offset
+    if count < 0 and left % kind.itemsize:
+        raise ValueError(f"buffer length ({left} bytes) after offset ({offset} bytes) must be a "
+                         f"multiple of element size ({kind.itemsize})")
+    if count > 0 and count * kind.itemsize > left:
+        raise ValueError(f"requested buffer length ({count} * {kind.itemsize} bytes) after offset "
+                         f"({offset} bytes) must not be greater than actual buffer length ({size} "
+                         "bytes)")
+    array = np.frombuffer(buffer, kind.np, count, offset)
+    return make(array).requires_grad_(requires_grad)
+
+
+def to_dlpack(tensor: Tensor):
+    """A capsule with the memory of a tensor, for other libraries."""
+    return tensor.__dlpack__()
+
+
+def get_device(input: Tensor) -> int:
+    """Number of the device that a tensor lives on, -1 for the CPU."""
+    return input.get_device()
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Cut a tensor off its history, in place."""
+    return input.detach_()

@@ -232,6 +232,17 @@ class DerivativeNotWritten(PullbackError, NotImplementedError):
     """
 
 
+class NotInThisBuild(PullbackError, NotImplementedError):
+    """The operator has a place in PyTorch's registry, but this package does not provide it.
+
+    Cause: it belongs to sparse or nested tensors, or to the library of one vendor; or it was called
+    with an argument that only such a library knows.  Cure: the message names the dense operator
+    that does the same; `python -m pullback table` lists all of these operators.
+    """
+
+    cure = "use the operator for dense tensors"
+
+
 class EscapedTensor(PullbackError, RuntimeError):
     """A tensor made inside a transform was used after the transform had finished.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .core.handle import Tensor
 from .core.table import ops
-from .errors import ArgumentError, ShapeError
+from .errors import ArgumentError, BadValue, ShapeError
 
 
 def einsum(*args) -> Tensor:
@@ -108,6 +108,28 @@ def block_diag(*tensors: Tensor) -> Tensor:
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of the elements of vectors."""
     return ops.cartesian_prod(_listed(tensors))
+
+
+_DISTANCE_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
+          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """p-norm distances of all rows of two (batches of) matrices."""
+    if compute_mode not in _DISTANCE_MODES:
+        raise BadValue(f"{compute_mode} is not a valid value for compute_mode; these are: "
+                       f"{', '.join(_DISTANCE_MODES)}")
+    return ops.cdist(x1, x2, p, _DISTANCE_MODES[compute_mode])
+
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None):
+    """Values without immediate repetitions, and what else was asked for."""
+    return input.unique_consecutive(return_inverse, return_counts, dim)
 
 
 def _at_least(name: str):

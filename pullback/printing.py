@@ -165,6 +165,8 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int, linewidth: int) 
 def _values(array: np.ndarray, dtype_name: str, indent: int, opts: PrintOptions) -> str:
     if dtype_name in ("float16", "bfloat16"):
         array = np.asarray(array, dtype=np.float32)
+    elif dtype_name == "complex32":
+        array = np.asarray(array, dtype=np.complex64)
     summarize = array.size > opts.threshold
     shown = _edges(array, opts.edgeitems) if summarize else array
     if np.iscomplexobj(array):

@@ -7,6 +7,7 @@ from it; what stands here is only what the table cannot say.  Read next: `core/s
 from __future__ import annotations
 
 import copy
+import math
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import fast, surface
+from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
 from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, make, meta_of
@@ -202,6 +204,14 @@ def item(self: Tensor):
         )
     value = array.reshape(()).item() if array.dtype != dt.bfloat16.np else float(array.reshape(()))
     return value
+
+
+def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None):
+    """Values without immediate repetitions, and what else was asked for."""
+    found = ops.unique_consecutive(self, return_inverse, return_counts, dim)
+    wanted = (True, return_inverse, return_counts)
+    out = tuple(f for f, asked in zip(found, wanted) if asked)
+    return out if len(out) > 1 else out[0]
 
 
 def tolist(self: Tensor):
@@ -512,7 +522,79 @@ def where(self: Tensor, condition: Tensor, other) -> Tensor:
 
 def zero_(self: Tensor) -> Tensor:
     """Fill with zeros in place."""
-    return self.fill_(0)
+    return ops.zero_(self)
+
+
+def _with_function(self: Tensor, name: str, function, *others: Tensor) -> Tensor:
+    """Each element replaced by a Python function of it and of its counterparts, one by one."""
+    if self.requires_grad or any(t.requires_grad for t in others):
+        raise errors.NotDifferentiable(errors.text(
+            f"Can't call {name}() on Variable that requires grad ({errors.user_line(2)})",
+            cure=f"use var.detach().{name}() instead"))
+    if dev.lookup(self._data) is None or self.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    columns = [np.broadcast_to(concrete(t, f"{name}()"), self._data.shape).ravel().tolist()
+               for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns)]
+    untracked_write(self, np.array(values, self._data.dtype).reshape(self._data.shape))
+    return self
+
+
+def apply_(self: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it; slow."""
+    return _with_function(self, "apply_", function)
+
+
+def map_(self: Tensor, tensor: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it and an element of another tensor; slow."""
+    return _with_function(self, "map_", function, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it and elements of two tensors; slow."""
+    return _with_function(self, "map2_", function, x, y)
+
+
+def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bool = False):
+    """A tensor of given values with the dtype and device of this one."""
+    kind = dt.as_dtype(dtype) or self.dtype
+    if isinstance(data, Tensor):
+        made = data.detach().clone().to(kind)
+    else:
+        made = make(make_tensor_data(data, kind))
+        made = ops.lift_fresh(made) if state.mode else made
+    made = made.to(device or self.device)
+    return made.requires_grad_(True) if requires_grad else made
+
+
+def new(self: Tensor, *args) -> Tensor:
+    """An uninitialised tensor of the given sizes, or one of given values, in this dtype."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)):
+        return new_tensor(self, args[0])
+    return self.new_empty(args if args else (0,))
+
+
+def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+    """The dims from the outermost in memory to the innermost."""
+    strides = self.stride()
+    sizes = self.shape
+    return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], sizes[d] == 1 and d)))
+
+
+def resize(self: Tensor, *sizes) -> Tensor:
+    """Another shape with the same number of elements."""
+    if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)):
+        sizes = tuple(sizes[0])
+    if math.prod(sizes) != self.numel():
+        raise errors.ShapeError(
+            f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in "
+            f"total), but the given tensor has {self.numel()} elements: resize() only changes the "
+            "shape")
+    return self.contiguous().view(sizes)
+
+
+def __reversed__(self) -> Tensor:
+    return self.flip([0]) if self.ndim else self
 
 
 def untracked_write(self: Tensor, array) -> None:
@@ -535,6 +617,19 @@ def _binary(base: str, swapped: str | None = None):
             if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
                 raise
             return NotImplemented
+
+    return method
+
+
+def _reflected(name: str):
+    """An operator method for `number + tensor`; called by hand it wants a tensor first."""
+    plain = _binary(name)
+
+    def method(self, other, **rest):
+        if not isinstance(self, Tensor):
+            raise TypeError(f"reflected {name}: the first operand must be a Tensor, not "
+                            f"{type(self).__name__}")
+        return plain(self, other, **rest)
 
     return method
 
@@ -594,6 +689,8 @@ INPLACE = {
     "__iand__": "bitwise_and_",
     "__ior__": "bitwise_or_",
     "__ixor__": "bitwise_xor_",
+    "__ilshift__": "bitwise_left_shift_",
+    "__irshift__": "bitwise_right_shift_",
 }
 
 
@@ -617,6 +714,10 @@ def _equality(name: str):
     return method
 
 
+_ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "vulkan", "xla",
+              "xpu")
+
+
 def attach(cls=Tensor) -> None:
     """Give the handle its methods."""
     facts = {
@@ -638,6 +739,8 @@ def attach(cls=Tensor) -> None:
         "is_sparse": property(lambda t: False),
         "is_quantized": property(lambda t: False),
         "is_meta": property(lambda t: t.device.type == "meta"),
+        "is_cpu": property(lambda t: t.device.type == "cpu"),
+        **{f"is_{kind}": property(lambda t: False) for kind in _ELSEWHERE},
         "names": property(lambda t: (None,) * t.ndim),
         "output_nr": property(lambda t: t._edge.number if type(t._edge) is Port else 0),
         "retains_grad": property(lambda t: t._meta is not None and t._meta.retains),
@@ -658,6 +761,7 @@ def attach(cls=Tensor) -> None:
         # the tensor is the second argument of these operators
         "polygamma": lambda self, n: ops.polygamma(n, self),
         "polygamma_": lambda self, n: self.copy_(ops.polygamma(n, self.clone())),
+        "unique_consecutive": unique_consecutive,
         "requires_grad_": requires_grad_,
         "stride": stride,
         "storage_offset": storage_offset,
@@ -699,6 +803,22 @@ def attach(cls=Tensor) -> None:
         "__getitem__": _getitem,
         "__setitem__": _setitem,
         "zero_": zero_,
+        "apply_": apply_,
+        "map_": map_,
+        "map2_": map2_,
+        "new_tensor": new_tensor,
+        "new": new,
+        "dim_order": dim_order,
+        "resize": resize,
+        "resize_as": lambda self, tensor: resize(self, *tensor.shape),
+        "swapaxes_": lambda self, axis0, axis1: self.transpose_(axis0, axis1),
+        "swapdims_": lambda self, dim0, dim1: self.transpose_(dim0, dim1),
+        "is_nonzero": __bool__,
+        "is_pinned": lambda self, device=None: False,
+        "is_shared": lambda self: False,
+        "_is_view": lambda self: self._link is not None,
+        "const_data_ptr": data_ptr,
+        "__reversed__": __reversed__,
         "where": where,
         "element_size": lambda self: self._data.dtype.itemsize,
         "is_floating_point": lambda self: self.dtype.is_floating_point,
@@ -715,15 +835,17 @@ def attach(cls=Tensor) -> None:
     for name, value in own.items():
         setattr(cls, name, value)
     for dunder, name in REFLECTED.items():
-        setattr(cls, dunder, _binary(name))
+        setattr(cls, dunder, _reflected(name))
     for dunder, name in PLAIN.items():
         setattr(cls, dunder, _equality(name) if name in ("eq", "ne") else _binary(name))
     for dunder, name in INPLACE.items():
         setattr(cls, dunder, _binary(name))
-    cls.__rtruediv__ = lambda self, other: ops.reciprocal(self) * other
+    cls.__rtruediv__ = lambda self, other: self.reciprocal() * other
     cls.__rdiv__ = cls.__rtruediv__
     cls.__rpow__ = _swapped("pow")
     cls.__rmatmul__ = _swapped("matmul")
+    cls.__rlshift__ = _swapped("bitwise_left_shift")
+    cls.__rrshift__ = _swapped("bitwise_right_shift")
     cls.__rfloordiv__ = lambda self, other: ops.floor_divide(_as_operand(other, self), self)
     cls.__rmod__ = lambda self, other: ops.remainder(_as_operand(other, self), self)
     cls.__invert__ = lambda self: ops.bitwise_not(self)
@@ -754,10 +876,53 @@ def _method(name: str):
     return call
 
 
+# Tensor methods named after dtypes. They are no table entries, because an operator called `float`
+# would hide Python's own in formulas.
+CASTS = {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "int": "int32",
+    "long": "int64",
+    "short": "int16",
+    "char": "int8",
+    "byte": "uint8",
+    "bool": "bool",
+    **({"chalf": "complex32"} if "chalf" in dt.ALIASES else {}),
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+
+
+def _cast_method(dtype_name: str):
+    """The Tensor method that converts to the named dtype."""
+    target = dt.by_name(dtype_name)
+
+    def method(self, memory_format=None):
+        if memory_format is None and self.dtype is target:
+            return self
+        return ops.to(self, target, memory_format=memory_format)
+
+    method.__doc__ = f"Conversion to {target}; the tensor itself if it has that dtype already."
+    return method
+
+
+def attach_listed(cls=Tensor) -> None:
+    """Offer the operators of the table as Tensor methods, before any of its files is loaded."""
+    for name, _, _, kinds in PUBLIC:
+        for kind in kinds:
+            full = f"{name}_" if kind == "i" else name
+            if full not in cls.__dict__:
+                setattr(cls, full, (_fast_unary(cls, full) if kind == "p" else _method(full)))
+    for name, target in CASTS.items():
+        setattr(cls, name, _cast_method(target))
+
+
 def attach_entry(op, cls=Tensor) -> None:
     """Offer a table entry as Tensor method(s)."""
     head = op.schema[op.schema.index("(") + 1 :]
-    if not head.startswith("Tensor") or op.base_name.startswith("__"):
+    if not head.startswith("Tensor") or head.startswith("Tensor[") or op.base_name[:2] == "__":
         return
     for name in (op.base_name, *op.aliases):
         if name not in cls.__dict__ and op.method:

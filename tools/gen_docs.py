@@ -1,6 +1,7 @@
 """Writes the generated pages of the documentation: docs/errors.md and docs/coverage.md.
 
-Errors come from the docstrings of the exception classes, coverage from the operator table.
+Errors come from the docstrings of the exception classes, coverage from the operator table by way
+of `coverage_cells.py`.
 
     python tools/gen_docs.py            # or: make docs
     python tools/gen_docs.py --check    # part of make lint
@@ -14,16 +15,17 @@ import pkgutil
 import re
 import sys
 import textwrap
-from collections import Counter
 
 from generated import ROOT, main
 
 sys.path.insert(0, str(ROOT))
 
+from coverage_cells import COLUMNS
+
 import pullback
-from pullback.compile.lower import rules
-from pullback.core.op import registry
+from pullback.core.op import overload_of, registry
 from pullback.errors import PullbackError
+from pullback.ops.elsewhere import REASONS, absent
 
 NOTE = "<!-- Made by tools/gen_docs.py; change what it reads, then run `make docs`. -->\n\n"
 
@@ -70,80 +72,85 @@ def prose(cls: type) -> str:
 
 # --- coverage ----------------------------------------------------------------------------------
 
+INTRODUCTION = """\
+Each operator of the table, with what it offers. The cells are read off the table; an empty cell
+means that there is none.
 
-def gradient(op) -> str:
-    if op.kind == "composite":
-        return "composed"
-    if op.grad:
-        return "formula"
-    if op.constant:
-        return "constant"
-    return ""
-
-
-def forward(op) -> str:
-    if op.kind == "composite":
-        return "composed"
-    if op.push is not None:
-        return "formula"
-    if op.linear or op.multilinear or (op.grad and op.kind in ("pointwise", "view")):
-        return "derived"
-    return "transposed" if op.grad else "constant" if op.constant else ""
-
-
-def batching(op) -> str:
-    if op.kind == "composite":
-        return "composed"
-    if op.batch is not None:
-        return "rule"
-    return "derived" if op.kind in ("pointwise", "reduction", "view", "creation") else "loop"
-
-
-def native(op) -> str:
-    if op.kind == "composite":
-        return "composed"
-    if op.full_name in lowering or op.base_name in lowering:
-        return "rule"
-    if op.c is not None:
-        return "C text"
-    return "decomposed" if op.decomp is not None else "NumPy step"
-
-
-lowering = rules()
-COLUMNS = {
-    "gradient": gradient,
-    "forward mode": forward,
-    "vmap": batching,
-    "C": native,
-    "complex": lambda op: "yes" if op.complex else "",
-    "tested by samples": lambda op: "yes" if op.samples is not None else "",
-}
+| column | cells |
+| --- | --- |
+| forward | *kernel*: a function over arrays; *composed*: a function over other operators, so that \
+everything else follows from those |
+| reverse | *formula* (*not x*: asking for the gradient of x is refused); *zero*: the derivative \
+is zero everywhere; *composed* |
+| second order | whether the formulas, and the functions they call, are made of differentiable \
+operators; *none: f* where f is not |
+| forward mode | *formula*; *linear*: the operator itself; *product rule*; *element-wise*: the \
+gradient formulas; *transposed*: the pullback run backwards; *decomposed*, *composed* |
+| vmap | *rule*, *element-wise*, *decomposed*, *composed*; *per example* draws of random numbers; \
+*loop*: one example at a time; *no input* to batch |
+| fake | shapes without values: *rule*, *broadcast*, the *kernel* of a view on a stand-in, \
+*composed*; *needs data*: the shape depends on values |
+| decomposition | *yes*: into simpler operators, *composed* |
+| C | *rule*, *C text*: loops or calls in the generated file; *decomposed*, *composed* first; \
+*NumPy step*: runs beside it |
+| complex | takes complex numbers |
+"""
+LACKING = {"vmap": "loop", "fake": "needs data", "C": "NumPy step"}  # cells that do not count
 
 
 def coverage_page() -> str:
     shown = {name: op for name, op in registry.items() if op.__module__.startswith("pullback.ops")}
-    families: dict[str, list[str]] = {}
-    for name, op in shown.items():
-        families.setdefault(op.__module__.rpartition(".")[2], []).append(name)
-    kinds = Counter(op.kind for op in shown.values())
-    parts = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name in sorted(shown):
+        entry = overload_of(shown[name])
+        cells = [describe(entry) for describe in COLUMNS.values()]
+        groups.setdefault(shown[name].__module__.rpartition(".")[2], {})[name] = cells
+    missing = {n: e for n, e in absent().items() if n not in registry}
+    everything = {n: cells for rows in groups.values() for n, cells in rows.items()}
     text = [
-        f"# Coverage\n\n{NOTE}The operator table has {len(shown)} entries: {parts}.\n\n"
-        "*formula*: written in the entry. *derived*: follows from the kind of the operator. "
-        "*composed*: the operator is a function over other operators. *transposed*: the pullback "
-        "run backwards. *loop*: one example at a time. *constant*: the derivative is zero. In the "
-        "column C: *rule* and *C text* become loops or calls in the generated file, *decomposed* "
-        "operators are taken apart first, a *NumPy step* runs beside it.\n"
+        f"# Coverage\n\n{NOTE}The operator table has {len(shown)} operators; "
+        f"{len(missing)} more of PyTorch's derivative table are not provided "
+        f"([listed below](#not-provided)).\n\n{INTRODUCTION}",
+        f"## Summary\n\n{heading('file', 'operators')}",
     ]
-    for family in sorted(families):
-        text.append(f"## {family}\n\n| operator | kind | {' | '.join(COLUMNS)} |")
-        text[-1] += f"\n| --- | --- |{' --- |' * len(COLUMNS)}"
-        for name in sorted(families[family]):
-            op = shown[name]
-            cells = " | ".join(describe(op) for describe in COLUMNS.values())
-            text[-1] += f"\n| `{name}` | {op.kind} | {cells} |"
+    for family in sorted(groups):
+        link = f"[{family}](#{family})"
+        text[-1] += f"\n| {link} | {len(groups[family])} | {counts(groups[family])} |"
+    text[-1] += f"\n| **all** | **{len(everything)}** | {counts(everything)} |\n"
+    for family in sorted(groups):
+        text.append(f"## {family}\n\n{heading('operator')}")
+        for name, cells in groups[family].items():
+            text[-1] += f"\n| `{name}` | {' | '.join(cells)} |"
         text[-1] += "\n"
+    text.append(absent_section(missing))
     return "\n".join(text)
+
+
+def heading(*first: str) -> str:
+    names = [*first, *COLUMNS]
+    return f"| {' | '.join(names)} |\n|{' --- |' * len(names)}"
+
+
+def counts(rows: dict[str, list[str]]) -> str:
+    """For each column in how many rows it has something."""
+    numbers = []
+    for i, column in enumerate(COLUMNS):
+        cells = [cells[i] for cells in rows.values()]
+        numbers.append(sum(bool(c) and c != LACKING.get(column) and not c.startswith("none:")
+                           for c in cells))
+    return " | ".join(map(str, numbers))
+
+
+def absent_section(missing: dict) -> str:
+    """The operators that are not provided, by their reasons."""
+    text = ("## Not provided\n\nThese operators of PyTorch's derivative table have no entry: "
+            "`pullback.ops.aten` knows them, and calling one raises `NotInThisBuild`.\n")
+    for family, reason in REASONS.items():
+        entries = sorted((e for e in missing.values() if e.family == family), key=lambda e: e.name)
+        if entries:
+            text += f"\n### {family}: {reason}\n\n| operator | instead |\n| --- | --- |\n"
+            text += "".join(f"| `{e.name}` | {e.instead} |\n" for e in entries)
+    return text
 
 
 if __name__ == "__main__":

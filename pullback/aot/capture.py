@@ -208,8 +208,9 @@ def _describe(level, o, by_handle, graph_outputs, values):
         refresh(o)
     if id(o) in by_handle:
         return Output("input", by_handle[id(o)])
-    if o._link is not None and id(o._link.base) in by_handle and not o._link.multi:
-        return Output("alias", by_handle[id(o._link.base)], o._link.chain)
+    link = o._link
+    if link is not None and id(link.base) in by_handle and not link.multi and _replays(link.chain):
+        return Output("alias", by_handle[id(link.base)], link.chain)
     node = level.node(o)
     for k, v in enumerate(values):
         if v is o:
@@ -217,3 +218,8 @@ def _describe(level, o, by_handle, graph_outputs, values):
     graph_outputs.append(node)
     values.append(o)
     return Output("graph", len(graph_outputs) - 1, (), o._edge is not None)
+
+
+def _replays(chain: tuple) -> bool:
+    """Can the views be made again outside of the graph?  Not if a tensor of it says where."""
+    return not any(isinstance(a, Tensor) for _, rest, _ in chain for a in rest)

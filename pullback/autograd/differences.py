@@ -14,6 +14,7 @@ from ..core.handle import Tensor, make
 from ..core.surface import current
 from ..core.table import ops
 from ..interp.jvp import Jvp
+from ..interp.vmap import Vmap
 from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import grad
 from .grad_mode import enable_grad, no_grad
@@ -126,16 +127,21 @@ def _analytic(problem: _Problem, out: Tensor) -> list[np.ndarray]:
     return rows
 
 
-def _push(problem: _Problem, k: int, direction: np.ndarray) -> list[np.ndarray]:
-    """Derivatives of the outputs along a direction of leaf k, by forward mode."""
+def _tangents(problem: _Problem, k: int, tangent: Tensor) -> list[Tensor]:
+    """Tangents of the outputs, given one of leaf k."""
     tracked = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad]
     args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
-    tangent = make(_from_real(direction, _value(problem.leaves[k])))
     with Jvp() as level:
         args[tracked[k]] = level.wrap(args[tracked[k]], tangent)
         outs = [current(o) for o in _outputs(problem.func(*args))]
         pushed = [(level.primal(o), level.tangent(o)) for o in outs]
-    return [_as_real(_value(ops.zeros_like(o) if t is None else t)) for o, t in pushed]
+    return [ops.zeros_like(o) if t is None else t for o, t in pushed]
+
+
+def _push(problem: _Problem, k: int, direction: np.ndarray) -> list[np.ndarray]:
+    """Derivatives of the outputs along a direction of leaf k, by forward mode."""
+    tangent = make(_from_real(direction, _value(problem.leaves[k])))
+    return [_as_real(_value(t)) for t in _tangents(problem, k, tangent)]
 
 
 def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
@@ -295,6 +301,60 @@ def _check_batched(problem, outs) -> None:
                     )
 
 
+def _check_batched_forward(problem) -> None:
+    """A batch of tangents at once equals one by one."""
+    random = np.random.default_rng(4)
+    for k, leaf in enumerate(problem.leaves):
+        value = _value(leaf)
+        seeds = random.normal(size=(2, *_as_real(value).shape))
+        batch = np.stack([_from_real(s, value) for s in seeds])
+        with Vmap(2) as level:
+            moved = _tangents(problem, k, level.wrap(make(batch)))
+            together = [_value(level.stacked(t)) for t in moved]
+        for b, seed in enumerate(seeds):
+            for i, single in enumerate(_push(problem, k, seed)):
+                if not np.allclose(_as_real(together[i][b]), single, equal_nan=True):
+                    raise GradcheckError(
+                        f"batched forward-mode derivatives disagree: output {i}, input {k}, "
+                        f"entry {b}"
+                    )
+
+
+def _check_undefined(problem, outs) -> None:
+    """Gradients that are zero or missing give gradients that are zero or missing."""
+    tracked = [o for o in outs if o.requires_grad]
+    choices = [tracked]
+    if len(tracked) > 1:
+        choices += [[o for o in tracked if o is not missing] for missing in tracked]
+    for chosen in choices:
+        zeros = [ops.zeros_like(o.detach()) for o in chosen]
+        try:
+            found = grad(chosen, problem.leaves, zeros, retain_graph=True, allow_unused=True)
+        except (RuntimeError, TypeError, AttributeError) as error:
+            raise GradcheckError(
+                "Expected backward function to handle undefined output grads: it failed with "
+                f"{len(chosen)} of {len(tracked)} output gradients defined: {error}"
+            ) from error
+        for k, g in enumerate(found):
+            if g is not None and not (_value(g) == 0).all():
+                raise GradcheckError(
+                    "Expected all input grads to be undefined or zero when all output grads are "
+                    f"undefined or zero: input {k} with {len(chosen)} of {len(tracked)} output "
+                    "gradients defined"
+                )
+
+
+def _check_undefined_forward(problem) -> None:
+    """Tangents that are zero give tangents that are zero or missing."""
+    for k, leaf in enumerate(problem.leaves):
+        for i, moved in enumerate(_push(problem, k, np.zeros_like(_as_real(_value(leaf))))):
+            if not (moved == 0).all():
+                raise GradcheckError(
+                    "Expected all output tangents to be undefined or zero when all input tangents "
+                    f"are zero: output {i}, input {k}"
+                )
+
+
 def gradcheck(
     func,
     inputs,
@@ -314,6 +374,15 @@ def gradcheck(
     masked=None,
 ) -> bool:
     """Compare derivatives of `func` at `inputs` with finite differences."""
+    assert check_forward_ad or check_backward_ad, (
+        "Expected at least one of check_forward_ad or check_backward_ad to be True"
+    )
+    assert check_backward_ad or not check_batched_grad, (
+        "Setting check_batched_grad=True requires check_backward_ad to be True"
+    )
+    assert check_forward_ad or not check_batched_forward_grad, (
+        "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+    )
     try:
         problem = _Problem(func, inputs)
         problem.check_inputs()
@@ -323,8 +392,15 @@ def gradcheck(
             if any(np.abs(m).max(initial=0) > atol for ms in numeric for m in ms):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
             return True
+        if check_backward_ad and check_undefined_grad:
+            _check_undefined(problem, outs)
         check = _check_fast if fast_mode else _check_slow
         check(problem, outs, eps, atol, rtol, check_backward_ad, check_forward_ad)
+        if check_forward_ad:
+            if check_undefined_grad:
+                _check_undefined_forward(problem)
+            if check_batched_forward_grad:
+                _check_batched_forward(problem)
         if check_backward_ad:
             _check_repeat(problem, outs, nondet_tol)
             if check_grad_dtypes:
@@ -408,6 +484,7 @@ def gradgradcheck(
         rtol=rtol,
         raise_exception=raise_exception,
         nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
         check_forward_ad=check_fwd_over_rev,

@@ -17,7 +17,7 @@ from .engine import grad
 def transpose_pullback(ov, args, tangents, outs) -> list:
     """Tangents of the outputs from the pullback formulas."""
     rule = ov.rule
-    flags = [True] * len(rule.inputs)
+    flags = [forward.has_tangent(tangents[i]) for i in rule.inputs]
     saved = tuple(
         _save(spec, guard, flags, ov, args, outs, rule.outputs)
         for spec, guard in zip(rule.saves, rule.guards)
@@ -26,10 +26,11 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
     complex_ = any(isinstance(t, Tensor) and t.dtype.is_complex for t in (*varying, *args))
     backward = rule.backward_complex if complex_ else rule.backward_real
     with Lift("the transposed pullback") as level:
-        seeds = [level.wrap(ops.zeros_like(o)) for o in varying]
+        gradients = [None if o is None else level.wrap(ops.zeros_like(o)) for o in varying]
+        seeds = [s for s in gradients if s is not None]
         for s in seeds:
             s._edge = Accumulate(s)
-        results = backward(saved, tuple(seeds), flags)
+        results = backward(saved, tuple(gradients), flags)
         pulled, cotangents = [], []
         for i, g in zip(rule.inputs, results):
             items = (
@@ -47,13 +48,14 @@ def transpose_pullback(ov, args, tangents, outs) -> list:
             found = [None] * len(seeds)
         else:
             found = grad(pulled, seeds, cotangents, allow_unused=True)
+        present = [o for o in varying if o is not None]
         made = iter(
             [
                 level.unwrap(f) if f is not None else ops.zeros_like(o)
-                for f, o in zip(found, varying)
+                for f, o in zip(found, present)
             ]
         )
-    return [next(made) if d else None for d in rule.diff_outputs]
+    return [next(made) if d and o is not None else None for o, d in zip(outs, rule.diff_outputs)]
 
 
 forward.transposer = transpose_pullback

@@ -10,7 +10,7 @@ import functools
 
 from .. import errors
 from ..aot.api import Backend, Compiled, boxed, examples, interpreted
-from ..decomp import decompositions
+from ..decomp import Everything
 from ..fx.graph_module import GraphModule
 
 
@@ -62,8 +62,7 @@ def compile(
             f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'"
         )
     forward, backward = _backend(backend)
-    table = {ov: d for ov, d in decompositions().items() if ov.name not in _WHOLE}
-    return Compiled(model, Backend(forward, backward, _min_cut, table, fuse))
+    return Compiled(model, Backend(forward, backward, _min_cut, Everything(_WHOLE), fuse))
 
 
 def _backend(backend):

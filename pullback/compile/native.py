@@ -5,11 +5,11 @@ Read `runtime/pb.h` for what generated code sees of it, and `unit.py` for how a 
 
 from __future__ import annotations
 
-import contextlib
 import importlib.machinery
 import importlib.util
 import sysconfig
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -50,9 +50,8 @@ def runtime() -> ModuleType:
         name = _runtime_name()
         if name in _refused:
             raise _refused[name]
-        if name in _started:
-            _started.pop(name).join()
         try:
+            _finish(name)
             _module = _load(name)
         except CompilerFailed as error:
             _refused[name] = error  # it would only fail again, slowly
@@ -60,20 +59,37 @@ def runtime() -> ModuleType:
     return _module
 
 
-_started: dict[str, threading.Thread] = {}  # builds under way, by name in the cache
+class _Build(threading.Thread):
+    """A build that runs beside other work; what went wrong is kept for who needs its result."""
+
+    def __init__(self, work: Callable):
+        super().__init__()
+        self.work, self.error = work, None
+
+    def run(self) -> None:
+        try:
+            self.work()
+        except (CompilerFailed, OSError) as error:
+            self.error = error
 
 
-def _start(name: str, work) -> None:
+_started: dict[str, _Build] = {}  # builds under way, by name in the cache
+
+
+def _start(name: str, work: Callable) -> None:
     """Begin to build a library while other things are compiled, unless it is there already."""
-    if name in _started or cache.intact(name):
-        return
+    if name not in _started and not cache.intact(name):
+        _started[name] = _Build(work)
+        _started[name].start()
 
-    def quietly() -> None:
-        with contextlib.suppress(CompilerFailed, OSError):  # who needs it will meet it again
-            work()
 
-    _started[name] = threading.Thread(target=quietly)
-    _started[name].start()
+def _finish(name: str) -> None:
+    """Wait for a build that was begun; raises what it failed with."""
+    if name in _started:
+        build = _started.pop(name)
+        build.join()
+        if build.error is not None:
+            raise build.error
 
 
 def start_runtime() -> None:
@@ -142,9 +158,7 @@ def product(kind: str) -> None:
     """Load the matrix product of a type ("f" or "d") into the runtime."""
     if kind in _products:
         return
-    name = _product_name(kind)
-    if name in _started:
-        _started.pop(name).join()
+    _finish(_product_name(kind))
     for attempt in range(2):
         path = _build_product(kind)
         try:

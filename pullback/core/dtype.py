@@ -36,7 +36,7 @@ class DType:
         self.kind = "bifc"[category]  # as NumPy's, so that rules read both alike
         self.is_floating_point = category == 2
         self.is_complex = category == 3
-        self.is_signed = name not in ("bool", "uint8")
+        self.is_signed = name not in ("bool", "uint8", "uint64")
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -56,11 +56,13 @@ class DType:
 
     def to_real(self) -> DType:
         """The dtype of real and imaginary parts."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return _PARTS.get(self.name, self)
 
     def to_complex(self) -> DType:
-        """The complex dtype with this precision."""
-        return complex128 if self.name in ("float64", "complex128") else complex64
+        """The complex dtype with this precision; complex32 only if it is one already."""
+        if self.is_complex:
+            return self
+        return complex128 if self.name == "float64" else complex64
 
 
 bool_ = DType("bool", np.bool_, 0)
@@ -75,6 +77,7 @@ float32 = DType("float32", np.float32, 2)
 float64 = DType("float64", np.float64, 2)
 complex64 = DType("complex64", np.complex64, 3)
 complex128 = DType("complex128", np.complex128, 3)
+_PARTS = {"complex32": float16, "complex64": float32, "complex128": float64}
 
 ALL = (
     bool_,
@@ -90,8 +93,15 @@ ALL = (
     complex64,
     complex128,
 )
+FOREIGN = "W"  # the kind of complex32: NumPy does not know that it is complex
+if hasattr(ml_dtypes, "complex32"):  # a format to store numbers in: nothing promotes to it
+    complex32 = DType("complex32", ml_dtypes.complex32, 3)
+    ALL = (*ALL, complex32)
 _BY_NP = {d.np: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
+# what `hash_tensor` gives: it can be kept and looked at, but nothing computes or promotes with it
+uint64 = DType("uint64", np.uint64, 1)
+_BY_NP[uint64.np] = _BY_NAME["uint64"] = uint64
 _FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
 
 ALIASES = {
@@ -104,6 +114,9 @@ ALIASES = {
     "int": int32,
     "long": int64,
 }
+
+if "complex32" in _BY_NAME:
+    ALIASES["chalf"] = _BY_NAME["complex32"]
 
 _default = float32
 
@@ -162,10 +175,14 @@ def promote_types(a: DType, b: DType) -> DType:
     """The smallest dtype that holds both, by category first."""
     if a is b:
         return a
+    if uint64 in (a, b):
+        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted "
+                           f"to promote {a.name} and {b.name}")
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low.is_floating_point:
-            return promote_types(high.to_real(), low).to_complex()
+            wide = promote_types(high.to_real(), low)
+            return high if wide is high.to_real() else wide.to_complex()
         return high
     if {a.name, b.name} == {"float16", "bfloat16"}:
         return float32

@@ -3,7 +3,7 @@
 Promotion kinds (`Op.promote`): `default` standard promotion; `float` the same, integers then
 become the default float; `bool` promote, result bool; `real` promote, complex results become
 real; `same` result has the first tensor's dtype; `keep` the kernel decides.  float16 and bfloat16
-compute in float32.
+compute in float32, complex32 in complex64.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from .. import errors
 from . import device as dev
 from . import dtype as dt
 from .dims import broadcast_shapes
-from .fake import Fake
+from .fake import Fake, contiguous_strides
 from .handle import Box, Tensor, make
 from .state import state
 
-_HALF = {dt.float16.np: dt.float32.np, dt.bfloat16.np: dt.float32.np}
+_HALF = {dt.float16.np: dt.float32.np, dt.bfloat16.np: dt.float32.np} | {
+    d.np: dt.complex64.np for d in dt.ALL if d.name == "complex32"
+}
 _FLOATING = {d.np: d for d in dt.ALL if d.category == 2}
 _ndarray = np.ndarray
 
@@ -215,15 +218,15 @@ def _widen(value, half):
     if type(value) is list:
         return [_widen(v, half) for v in value]
     if is_array(value) and value.dtype == half:
-        return value.astype(np.float32)
+        return value.astype(_HALF[half])
     return value
 
 
 def _narrow(value, half):
-    """float32 results of a computation that was widened, in half precision again."""
+    """Results of a computation that was widened, in half precision again."""
     if type(value) in (list, tuple):
         return type(value)(_narrow(v, half) for v in value)
-    return value.astype(half) if value is not None and value.dtype == np.float32 else value
+    return value.astype(half) if value is not None and value.dtype == _HALF[half] else value
 
 
 def _as_ruled(value, dtype):
@@ -304,7 +307,7 @@ def run_fake(ov, raw: tuple):
         dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
         return [Fake(s, d.np) for s, d in zip(shape, dtypes)]
     if len(returns) == 1:
-        return Fake(shape, dtype.np)
+        return Fake(shape, dtype.np, _fake_strides(ov, shape, dtype.np, raw))
     shapes = (
         shape
         if isinstance(shape, (list, tuple)) and not _is_shape(shape)
@@ -312,6 +315,48 @@ def run_fake(ov, raw: tuple):
     )
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
     return tuple(None if s is None else Fake(s, d.np) for s, d in zip(shapes, dtypes))
+
+
+def _fake_strides(ov, shape: tuple, dtype, raw: tuple) -> tuple | None:
+    """Byte strides of a result, None for those of a row-major array."""
+    if ov.kind != "pointwise":
+        return None
+    if "memory_format" in ov.schema.names:
+        wanted = raw[ov.schema.names.index("memory_format")]
+        if wanted is not None and not str(wanted).endswith("preserve_format"):
+            return None
+    return pointwise_strides(shape, dtype, raw)
+
+
+def pointwise_strides(shape: tuple, dtype, raw: tuple) -> tuple | None:
+    """Byte strides of an element-wise result: the dims in the order of the operands' memory.
+
+    The array library itself says which order that is, asked about two elements in each dim.
+    """
+    operands = list(_arrays(raw))
+    if all(a.strides == contiguous_strides(a.shape, a.dtype.itemsize) for a in operands):
+        return None
+    small = [
+        as_strided(np.empty(1, np.int8), [min(n, 2) for n in a.shape], a.strides) for a in operands
+    ]
+    flags = [["readonly"]] * len(small) + [["writeonly", "allocate"]]
+    order = np.nditer([*small, None], ["zerosize_ok"], flags, order="K").operands[-1].strides
+    strides, step = [0] * len(shape), dtype.itemsize
+    for dim in sorted(range(len(shape)), key=lambda d: (order[d], -d)):
+        strides[dim] = step
+        step *= max(shape[dim], 1)
+    return tuple(strides)
+
+
+def relaid(xp, out, operands: tuple):
+    """A pointwise result with its dims in the order of the operands' memory."""
+    strides = pointwise_strides(out.shape, out.dtype, operands)
+    if strides is None or out.ndim < 2:
+        return out
+    order = sorted(range(out.ndim), key=lambda d: -strides[d])
+    return xp.ascontiguousarray(out.transpose(order)).transpose(
+        sorted(range(out.ndim), key=order.__getitem__)
+    )
 
 
 def _is_shape(value) -> bool:

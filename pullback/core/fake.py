@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from . import dtype as dt
 from .handle import Box
 
 
@@ -58,6 +59,8 @@ class Fake(Box):
 
     def ghost(self) -> np.ndarray:
         """A NumPy array with this geometry over one element; must never be read or written."""
+        if self.dtype.kind == dt.FOREIGN:
+            return as_strided(np.empty(1, np.uint32), self.shape, self.strides).view(self.dtype)
         return as_strided(np.empty(1, self.dtype), self.shape, self.strides)
 
     def view_of(self, ghost_in: np.ndarray, ghost_out: np.ndarray) -> Fake:

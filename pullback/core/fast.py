@@ -400,6 +400,8 @@ def family(packet, slow):
                     if ov.schema.kw_only_from == len(ov.schema.args)
                     else ov.schema.kw_only_from,
                 )
+                if tensors[1:] and tensors[1] in ov.op.scalars:  # this overload takes numbers, too
+                    made.setdefault("number", made[kind])
     if not made:
         return None
     if len(packet.entries()) == 1:

@@ -290,14 +290,17 @@ def _by_device(made: dict, values, rule: Rule):
 
 
 def node_name(op: type[Op]) -> str:
-    """`MulBackward0`: the camel-cased base name and a counter over the family's entries."""
-    base = op.base_name
-    camel = "".join(part[:1].upper() + part[1:] for part in base.split("_") if part)
-    if base.endswith("_forward"):
-        camel = camel[:-len("Forward")]
-    family = [e for e in families.get(base, ()) if Rule.exists(e)]
-    number = family.index(op) if op in family else 0
-    return f"{camel}Backward{number}"
+    """`MulBackward0`: the base name in title case and a number within the family.
+
+    That is the place among the entries of the family, which PyTorch orders otherwise at times; such
+    entries say their `number`.
+    """
+    name = op.base_name.title().replace("_", "") + "Backward"
+    number = op.number
+    if number is None:
+        family = [e for e in families.get(op.base_name, ()) if Rule.exists(e)]
+        number = family.index(op) if op in family else 0
+    return f"{name.replace('ForwardBackward', 'Backward')}{number}"
 
 
 class Push:

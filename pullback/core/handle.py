@@ -36,7 +36,7 @@ class Meta:
         self.post_hooks = None
         self.retains = False
         self.name = None
-        self.creation = None
+        self.creation = None  # "borrowed": the memory belongs to another library's array
 
 
 class Cell:

@@ -13,11 +13,14 @@ import inspect
 
 from .. import errors
 from . import dtype as dt
+from .catalog import PUBLIC, Catalog, load
 from .schema import Argument, Schema
 
-registry: dict[str, type[Op]] = {}  # "mul.Tensor" -> entry
-families: dict[str, list[type[Op]]] = {}  # "mul" -> entries in registration order
-aliases: dict[str, str] = {}  # "multiply" -> "mul"
+registry: dict[str, type[Op]] = Catalog(lambda entry: entry)  # "mul.Tensor" -> entry
+families: dict[str, list[type[Op]]] = Catalog(lambda entries: entries[0])  # "mul" -> its entries
+aliases: dict[str, str] = {  # "multiply" -> "mul"
+    name: base for name, base, _, _ in PUBLIC if name != base
+}
 
 
 class Op:
@@ -27,6 +30,7 @@ class Op:
     run = None  # kernel: expression text, or function (xp, *arguments)
     promote = "same"  # default | float | bool | real | same | keep: see `evaluate.py`
     check = None  # function of the raw arguments before promotion; raises what PyTorch would
+    ordered = True  # pointwise kernel: keeps the order that its operands' dims have in memory
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # the array function that the kernel is if other arguments are default
@@ -37,6 +41,7 @@ class Op:
     constant: tuple = ()  # inputs whose derivative is zero
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
     diff_outputs: tuple | str | None = None  # which are differentiable; text: a run-time condition
+    number: int | None = None  # at the end of the node's name, if not the place in the family
     dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
     dtype = None  # result dtype rule, where `promote` does not say
@@ -46,14 +51,16 @@ class Op:
     decomp = None  # the operator in terms of core operators
     compose = None  # Composite: the definition
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
-    inplace = False  # an in-place variant `name_` is derived
+    inplace: bool | str = False  # a variant `name_` is derived; text: its overload, if it differs
     method = True  # offered as Tensor method (if the first argument is self)
     function = True  # offered as function of the package
     namespace: str | None = None  # further namespace that offers it ("nn.functional", ...)
+    out: tuple = ()  # what out= must be: "exact", "castable", of "any" dtype; "apart" from inputs
     aliases: tuple = ()  # further public names
     complex = False  # takes complex inputs
     samples = None  # generator of sample calls for the tests
     structure: dict = {}  # input name -> projection of perturbations (Hermitian...) in tests
+    unchecked: tuple = ()  # checks of the test kit that do not apply (straight-through gradients)
     invariant = (
         None  # function of the outputs that removes free signs and phases: what tests look at
     )
@@ -68,7 +75,8 @@ class Op:
         full = text[: text.index("(")].strip()
         base = full.partition(".")[0]
         cls.full_name, cls.base_name = full, base
-        if full in registry:
+        load(base)  # an addition comes after the table's own entries
+        if full in registry.known():
             raise errors.SchemaError(f"two table entries for the operator '{full}'")
         registry[full] = cls
         families.setdefault(base, []).append(cls)
@@ -187,7 +195,12 @@ class OpOverload:
 
     @functools.cached_property
     def kernel(self):
-        return rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+        made = rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+        if self.op.ordered:
+            return made
+        from .evaluate import relaid
+
+        return lambda xp, *args: relaid(xp, made(xp, *args), args)
 
     @functools.cached_property
     def check(self):

@@ -233,6 +233,9 @@ class Schema:
         kwargs = {k if k in self.names else _NUMPY_NAMES.get(k, k): v for k, v in kwargs.items()}
         if count > self.kw_only_from:
             return None
+        for name in kwargs:  # first, because conversions may have to look at values
+            if name not in self.names:
+                return None
         values, used = [], 0
         for i, spec in enumerate(self.args):
             if i < count:
@@ -327,6 +330,10 @@ def _convert_one(base: str, value, number_ok: bool):
             return dt.as_dtype(value)
         except TypeError:
             return _NO
+    if base == "Layout" and str(value) != "strided":
+        raise errors.NotInThisBuild(errors.text(
+            f"layout {value}: tensors are strided only ({errors.user_line(2)})",
+            cure="leave the layout away"))
     if base == "Device":
         if isinstance(value, Device):
             return value

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 
 import numpy as np
 
@@ -83,8 +84,8 @@ def refresh(t: Tensor) -> None:
     link.seen = version
     base = link.base
     if is_buffer(t._data) and is_buffer(base._data):
-        if base._edge is None and t._edge is None:
-            return
+        if base._edge is None and (t._edge is None or isinstance(t._edge, tape.Accumulate)):
+            return  # a view that was made a leaf stays one
         if not state.record[0] and not link.no_grad:
             with _recording(0):
                 t._edge = replay(base, link.chain)._edge
@@ -184,10 +185,10 @@ def _scatter_piece(ov, rest, number, base, new):
 # writes
 
 
-def may_write(x: Tensor, tracked: bool, level: int) -> None:
-    """Refuse writes that would lose history or hit one element twice."""
+def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
+    """Refuse writes that would lose history or give one element two values."""
     data = x._data
-    if is_buffer(data) and data.size > 1 and 0 in data.strides and _overlaps(data):
+    if not same and _repeats(data):
         raise errors.ViewWriteError(
             errors.text(
                 "unsupported operation: more than one element of the written-to tensor refers to "
@@ -200,7 +201,7 @@ def may_write(x: Tensor, tracked: bool, level: int) -> None:
     if not state.record[level]:
         return
     link = x._link
-    if link is None and isinstance(x._edge, tape.Accumulate) and x._edge.guarded:
+    if isinstance(x._edge, tape.Accumulate) and x._edge.guarded:  # be it a view or not
         raise errors.LeafWriteError(
             errors.text(
                 f"a leaf Variable that requires grad is being used in an in-place operation "
@@ -214,7 +215,8 @@ def may_write(x: Tensor, tracked: bool, level: int) -> None:
     base_tracked = link.base._edge is not None
     if not (tracked or base_tracked):
         return
-    if isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded:
+    leaf = isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded
+    if leaf or x._edge is not None and not base_tracked:  # then the leaf is itself a view
         raise errors.LeafWriteError(
             errors.text(
                 "a view of a leaf Variable that requires grad is being used in an in-place "
@@ -249,8 +251,14 @@ def may_write(x: Tensor, tracked: bool, level: int) -> None:
         )
 
 
-def _overlaps(data) -> bool:
-    return any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
+def _repeats(data) -> bool:
+    """Is an element of real memory met more than once, because a dim was expanded?"""
+    return (
+        is_buffer(data)
+        and data.size > 1
+        and 0 in data.strides
+        and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
+    )
 
 
 def _state(x: Tensor) -> str:
@@ -263,6 +271,10 @@ def inplace(ov, flat: tuple) -> Tensor:
     if ov.is_view:
         return inplace_view(ov, flat)
     if not isinstance(x, Tensor):
+        if type(x) is list:
+            from .foreach import inplace as each
+
+            return each(ov, flat)
         raise errors.ArgumentError(f"{ov.op.base_name}_ wants a tensor, got {type(x).__name__}")
     if x._link is not None:
         refresh(x)
@@ -270,7 +282,11 @@ def inplace(ov, flat: tuple) -> Tensor:
     if owner is not None and owner.adopts and type(x._data) is _ndarray:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
-    may_write(x, tracked, stack.level_of(ov, x._data))
+    same = ov.name in ("fill.Scalar", "zero")
+    if same and x._link is not None and x._link.chain[-1][0].name == "expand":
+        return _fill_expanded(ov, flat)
+    same = same and not (tracked and state.record[0])
+    may_write(x, tracked, stack.level_of(ov, x._data), same)
     plain = not state.mode and (
         space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
     )
@@ -290,7 +306,20 @@ def inplace(ov, flat: tuple) -> Tensor:
     check_result(ov, x, new._data.shape, new.dtype)
     if new.dtype is not x.dtype:
         new = new.to(x.dtype)
+        if ov.op.promote == "bool" and x._edge is not None:
+            from .table import ops
+
+            new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
     return assign(x, new)
+
+
+def _fill_expanded(ov, flat: tuple) -> Tensor:
+    """Fill an expanded tensor: what was expanded is filled instead, each element once."""
+    x = flat[0]
+    link = x._link
+    inplace(ov, (replay(link.base, link.chain[:-1]), *flat[1:]))
+    refresh(x)
+    return x
 
 
 def inplace_view(ov, flat: tuple) -> Tensor:
@@ -415,10 +444,11 @@ def write_out(ov, flat: tuple, out):
                     cure="leave out= away, or run under no_grad()",
                 )
             )
-    result = stack.bind(ov, flat)
+    _refuse_shared(ov, flat, outs)
+    result = stack.bind(ov, _in_dtype_of(ov, flat, outs[0]))
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
-        if not dt.can_cast(r.dtype, t.dtype):
+        if r.dtype is not t.dtype and not _takes(ov, r.dtype, t.dtype):
             raise errors.DTypeError(
                 errors.text(
                     f"{ov.op.base_name}(): result type {r.dtype.name} can't be cast to the "
@@ -430,11 +460,86 @@ def write_out(ov, flat: tuple, out):
     for t, r in zip(outs, results):
         r = r if r.dtype is t.dtype else r.to(t.dtype)
         if tuple(t._data.shape) != tuple(r._data.shape):
+            may_resize(t)
             rebind(t, r)
             bump(t)
         else:
+            may_write(t, False, level)
             assign(t, r)
     return out
+
+
+@functools.cache
+def _takes(ov, result: dt.DType, given: dt.DType) -> bool:
+    """May a result go into an `out` of another dtype?
+
+    Elementwise operators of several operands, and those that make floats of integers, cast to any
+    dtype that keeps the category; others want the very dtype, unless the entry's `out` says.
+    """
+    rule, kind = ov.op.out, ov.kind
+    if "any" in rule or given.name in rule:
+        return True
+    operands = sum(a.is_tensor for a in ov.schema.args)
+    plain = ov.op.promote == "default" and ov.op.promotes is None and operands == 1
+    strict = kind in ("op", "reduction") or kind == "pointwise" and plain
+    exact = "exact" in rule or strict and "castable" not in rule
+    return not exact and dt.can_cast(result, given)
+
+
+def may_resize(t: Tensor) -> None:
+    """Refuse to give a tensor other memory if its own belongs to an array from outside."""
+    base = t if t._link is None else t._link.base
+    if base._meta is not None and base._meta.creation == "borrowed":
+        raise errors.ShapeError(
+            errors.text(
+                f"Trying to resize storage that is not resizable ({errors.user_line(2)}): the "
+                "memory belongs to an array of another library",
+                _state(t),
+                "give out= a tensor of the result's shape, or clone() it first",
+            )
+        )
+
+
+def _in_dtype_of(ov, flat: tuple, t: Tensor) -> tuple:
+    """The arguments of an operator that takes `out`'s dtype for its own: those that make a tensor
+    from numbers, and sums."""
+    names = ov.schema.names
+    makes = ov.kind in ("creation", "random") and "self" not in names
+    if "dtype" not in names or not (makes or "any" in ov.op.out):
+        return flat
+    place = names.index("dtype")
+    return flat if flat[place] is not None else (*flat[:place], t.dtype, *flat[place + 1 :])
+
+
+def _refuse_shared(ov, flat: tuple, outs: list) -> None:
+    """Refuse an `out` that shares memory with an input, where the operator wants it apart."""
+    if "apart" not in ov.op.out:
+        return
+    for t in outs:
+        for x in stack.tensors_in(flat):
+            pair = t._data, x._data
+            plain = all(type(a) is _ndarray and a.flags.forc for a in pair)
+            if t is x or plain and np.may_share_memory(*pair):
+                raise errors.ViewWriteError(
+                    errors.text(
+                        f"{ov.op.base_name}(): some elements of the input tensor and the "
+                        f"written-to tensor refer to a single memory location "
+                        f"({errors.user_line(2)})",
+                        _state(t),
+                        "clone() the tensor before performing the operation",
+                    )
+                )
+
+
+def overload_name(ov) -> str:
+    """`Tensor` of `add.Tensor`."""
+    return ov.name.partition(".")[2] or "default"
+
+
+def inplace_overload(ov) -> str:
+    """The overload name of the in-place variant: that of the operator unless the entry says."""
+    chosen = ov.op.inplace
+    return chosen if isinstance(chosen, str) else overload_name(ov)
 
 
 class InplaceOverload:
@@ -442,12 +547,24 @@ class InplaceOverload:
 
     def __init__(self, ov):
         self.functional = ov
+        overload = inplace_overload(ov)
+        self.name = f"{ov.op.base_name}_" + ("" if overload == "default" else f".{overload}")
         self.__name__ = repr(self)
 
     def __repr__(self) -> str:
-        return f"aten.{self.functional.op.base_name}_." + (
-            self.functional.name.partition(".")[2] or "default"
-        )
+        return f"aten.{self.functional.op.base_name}_.{inplace_overload(self.functional)}"
+
+    @functools.cached_property
+    def schema(self):
+        """The schema: that of the operator, but the first argument is written and returned."""
+        from .schema import Schema
+
+        text = str(self.functional.schema)
+        first, rest = text[text.index("(") :].rpartition(" -> ")[0].split(" ", 1)
+        first = re.sub(r"\(a[^)]*\)", "", first)
+        if first.endswith("[]"):
+            return Schema(f"{self.name}{first[:-2]}(a!)[] {rest} -> ()")
+        return Schema(f"{self.name}{first}(a!) {rest} -> Tensor(a!)")
 
     def __call__(self, *args, **kwargs):
         flat = self.functional.bind(args, kwargs)
@@ -456,6 +573,65 @@ class InplaceOverload:
 
             raise no_match(repr(self), [self.functional], args, kwargs)
         return inplace(self.functional, flat)
+
+
+# `aten.sum.IntList_out` writes what `sum.dim_IntList` gives: names that follow no rule
+_OUT_OF = {
+    "all_out": "default",
+    "unary_out": "default",
+    "dtype_out": "default",
+    "float_out": "p",
+    "dim_max": "dim",
+    "dim_min": "dim",
+    "dim_values": "dim",
+    "eigvals": "default",
+    "out_mode": "Tensor_mode",
+    "out_rcond_tensor": "rcond_tensor",
+    "out_tol_tensor": "tol_tensor",
+    "values_stable": "stable",
+    "OutTensor": "Tensor",
+    "OutScalar_Self": "Scalar_Self",
+    "OutScalar_Other": "Scalar_Other",
+}
+
+
+def writing_overloads(entries: list, name: str) -> list:
+    """The overloads whose results an overload of this name would write into given tensors."""
+    outputs = {o.schema.returns[0].name for o in entries if o.schema.returns} - {""}
+    if name in outputs or name in ("out", "grad_input"):
+        return [o for o in entries if not o.is_view]
+    stem = _OUT_OF.get(name) or (name.endswith("_out") and name[: -len("_out")])
+    if not stem:
+        return []
+    return [o for o in entries if f"_{overload_name(o)}".endswith(f"_{stem}") and not o.is_view]
+
+
+class OutOverload:
+    """`ops.aten.add.out`: an operator that writes its results into given tensors.
+
+    They are given as `out=`, or under the names that the results have.
+    """
+
+    def __init__(self, base: str, name: str, functional: list):
+        self.base, self.functional = base, functional
+        self.__name__ = self.name = f"{base}.{name}"
+
+    def __repr__(self) -> str:
+        return f"aten.{self.name}"
+
+    def __call__(self, *args, **kwargs):
+        from .op import no_match
+
+        out = kwargs.get("out")
+        outs = list(out) if isinstance(out, (tuple, list)) else [] if out is None else [out]
+        for ov in self.functional:
+            known = {k: v for k, v in kwargs.items() if k in ov.schema.names}
+            named = [v for k, v in kwargs.items() if k not in known and k != "out"]
+            flat = ov.bind(args, known)
+            results = [*outs, *named]
+            if flat is not None and len(results) == len(ov.schema.returns):
+                return write_out(ov, flat, results[0] if len(results) == 1 else tuple(results))
+        raise no_match(self.name, self.functional, args, kwargs)
 
 
 from . import stack, tape  # noqa: E402  (they need the names above)

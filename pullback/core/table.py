@@ -6,54 +6,15 @@ of overloads under one name.  Read next: `stack.py` for what a call does.
 
 from __future__ import annotations
 
-import importlib
-
+from ..errors import DataDependentError
 from . import surface
+from .catalog import load_all
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .stack import bind
 from .state import fast
 from .tape import place
 
-__all__ = ["Packet", "load_table", "ops", "registry"]
-
-FILES = (
-    "pointwise",
-    "binary",
-    "reduce",
-    "shape",
-    "index",
-    "create",
-    "random",
-    "matmul",
-    "contraction",
-    "linalg",
-    "factor",
-    "solve",
-    "norm",
-    "loss",
-    "attention",
-    "activation",
-    "batchnorm",
-    "groupnorm",
-    "rnn",
-    "rnn_cells",
-    "loss_more",
-    "ctc",
-    "embedding",
-    "pool",
-    "pad",
-    "resample",
-    "conv",
-    "special",
-    "fft",
-)
-
-
-def load_table() -> None:
-    """Import all files of the table."""
-    for name in FILES:
-        importlib.import_module(f"pullback.ops.{name}")
-
+__all__ = ["Packet", "load_all", "ops", "registry"]
 
 class Packet:
     """All overloads of one name; calling it picks the first that fits."""
@@ -88,14 +49,18 @@ class Packet:
         return self._overloads
 
     def overloads(self) -> list[str]:
-        return [o.name.partition(".")[2] or "default" for o in self.entries()]
+        name = surface.inplace_overload if self._inplace else surface.overload_name
+        return [name(o) for o in self.entries()]
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        for o in self.entries():
-            if (o.name.partition(".")[2] or "default") == name:
+        for o, own in zip(self.entries(), self.overloads()):
+            if own == name:
                 return surface.InplaceOverload(o) if self._inplace else o
+        writing = [] if self._inplace else surface.writing_overloads(self.entries(), name)
+        if writing:
+            return surface.OutOverload(self.name, name, writing)
         raise AttributeError(
             f"operator '{self.name}' has no overload '{name}'; it has "
             + ", ".join(self.overloads())
@@ -103,11 +68,16 @@ class Packet:
 
     def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
         """The first overload that takes the call, with its flat arguments."""
+        hidden = None
         for o in self.entries():
-            flat = o.bind(args, kwargs)
+            try:
+                flat = o.bind(args, kwargs)
+            except DataDependentError as error:  # it wants a number; another may take the tensor
+                hidden = hidden or error
+                continue
             if flat is not None:
                 return o, flat
-        raise no_match(self.name, self._overloads, args, kwargs)
+        raise hidden or no_match(self.name, self._overloads, args, kwargs)
 
     def __call__(self, *args, **kwargs):
         if not kwargs:
@@ -146,6 +116,8 @@ class _Ops:
         if name not in families and name not in aliases and name.endswith("_"):
             base, inplace = name[:-1], True
         base = aliases.get(base, base)
+        if base not in families and not name.startswith("__"):
+            load_all()  # an entry that `names.py` does not list yet
         if base not in families or (inplace and not any(op.inplace for op in families[base])):
             raise AttributeError(f"the operator table has no '{name}'")
         packet = Packet(name, base, inplace)

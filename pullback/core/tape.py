@@ -14,12 +14,13 @@ import weakref
 import numpy as np
 
 from .. import errors
+from . import dtype as dt
 from . import recorder
 from .expression import fact_value
 from .handle import Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
 
-_COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
+_COMPLEX = {d.np for d in dt.ALL if d.is_complex}
 _new = object.__new__
 _ndarray = np.ndarray
 
@@ -408,9 +409,9 @@ def _refuse_later(ov, flat, outs, level) -> None:
         for t in (v if isinstance(v, list) else (v,))
         if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level
     ]
-    node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)
-    node.overload = ov
-    for o in floating:
+    for o in floating:  # one node each: their gradients could not be added
+        node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)
+        node.overload = ov
         o._edge = node
 
 

@@ -36,6 +36,24 @@ def decompositions() -> dict:
     return {**_from_table(len(registry)), **_registered}
 
 
+class Everything:
+    """All decompositions but those of some operators, looked up one by one.
+
+    What `decompositions()` gives, without loading the whole table.
+    """
+
+    def __init__(self, whole: set[str]):
+        self.whole = whole  # names of operators that stay as they are
+
+    def get(self, o: OpOverload, default=None):
+        if o.name in self.whole:
+            return default
+        if o in _registered:
+            return _registered[o]
+        found = None if o.is_composite else o.decompose
+        return default if found is None else found
+
+
 class _Table(dict):
     """`decomposition_table`, filled on first use."""
 

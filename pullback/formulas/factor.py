@@ -214,19 +214,56 @@ def _lengths(*grads):
     return sum(squares[1:], squares[0]).sqrt()
 
 
-def _settled(numerator, weights, uses_values):
+def _settled(numerator, weights, grad_values):
     """Pairs of vectors whose rotation into one another the loss does not notice.
 
     A vanishing numerator says so if the loss does not use the values.  If it does, the numerator
     may vanish because the values are equal, and its quotient by their gap has a limit that
-    cannot be known here; then only pairs of vectors that are not used at all are settled.
+    cannot be known here; then only pairs are settled of which neither vectors nor values are used.
     """
     noise = _noise(weights)
     quiet = numerator.detach().abs() <= noise[..., None]
-    if not uses_values:
+    if grad_values is None:
         return quiet
-    unused = weights <= noise
+    unused = (weights <= noise) & (grad_values.detach() == 0)
     return quiet & unused[..., :, None] & unused[..., None, :]
+
+
+def _settled_columns(numerator, weights, grad_values):
+    """Vectors whose motion out of their span the loss does not notice, in the same sense."""
+    quiet = numerator.detach().abs() <= _noise(weights)[..., None]
+    if grad_values is None:
+        return quiet
+    return quiet & (grad_values.detach() == 0)[..., None, :]
+
+
+def _depends_on_something(t) -> bool:
+    """Does a tensor vary, at any level of nested transforms?"""
+    while True:
+        if t._edge is not None or hasattr(t._data, "tangent"):
+            return True
+        if not hasattr(t._data, "inner"):
+            return False
+        t = t._data.inner
+
+
+def _wary(grad, values):
+    """A gradient of values whose own derivative is infinite where values are equal.
+
+    The gradient of values needs vectors; the derivative of that is a quotient of differences of
+    gradients and of values.  If the gradient is a function of the values, 0/0 has a limit that
+    cannot be known here.  A constant one cannot differ between values that are equal.
+    """
+    return grad + _kink(values) if _depends_on_something(grad) else grad
+
+
+def _kink(values):
+    """Zeros with an infinite derivative where values are equal."""
+    fixed = values.detach()
+    if fixed.numel() == 0:
+        return values
+    closed = (_pairs(fixed, -1).abs() <= _resolution(fixed)).any(-1)
+    return ops.where(closed, ops.where(closed, values - fixed, 1.0).sqrt(), 0.0)
 
 
 def _set_diagonal(matrix, values):
@@ -305,23 +342,22 @@ def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors):
     weights, near = _lengths(grad_u, grad_v), _resolution(s)
     if u.dtype.is_complex:
         _refuse_phases("linalg_svd", ops.imag(diagonal_of(plus)), weights, "singular vectors")
-    uses = grad_s is not None
-    core = _set_diagonal(_over_gap(plus, _pairs(s, -1), near, _settled(plus, weights, uses)), None)
-    still = _settled(minus, weights, uses) | _quiet_diagonal(minus)
+    still = _settled(plus, weights, grad_s)
+    core = _set_diagonal(_over_gap(plus, _pairs(s, -1), near, still), None)
+    still = _settled(minus, weights, grad_s) | _quiet_diagonal(minus)
     core = (core + _over_gap(minus, _pairs(s, 1), near, still)) / 2
     if grad_s is not None:
         core = core + ops.diag_embed(grad_s.to(core.dtype))
     result = core @ v.mH
-    noise = _noise(weights)[..., None]
     if grad_u is not None and u.shape[-2] > size:
         out = grad_u - u @ inner_u
-        out = _over_gap(out, s[..., None, :], near, out.detach().abs() <= noise)
+        out = _over_gap(out, s[..., None, :], near, _settled_columns(out, weights, grad_s))
         result = u @ result + out @ v.mH
     else:
         result = u @ result
     if grad_v is not None and v.shape[-2] > size:
         out = grad_v - v @ inner_v
-        out = _over_gap(out, s[..., None, :], near, out.detach().abs() <= noise)
+        out = _over_gap(out, s[..., None, :], near, _settled_columns(out, weights, grad_s))
         result = result + u @ out.mH
     return result
 
@@ -391,15 +427,15 @@ def _quiet_diagonal(matrix):
 
 def svdvals_grad(grad, matrix):
     """Gradient of singular values: U diag(g) V^H."""
-    u, _, vh = ops._linalg_svd(matrix)
-    return (u * grad[..., None, :].to(u.dtype)) @ vh
+    u, s, vh = ops._linalg_svd(matrix)
+    return (u * _wary(grad, s)[..., None, :].to(u.dtype)) @ vh
 
 
 def svdvals_push(tangent, matrix):
     """Tangent of singular values: Re diag(U^H dA V)."""
-    u, _, vh = ops._linalg_svd(matrix)
+    u, s, vh = ops._linalg_svd(matrix)
     moved = (u.conj() * (tangent @ vh.mH)).sum(-2)
-    return ops.real(moved)
+    return ops.real(moved) + _kink(s)  # see `_wary`: what becomes of the tangent is not known
 
 
 # ---------------------------------------------------------------------------------------------
@@ -420,7 +456,7 @@ def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors):
     weights = _lengths(grad_vectors)
     if vectors.dtype.is_complex:
         _refuse_phases("linalg_eigh", ops.imag(diagonal_of(turn)), weights, "eigenvectors")
-    settled = _settled(turn, weights, grad_values is not None)
+    settled = _settled(turn, weights, grad_values)
     inner = _over_gap(turn / 2, _pairs(values, -1), _resolution(values), settled)
     diagonal = None if grad_values is None else grad_values.to(inner.dtype)
     return vectors @ _set_diagonal(inner, diagonal) @ vectors.mH
@@ -440,15 +476,15 @@ def eigh_push(tangent, values, vectors, has_vectors):
 
 def eigvalsh_grad(grad, matrix, uplo):
     """Gradient of the eigenvalues of a Hermitian matrix: V diag(g) V^H."""
-    _, vectors = ops._linalg_eigh(matrix, uplo)
-    return (vectors * grad[..., None, :].to(vectors.dtype)) @ vectors.mH
+    values, vectors = ops._linalg_eigh(matrix, uplo)
+    return (vectors * _wary(grad, values)[..., None, :].to(vectors.dtype)) @ vectors.mH
 
 
 def eigvalsh_push(tangent, matrix, uplo):
     """Tangent of the eigenvalues of a Hermitian matrix: diag(V^H dA V)."""
-    _, vectors = ops._linalg_eigh(matrix, uplo)
+    values, vectors = ops._linalg_eigh(matrix, uplo)
     moved = (vectors.conj() * (tangent @ vectors)).sum(-2)
-    return ops.real(moved)
+    return ops.real(moved) + _kink(values)  # see `_wary`
 
 
 def eig_grad(grad_values, grad_vectors, values, vectors):
@@ -467,7 +503,7 @@ def eig_grad(grad_values, grad_vectors, values, vectors):
     _refuse_phases("linalg_eig", ops.imag(diagonal_of(inner)), weights, "eigenvectors")
     growth = ops.real(diagonal_of(inner)).to(inner.dtype)
     turn = inner - (vectors.mH @ vectors) * growth[..., None, :]
-    settled = _settled(turn, weights, grad_values is not None)
+    settled = _settled(turn, weights, grad_values)
     core = _over_gap(turn, _pairs(values, -1).conj(), _resolution(values), settled)
     core = _set_diagonal(core, grad_values)
     return ops.linalg_solve_ex(vectors.mH, core @ vectors.mH)[0]
@@ -492,10 +528,11 @@ def eig_push(tangent, values, vectors):
 def eigvals_grad(grad, matrix):
     """Gradient of the eigenvalues of a general matrix: V^-H diag(g) V^H."""
     values, vectors = ops.linalg_eig(matrix)
-    return eig_grad(grad, None, values, vectors)
+    return eig_grad(_wary(grad, values), None, values, vectors)
 
 
 def eigvals_push(tangent, matrix):
     """Tangent of the eigenvalues of a general matrix: diag(V^-1 dA V)."""
-    _, vectors = ops.linalg_eig(matrix)
-    return diagonal_of(ops.linalg_solve_ex(vectors, tangent.to(vectors.dtype) @ vectors)[0])
+    values, vectors = ops.linalg_eig(matrix)
+    moved = ops.linalg_solve_ex(vectors, tangent.to(vectors.dtype) @ vectors)[0]
+    return diagonal_of(moved) + _kink(values)  # see `_wary`

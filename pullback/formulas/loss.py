@@ -60,7 +60,7 @@ def smooth_l1_slope(difference, beta):
     """Derivative of the smooth L1 term: difference / beta, cut off at -1 and 1."""
     if beta == 0:
         return difference.sign()
-    return (difference / beta).clamp(-1, 1)
+    return ops.where(difference.abs() < beta, difference / beta, difference.sign())
 
 
 def smooth_l1_curvature(difference, beta):
@@ -84,8 +84,17 @@ def weighted(value, weight):
 
 
 def bce_target_slope(self, weight):
-    """Derivative of a binary cross entropy term with respect to the target."""
-    return weighted((1 - self).log().clamp(min=-100) - self.log().clamp(min=-100), weight)
+    """Derivative of a binary cross entropy term with respect to the target.
+
+    Its own derivative is that of `bce_slope` with respect to the target, also at 0 and 1, where
+    the logarithms are cut off at -100.
+    """
+    fixed = self.detach()
+    edge = (1 - fixed) * fixed <= 1e-12
+    cut = (1 - fixed).log().clamp(min=-100) - fixed.log().clamp(min=-100)
+    inner = ops.where(edge, 0.5, self)
+    outer = cut - (self - fixed) * 1e12
+    return weighted(ops.where(edge, outer, (1 - inner).log() - inner.log()), weight)
 
 
 def bce_slope(self, target, weight):

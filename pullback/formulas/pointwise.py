@@ -106,7 +106,8 @@ def power_pullback(grad, self, exponent):
 def power_pullback_base(grad, self, exponent):
     """d x^p = p x^(p-1) dx for a tensor p, with 0 at x = p = 0 instead of 0 * inf."""
     nowhere = (exponent == 0).logical_and(self == 0)
-    return grad * (exponent * self.masked_fill(nowhere, 1).pow(exponent - 1)).conj()
+    slope = exponent * self.masked_fill(nowhere, 1).pow(exponent - 1)
+    return grad * slope.masked_fill(nowhere, 0).conj()
 
 
 def power_pullback_exponent(grad, self, exponent, result):
@@ -131,6 +132,11 @@ def power_pullback_number(grad, self, exponent, result):
 def ratio_pullback_divisor(grad, self, other):
     """d (x / y) = -(x / y) / y dy; divides again, so that the quotient may be overwritten."""
     return -grad * ((self / other) / other).conj()
+
+
+def share_of_sum(x, y):
+    """e^x / (e^x + e^y), a logistic function of the difference, which never overflows."""
+    return 1 / (1 + (y - x).exp()) if x.is_complex() else (x - y).sigmoid()
 
 
 def squared_radius(x, y):

@@ -112,6 +112,11 @@ def _products_before(x, dim):
     return ops.cat([ops.ones_like(first), x.narrow(dim, 0, x.shape[dim] - 1)], dim).cumprod(dim)
 
 
+def single(x):
+    """Half precision as float32, for chains of products and differences; others as they are."""
+    return x.float() if x.dtype.itemsize == 2 else x
+
+
 def products_of_others(x, dim):
     """At each place the product of all other elements: (those before) * (those after)."""
     if x.shape[dim] < 2:
@@ -121,6 +126,7 @@ def products_of_others(x, dim):
 
 def _product_slopes(self, dim):
     """d prod(x) / d x_i: the product of the others along `dim`, or over everything if None."""
+    self = single(self)
     if self.ndim == 0:
         return ops.ones_like(self)
     if dim is None:
@@ -151,8 +157,8 @@ def cumprod_pullback(grad, self, dim):
     size = self.shape[dim]
     if size == 1:
         return grad
-    x = self.conj()
-    total, factor = grad, _shifted(x, dim, 1)
+    x = single(self).conj()
+    total, factor = single(grad), _shifted(x, dim, 1)
     step = 1
     while step < size:
         total = total + factor * _shifted(total, dim, step)
@@ -175,6 +181,7 @@ def cumprod_push(self_p, self_t, dim):
     if self_p.ndim == 0 or self_p.numel() == 0:
         return self_t
     dim = wrap_dim(dim, self_p.ndim)
+    self_p = single(self_p)
     total = _products_before(self_p, dim) * self_t
     factor = self_p
     step = 1

@@ -35,6 +35,12 @@ def take_slice(x, dim, start, end, step):
     return ops.slice(x, dim, start, end, step)
 
 
+def places_from(start, length, shape, dim):
+    """The places along a dim that `narrow` shows, as a tensor; the start may be negative."""
+    size = shape[wrap_dim(dim, len(shape))]
+    return ops.where(start < 0, start + size, start) + ops.arange(length, device=start.device)
+
+
 def split_with_sizes_backward(grads, shape, sizes, dim):
     """Gradient of the whole from those of its pieces; missing pieces are zero."""
     dim = wrap_dim(dim, len(shape))

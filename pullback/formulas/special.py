@@ -10,6 +10,7 @@ import math
 
 from ..core.dims import wrap_dim
 from ..core.table import ops
+from .reduce import single
 
 
 def multivariate_digamma(self, p):
@@ -53,6 +54,18 @@ def _difference(x, y):
     return (x - y.masked_fill(same, 0)).masked_fill(same, 0)
 
 
+def _first_of_infinities(x, y, dim):
+    """x - y; where both are an infinity that y already was one place before, -inf.
+
+    Of several equal infinities the first takes all, so that the weights add up to 1.
+    """
+    if x.shape[dim] == 1:
+        return _difference(x, y)
+    before = ops.cat([ops.zeros_like(y.narrow(dim, 0, 1)), y.narrow(dim, 0, y.shape[dim] - 1)], dim)
+    late = (before == y).logical_and(y.isinf())
+    return _difference(x, y).masked_fill(late, -math.inf)
+
+
 def _shift(x, dim, count):
     """x_(i + count) at place i, for a negative count x_(i - |count|); 0 beyond the ends."""
     size = x.shape[dim]
@@ -76,7 +89,8 @@ def logcumsumexp_pullback(grad, self, result, dim):
     if self.ndim == 0 or self.numel() == 0:
         return grad
     dim = wrap_dim(dim, self.ndim)
-    weight = _difference(self, result).exp().conj()
+    self, result, grad = single(self), single(result), single(grad)
+    weight = _first_of_infinities(self, result, dim).exp().conj()
     if self.shape[dim] == 1:
         return grad * weight
     decay = _neighbours(result, dim).conj()
@@ -89,7 +103,8 @@ def logcumsumexp_push(self_p, self_t, result, dim):
     if self_p.ndim == 0 or self_p.numel() == 0:
         return self_t
     dim = wrap_dim(dim, self_p.ndim)
-    start = _difference(self_p, result).exp() * self_t
+    self_p, result = single(self_p), single(result)
+    start = _first_of_infinities(self_p, result, dim).exp() * self_t
     if self_p.shape[dim] == 1:
         return start
     decay = _neighbours(result, dim)

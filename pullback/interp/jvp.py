@@ -59,7 +59,7 @@ class Jvp(Interpreter):
         if new is None:
             return out
         made = [
-            self.wrap(o, t)
+            self.wrap(o, t if t.dtype is o.dtype else t.to(o.dtype))
             if t is not None and isinstance(o, Tensor) and o.dtype.category >= 2
             else o
             for o, t in zip(outs, new)
@@ -96,7 +96,8 @@ def fill(value, tangent):
     return None
 
 
-def _has(tangent) -> bool:
+def has_tangent(tangent) -> bool:
+    """Is there a tangent, or one in a list?"""
     return (
         any(t is not None for t in tangent)
         if isinstance(tangent, (list, tuple))
@@ -110,16 +111,18 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
     rule = ov.rule
     if ov.is_view and op.push is None and (rule is not None or op.linear):
         return _listed(bind(ov, (tangents[0], *args[1:])))
+    floating = any(isinstance(o, Tensor) and o.dtype.category >= 2 for o in outs)
+    if rule is not None and floating and rule.condition(args):
+        refuse_unlisted(ov, tangents)
     if op.linear:
         chosen = [names.index(n) for n in op.linear]
-        if not any(_has(tangents[i]) for i in chosen):
+        if not any(has_tangent(tangents[i]) for i in chosen):
             return None
         linear = list(args)
         for i in chosen:
             linear[i] = fill(args[i], tangents[i]) if args[i] is not None else None
         return _listed(bind(ov, tuple(linear)))
     if rule is None:
-        floating = any(isinstance(o, Tensor) and o.dtype.category >= 2 for o in outs)
         ignored = op.nondiff or ov.never_differentiable or ov.is_view
         if ov.kind in ("creation", "random") or not floating or ignored:
             return None
@@ -130,7 +133,7 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
                 cure=f"give the table entry '{ov.name}' a `grad` or a `push`",
             )
         )
-    if not any(_has(tangents[i]) for i in rule.inputs) or not rule.condition(args):
+    if not any(has_tangent(tangents[i]) for i in rule.inputs) or not rule.condition(args):
         return None
     if op.multilinear:
         return _product_rule(ov, args, tangents)
@@ -145,6 +148,21 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
     return transposer(ov, args, tangents, outs)
 
 
+def refuse_unlisted(ov, tangents: list) -> None:
+    """Refuse tangents of arguments without derivative, as reverse mode refuses their history."""
+    known = (*ov.rule.input_names, *ov.op.nondiff, "output")
+    for i in ov.schema.tensor_positions:
+        name = ov.schema.args[i].name
+        if has_tangent(tangents[i]) and name not in known:
+            raise errors.NotDifferentiable(
+                errors.text(
+                    f"{ov.op.base_name} is not differentiable with respect to argument '{name}', "
+                    f"which has a tangent ({errors.user_line(2)})",
+                    cure=f"pass {name}.detach()",
+                )
+            )
+
+
 def _listed(value) -> list:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
@@ -153,7 +171,7 @@ def _product_rule(ov, args, tangents) -> list:
     names, terms = ov.schema.names, []
     for name in ov.op.multilinear:
         i = names.index(name)
-        if _has(tangents[i]):
+        if has_tangent(tangents[i]):
             varied = list(args)
             varied[i] = fill(args[i], tangents[i])
             terms.append(_listed(bind(ov, tuple(varied))))

@@ -47,14 +47,16 @@ class Traced(Wrapped):
 
 
 _PROBED: set = set()  # (operator, dtypes) that were accepted
-_PROBE_LIMIT = 1 << 16  # elements
+_SMALL = 16  # sizes up to this stay as they are in a probe
+_PROBE_LIMIT = 1 << 16  # elements of a probe with all sizes as they are
 
 
 def refuse_dtypes(ov, flat: tuple) -> None:
     """Refuse what the kernel refuses: neither fakes nor decompositions look at dtypes closely.
 
-    The kernel runs once on ones for each unusual choice of dtypes.  Only its objections to dtypes
-    count.
+    The kernel runs once on ones for each unusual choice of dtypes, on small tensors: equal sizes
+    stay equal.  If the operator does not like their shapes it gets the real ones, unless these are
+    large.  Only objections to dtypes count.
     """
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
@@ -64,26 +66,42 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     key = (ov, dtypes)
     if key in _PROBED or ov.is_random or ov.is_view:
         return
-    if sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT:
-        return
+    objection = _objection(ov, flat, _few)
+    large = sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT
+    if objection is not None and not _about_dtypes(objection) and not large:
+        objection = _objection(ov, flat, _ones)
+    if objection is None:
+        _PROBED.add(key)
+    elif _about_dtypes(objection):
+        raise objection
+
+
+def _objection(ov, flat: tuple, ones) -> Exception | None:
+    """What the kernel says to tensors of ones."""
     try:
-        run_raw(ov, tuple([map_tensors(_ones, v) for v in flat]), np)
-    except NotImplementedError:
-        raise
+        run_raw(ov, tuple([map_tensors(ones, v) for v in flat]), np)
     except errors.PullbackError as error:
         errors.located(error)
-        objection = error
+        return error
+    except NotImplementedError as error:
+        return error
     except Exception as error:
-        objection = translated(ov, flat, error)
-    else:
-        objection = None
-    if isinstance(objection, (errors.DTypeError, errors.ArgumentError)):
-        raise objection
-    _PROBED.add(key)
+        return translated(ov, flat, error)
+    return None
+
+
+def _about_dtypes(error: Exception) -> bool:
+    return isinstance(error, (errors.DTypeError, errors.ArgumentError, NotImplementedError))
 
 
 def _ones(t: Tensor):
     return np.broadcast_to(np.ones((), t._data.dtype), t._data.shape)
+
+
+def _few(t: Tensor):
+    """The same with large sizes made small."""
+    shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in t._data.shape]
+    return np.broadcast_to(np.ones((), t._data.dtype), shape)
 
 
 class Trace(Interpreter):

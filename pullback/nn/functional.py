@@ -66,8 +66,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2 + bias[k]` for each k."""
-    out = ops.einsum("...i,kij,...j->...k", [input1, weight, input2])
-    return out if bias is None else out + bias
+    return ops.bilinear(input1, input2, weight, bias)
+
+
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None,
+               bias: Tensor | None = None, out_dtype=None) -> Tensor:
+    """Matrix products of groups of rows or columns; `offs` are where the groups end."""
+    return ops._grouped_mm(mat_a, mat_b, offs, bias, out_dtype)
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
@@ -491,6 +496,11 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Tensor:
     """p-norm of the difference of vectors along the last dim."""
     return ops.pairwise_distance(x1, x2, p, eps, keepdim)
+
+
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """p-norm distances of all pairs of rows."""
+    return ops.pdist(input, p)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,7 +8,16 @@ class _Aten:
 
     def __getattr__(self, name: str):
         from ..core.table import ops
-        found = getattr(ops, name)
+
+        try:
+            found = getattr(ops, name)
+        except AttributeError:
+            from .elsewhere import packet
+
+            found = None if name.startswith("__") else packet(name)
+            if found is None:
+                raise
+            return found  # not kept: the table may be given an entry of this name later
         self.__dict__[name] = found
         return found
 

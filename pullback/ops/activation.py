@@ -507,6 +507,7 @@ class glu(Op):
     """First half along a dim times the sigmoid of the second half."""
 
     schema = "glu(Tensor self, int dim=-1) -> Tensor"
+    out = ("castable",)
     grad = {"self": "glu_backward(grad, self, dim)"}
     push = "glu_push(self_p, self_t, dim)"
     cost = "cheap"

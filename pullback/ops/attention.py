@@ -43,8 +43,14 @@ def _repeated(heads: int, tensor):
 
 
 def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-    """The output and the attention weights."""
+    """The output and the attention weights; scores of half precision are kept in float32."""
     _check(query, key, value, attn_mask, is_causal, enable_gqa)
+    if query.dtype.is_floating_point and query.dtype.itemsize == 2:
+        wide = [t.to(dt.float32) for t in (query, key, value)]
+        if attn_mask is not None and attn_mask.dtype is not dt.bool_:
+            attn_mask = attn_mask.to(dt.float32)
+        out = attention(*wide, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        return tuple(t.to(query.dtype) for t in out)
     if enable_gqa:
         key, value = _repeated(query.shape[-3], key), _repeated(query.shape[-3], value)
     if scale is None:

@@ -245,6 +245,7 @@ class _native_batch_norm_legit_no_stats(Op):
 
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    number = 1
     promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("None", "None", "training")}
     push = {"result0, result1, result2": _PUSHED.format("None", "None", "training")}
@@ -544,6 +545,7 @@ class _native_batch_norm_legit(Composite):
 
     def samples(s):
         yield s(s.real(3, 4, 2), None, None, *_integers(s, 4), False, 0.1, 0.0)
+        yield s(s.real(3, 4), s.real(4), s.real(4), *_integers(s, 4), True, 0.1, 1e-3)
 
 
 def _with_reserve(results, input):

@@ -172,8 +172,10 @@ class sub_Tensor(Pointwise):
     complex = True
     aliases = ("subtract",)
 
-    def run(xp, self, other, alpha):
+    def check(self, other, alpha):
         check_subtraction(self, other)
+
+    def run(xp, self, other, alpha):
         if type(alpha) is int and alpha == 1:
             return xp.subtract(self, other)
         check_alpha(self, alpha)
@@ -193,8 +195,10 @@ class sub_Scalar(Pointwise):
     complex = True
     samples = with_number(2, 1.5)
 
-    def run(xp, self, other, alpha):
+    def check(self, other, alpha):
         check_subtraction(self, other)
+
+    def run(xp, self, other, alpha):
         check_alpha(self, alpha)
         return xp.subtract(self, other * alpha)
 
@@ -208,8 +212,10 @@ class rsub_Tensor(Pointwise):
     method = False
     inplace = False
 
-    def run(xp, self, other, alpha):
+    def check(self, other, alpha):
         check_subtraction(self, other)
+
+    def run(xp, self, other, alpha):
         check_alpha(self, alpha)
         return xp.subtract(other, self if alpha == 1 else self * alpha)
 
@@ -232,8 +238,10 @@ class rsub_Scalar(Pointwise):
     inplace = False
     samples = with_number(2, 1.5)
 
-    def run(xp, self, other, alpha):
+    def check(self, other, alpha):
         check_subtraction(self, other)
+
+    def run(xp, self, other, alpha):
         check_alpha(self, alpha)
         return xp.subtract(other, self if alpha == 1 else self * alpha)
 
@@ -356,6 +364,7 @@ class div_Scalar_mode(Pointwise):
 class floor_divide(Pointwise):
     """Quotient rounded down."""
     schema = "floor_divide(Tensor self, Tensor other) -> Tensor"
+    inplace = "Tensor"
     scalars = ("self", "other")
     run = lambda xp, self, other: _quotient(xp, self, other, "floor")
     constant = ("self", "other")
@@ -389,6 +398,7 @@ def _remainder(xp, self, other):
 class remainder_Tensor(Pointwise):
     """Remainder of the division that rounds down; it has the sign of the divisor."""
     schema = "remainder.Tensor(Tensor self, Tensor other) -> Tensor"
+    number = 1
     run = _remainder
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='floor')"}
     samples = quotients
@@ -397,6 +407,7 @@ class remainder_Tensor(Pointwise):
 class remainder_Scalar(Pointwise):
     """Remainder of the division by a number that rounds down."""
     schema = "remainder.Scalar(Tensor self, Scalar other) -> Tensor"
+    number = 0
     promotes = ("self", "other")
     run = _remainder
     grad = {"self": "grad"}
@@ -406,6 +417,7 @@ class remainder_Scalar(Pointwise):
 class remainder_Scalar_Tensor(Pointwise):
     """Remainder of a number divided by each element, rounding down."""
     schema = "remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
+    number = 1
     promotes = ("self", "other")
     run = _remainder
     grad = {"other": "-grad * (self / other).floor()"}
@@ -428,6 +440,7 @@ def _fmod(xp, self, other):
 class fmod_Tensor(Pointwise):
     """Remainder of the division that rounds towards zero; it has the sign of the dividend."""
     schema = "fmod.Tensor(Tensor self, Tensor other) -> Tensor"
+    number = 1
     run = _fmod
     grad = {"self": "grad", "other": "-grad * self.div(other, rounding_mode='trunc')"}
     samples = quotients
@@ -436,6 +449,7 @@ class fmod_Tensor(Pointwise):
 class fmod_Scalar(Pointwise):
     """Remainder of the division by a number that rounds towards zero."""
     schema = "fmod.Scalar(Tensor self, Scalar other) -> Tensor"
+    number = 0
     promotes = ("self", "other")
     run = _fmod
     grad = {"self": "grad"}
@@ -458,6 +472,8 @@ def _integer_power(xp, base, exponent):
 class pow_Tensor_Tensor(Pointwise):
     """Each element of the first tensor to the power of the second."""
     schema = "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
+    number = 1
+    inplace = "Tensor"
     grad = {
         "self": "power_pullback_base(grad, self, exponent)",
         "exponent": "power_pullback_exponent(grad, self, exponent, result)",
@@ -476,6 +492,8 @@ class pow_Tensor_Tensor(Pointwise):
 class pow_Tensor_Scalar(Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
+    number = 0
+    inplace = "Scalar"
     promotes = ("self", "exponent")
     grad = {"self": "power_pullback(grad, self, exponent)"}
     c = "pow({self}, {exponent})"
@@ -489,12 +507,12 @@ class pow_Tensor_Scalar(Pointwise):
         if kind in "biu":
             if exponent < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return self.copy() if exponent == 1 else xp.power(self, exponent)
+            return self.copy("K") if exponent == 1 else xp.power(self, exponent)
         # the usual exponents without the general power, which is many times slower
         if exponent == 2:
             return xp.multiply(self, self)
         if exponent == 1:
-            return self.copy()
+            return self.copy("K")
         if exponent == 0.5:
             return xp.sqrt(self)
         if exponent == -1:
@@ -644,6 +662,7 @@ class clamp_Tensor(Pointwise):
 class clamp_default(Pointwise):
     """Each element moved into the range between two numbers."""
     schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
+    out = ("exact",)
     promotes = ("self", "min", "max")
     run = _clamp
     grad = {"self": "where(between(self, min, max), grad, 0)"}
@@ -659,6 +678,7 @@ class clamp_default(Pointwise):
 class clamp_min_Tensor(Pointwise):
     """Each element, or the other tensor's where that is larger."""
     schema = "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor"
+    number = 1
     run = lambda xp, self, min: _clamp(xp, self, min, None)
     grad = {"self": "where(self >= min, grad, 0)", "min": "where(self < min, grad, 0)"}
     samples = pairs()
@@ -670,6 +690,8 @@ class clamp_min_Tensor(Pointwise):
 class clamp_min_default(Pointwise):
     """Each element, or `min` where that is larger."""
     schema = "clamp_min(Tensor self, Scalar min) -> Tensor"
+    out = ("exact",)
+    number = 0
     promotes = ("self", "min")
     run = lambda xp, self, min: _clamp(xp, self, min, None)
     grad = {"self": "where(self >= min, grad, 0)"}
@@ -682,6 +704,7 @@ class clamp_min_default(Pointwise):
 class clamp_max_Tensor(Pointwise):
     """Each element, or the other tensor's where that is smaller."""
     schema = "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor"
+    number = 1
     run = lambda xp, self, max: _clamp(xp, self, None, max)
     grad = {"self": "where(self <= max, grad, 0)", "max": "where(self > max, grad, 0)"}
     samples = pairs()
@@ -693,6 +716,8 @@ class clamp_max_Tensor(Pointwise):
 class clamp_max_default(Pointwise):
     """Each element, or `max` where that is smaller."""
     schema = "clamp_max(Tensor self, Scalar max) -> Tensor"
+    out = ("exact",)
+    number = 0
     promotes = ("self", "max")
     run = lambda xp, self, max: _clamp(xp, self, None, max)
     grad = {"self": "where(self <= max, grad, 0)"}
@@ -716,6 +741,7 @@ def _where(xp, condition, self, other):
 class where_self(Pointwise):
     """Elements of the first tensor where the condition holds, else of the second."""
     schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
+    out = ("exact",)
     promotes = ("self", "other")
     run = _where
     grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
@@ -735,6 +761,7 @@ class where_self(Pointwise):
 class where_ScalarOther(Pointwise):
     """Elements of the tensor where the condition holds, else a number."""
     schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
+    number = 0
     promotes = ("self", "other")
     run = _where
     grad = {"self": "where(condition, grad, 0)"}
@@ -755,6 +782,7 @@ class where_ScalarOther(Pointwise):
 class where_ScalarSelf(Pointwise):
     """A number where the condition holds, else elements of the tensor."""
     schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
+    number = 0
     promotes = ("self", "other")
     run = _where
     grad = {"other": "where(condition, 0, grad)"}
@@ -791,6 +819,19 @@ class where_Scalar(Pointwise):
     def samples(s):
         yield s(s.bool(3, 4), 1.5, 2)
         yield s(s.bool(4), 0, 1)
+
+
+class where_default(Composite):
+    """Coordinates of the true elements, one vector per dim."""
+
+    schema = "where(Tensor condition) -> Tensor[]"
+    method = False
+
+    def compose(condition):
+        return tuple(ops.nonzero_numpy(condition))
+
+    def samples(s):
+        yield s(s.bool(3, 4))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1269,7 +1310,10 @@ class hypot(Pointwise):
         return xp.hypot(self, other)
 
     def decomp(self, other):
-        return (self * self + other * other).sqrt()
+        x, y = self.abs(), other.abs()
+        large = ops.maximum(x, y)
+        ratio = ops.minimum(x, y) / ops.where(large == 0, 1.0, large)
+        return ops.where(x.isinf() | y.isinf(), math.inf, large * (1 + ratio * ratio).sqrt())
 
 
 def _check_ends(self, end) -> None:
@@ -1288,6 +1332,8 @@ def _lerp(xp, self, end, weight):
 class lerp_Tensor(Pointwise):
     """Straight-line interpolation from `self` to `end` at `weight`."""
     schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"
+    out = ("exact",)
+    number = 1
     promote = "same"
     run = _lerp
     grad = {
@@ -1309,6 +1355,7 @@ class lerp_Tensor(Pointwise):
 class lerp_Scalar(Pointwise):
     """Straight-line interpolation from `self` to `end` at the number `weight`."""
     schema = "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor"
+    number = 0
     promote = "same"
     grad = {"self": "grad * (1 - weight).conjugate()", "end": "grad * weight.conjugate()"}
     complex = True
@@ -1442,8 +1489,8 @@ class logaddexp(Pointwise):
     """log(exp(x) + exp(y)) without overflow."""
     schema = "logaddexp(Tensor self, Tensor other) -> Tensor"
     grad = {
-        "self": "grad / (1 + (other - self).exp()).conj()",
-        "other": "grad / (1 + (self - other).exp()).conj()",
+        "self": "grad * share_of_sum(self, other).conj()",
+        "other": "grad * share_of_sum(other, self).conj()",
     }
     complex = True
     inplace = False
@@ -1503,6 +1550,7 @@ class copysign_Scalar(Pointwise):
 class heaviside(Pointwise):
     """0 below zero, 1 above, and `values` at zero."""
     schema = "heaviside(Tensor self, Tensor values) -> Tensor"
+    out = ("exact",)
     promote = "same"
     grad = {"values": "where(self == 0, grad, 0)"}
     constant = ("self",)

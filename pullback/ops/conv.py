@@ -454,7 +454,7 @@ class convolution(Op):
             out = _out_of_dim(ops.convolution(input, weight, None, *numbers), n, 1, groups)
         else:
             out = ops.convolution(input, weight, inner, *numbers).unsqueeze(0)
-        if bias is None or inner is not None:
+        if bias is None or inner is not None or not out.shape[2]:  # no channels in, none out
             return out
         return out + bias.reshape([n if own_bias else 1, 1, -1] + [1] * (out.ndim - 3))
 
@@ -483,6 +483,7 @@ class _convolution(Op):
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled,"
               " bool allow_tf32) -> Tensor")
+    number = 1
     promote = "keep"
     grad = convolution.grad
     push = convolution.push
@@ -583,6 +584,8 @@ class convolution_backward(Op):
         if output_mask[2]:
             g = grad_output if batched[0] else grad_output.unsqueeze(0)
             db = g.sum([1, *range(3, g.ndim)])
+            if bias_sizes and not db.shape[1]:
+                db = db.new_zeros((1, *bias_sizes))
             db = db.expand([n, db.shape[1]])
         return dx, dw, db
 

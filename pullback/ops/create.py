@@ -11,8 +11,9 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.op import Composite, Creation, Op, Pointwise
+from ..core.random import _scale
 from ..core.table import ops
-from ..errors import DataDependentError
+from ..errors import BadValue, DataDependentError
 
 # --- sizes only -----------------------------------------------------------------------------------
 
@@ -403,23 +404,25 @@ def range_count(start, end, step) -> int:
     return math.ceil((end - start) / step)
 
 
-def _arange(xp, start, end, step, dtype):
-    dtype = range_dtype(dtype, start, end, step)
-    if dtype.category == 1:
+def _range(start, end, step, dtype: dt.DType):
+    """(start, step, number of elements): int64 counts in whole numbers, others before they cut."""
+    if dtype is dt.int64:
+        if step != 0 and int(step) == 0:
+            raise BadValue("step must be nonzero")
         start, end, step = int(start), int(end), int(step)
     count = range_count(start, end, step)
-    if dtype.category == 1:
-        return xp.arange(start, start + count * step, step, dtype=xp.int64).astype(
-            dtype.np, copy=False
-        )
-    place = xp.arange(count, dtype=xp.float64)
+    return (int(start), int(step), count) if dtype.category == 1 else (start, step, count)
+
+
+def _arange(xp, start, end, step, dtype):
+    dtype = range_dtype(dtype, start, end, step)
+    start, step, count = _range(start, end, step, dtype)
+    place = xp.arange(count, dtype=xp.int64 if dtype.category == 1 else xp.float64)
     return (start + place * step).astype(dtype.np)
 
 
 def _range_shape(start, end, step, dtype) -> tuple[int]:
-    if range_dtype(dtype, start, end, step).category == 1:
-        start, end, step = int(start), int(end), int(step)
-    return (range_count(start, end, step),)
+    return (_range(start, end, step, range_dtype(dtype, start, end, step))[2],)
 
 
 class arange(Creation):
@@ -512,8 +515,12 @@ def _linspace(xp, start, end, steps: int, dtype: dt.DType):
     start, end = work(start), work(end)
     step = (end - start) / work(max(steps - 1, 1))
     place = xp.arange(steps)
-    up = start + step * place.astype(work)
-    down = end - step * (steps - 1 - place).astype(work)
+    if dtype.category == 3:
+        up = start + step * place.astype(work)
+        down = end - step * (steps - 1 - place).astype(work)
+    else:  # each number is rounded once, as PyTorch's fused multiply-adds do
+        up = _scale(place.astype(work), step, start)
+        down = _scale((steps - 1 - place).astype(work), -step, end)
     return xp.where(place < steps // 2, up, down).astype(dtype.np)
 
 
@@ -819,6 +826,7 @@ class fill_Tensor(Op):
     """The shape of `self` filled with a 0-d tensor."""
 
     schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
+    number = 1
     inplace = True
     complex = True
     linear = ("value",)
@@ -851,6 +859,7 @@ class fill_Scalar(Pointwise):
     """The shape of `self` filled with a number."""
 
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
+    number = 0
     promote = "same"
     complex = True
     constant = ("self",)

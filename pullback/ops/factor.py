@@ -106,6 +106,7 @@ class linalg_lu_factor(MatricesComposite):
     """Packed factors of A = P L U and pivots; refuses singular matrices."""
 
     schema = "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)"
+    out = ("exact",)
 
     def compose(A, pivot):
         factors, pivots, _ = ops.linalg_lu_factor_ex(A, pivot=pivot, check_errors=True)
@@ -372,11 +373,13 @@ class linalg_qr(Matrices):
         return [q, (*lead, size, columns)]
 
     def samples(s):
+        def firm(a):  # R's diagonal has the signs of LAPACK's pivots: they must not be near zero
+            return a + 3 * ops.eye(*a.shape[-2:], dtype=a.dtype, device=a.device)
+
         for a in _matrices(s):
-            # the sign of R's diagonal is that of LAPACK's pivots, which must not be near zero
-            yield s(a + 3 * ops.eye(*a.shape[-2:], dtype=a.dtype))
+            yield s(firm(a))
         yield s(regular(s.real(3, 3)), "complete")
-        yield s(s.real(2, 3, 5) + 3 * ops.eye(3, 5, dtype=s.dtype), "complete")
+        yield s(firm(s.real(2, 3, 5)), "complete")
 
 
 class qr(Composite):
@@ -398,6 +401,7 @@ class geqrf(Op):
 
     # `linalg_qr` has a derivative; that of the packed form is refused, as in PyTorch
     schema = "geqrf(Tensor self) -> (Tensor a, Tensor tau)"
+    out = ("castable",)
     promote = "keep"
     batch = stacked()
     complex = True
@@ -576,6 +580,7 @@ class linalg_svd(MatricesComposite):
 
     schema = ("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None)"
               " -> (Tensor U, Tensor S, Tensor Vh)")
+    out = ("exact",)
     invariant = _svd_invariant
 
     def compose(A, full_matrices, driver):
@@ -699,6 +704,7 @@ class linalg_eigh(MatricesComposite):
 
     schema = ("linalg_eigh(Tensor self, str UPLO=\"L\")"
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
+    out = ("exact",)
     structure = {"self": hermitian}
     invariant = _eigh_invariant
 
@@ -759,6 +765,7 @@ class linalg_eig(Matrices):
     """Eigenvalues and eigenvectors, of unit length, of a general matrix."""
 
     schema = "linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)"
+    out = ("castable",)
     grad = {"self": "eig_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors)"}
     push = {"eigenvalues, eigenvectors": "eig_push(self_t, eigenvalues, eigenvectors)"}
     batch = stacked()
@@ -785,6 +792,7 @@ class linalg_eigvals(Matrices):
     """Eigenvalues of a general matrix; the vectors are computed only for derivatives."""
 
     schema = "linalg_eigvals(Tensor self) -> Tensor"
+    out = ("castable",)
     grad = {"self": "eigvals_grad(grad, self)"}
     push = "eigvals_push(self_t, self_p)"
     batch = stacked()

@@ -12,7 +12,8 @@ from ..core.dims import broadcast_shapes, numel, wrap_dim
 from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from ..core.xp import accumulate_at
-from ..errors import DataDependentError, ShapeError
+from ..errors import ArgumentError, DataDependentError, DTypeError, ShapeError
+from .pointwise import refuse, title
 from .shape import along, in_front, inner, pad_rank
 
 # --- checks and translations shared by kernels and rules ------------------------------------------
@@ -480,7 +481,9 @@ class unravel_index(Composite):
 
     def compose(indices, shape):
         if indices.dtype.category > 1 or indices.dtype is dt.bool_:
-            raise ValueError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+            raise ArgumentError(
+                f"expected 'indices' to be integer dtype, but got {indices.dtype}"
+            )
         out, step = [], 1
         for size in reversed(shape):
             out.append(indices.floor_divide(step).remainder(size))
@@ -780,6 +783,7 @@ class index_fill_int_Tensor(Op):
     """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
 
     schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"
+    number = 1
     promote = "keep"
     complex = True
     inplace = True
@@ -815,6 +819,7 @@ class index_fill_int_Scalar(Op):
     """A copy of `self` with a number at the listed indices of one dim."""
 
     schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    number = 0
     promote = "keep"
     complex = True
     inplace = True
@@ -907,6 +912,7 @@ class gather(Op):
     complex = True
     linear = ("self",)
     nondiff = ("index",)
+    out = ("exact", "apart")
     cost = "cheap"
     shape = "tuple(index.shape)"
     grad = {"self": "grad.new_zeros(self.shape).scatter_add(dim, index, grad)"}
@@ -1186,6 +1192,7 @@ class masked_fill_Tensor(Pointwise):
     """`self` with a 0-d tensor where a mask is true."""
 
     schema = "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor"
+    number = 1
     promote = "same"
     complex = True
     nondiff = ("mask",)
@@ -1228,6 +1235,7 @@ class masked_fill_Scalar(Pointwise):
     """`self` with a number where a mask is true."""
 
     schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"
+    number = 0
     promote = "same"
     complex = True
     nondiff = ("mask",)
@@ -1257,6 +1265,7 @@ class masked_select(Op):
     complex = True
     linear = ("self",)
     nondiff = ("mask",)
+    out = ("exact", "apart")
     cost = "cheap"
     grad = {"self": "masked_select_backward(grad, self.shape, mask)"}
 
@@ -1411,6 +1420,7 @@ class take(Op):
     complex = True
     linear = ("self",)
     nondiff = ("index",)
+    out = ("exact", "apart")
     cost = "cheap"
     shape = "tuple(index.shape)"
     grad = {"self": "grad.new_zeros(self.shape).put(index, grad, True)"}
@@ -1481,6 +1491,7 @@ class take_along_dim(Composite):
     """`gather` with broadcasting; without dim, elements of the flattened tensor."""
 
     schema = "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, indices, dim):
@@ -1534,7 +1545,11 @@ class nonzero(Op):
         raise needs_data("nonzero")
 
     def batch(n, batched, self):
-        raise needs_data("nonzero under vmap")
+        found = ops.nonzero(self)  # row by row, so that the examples stand one after another
+        counts = set(self.ne(0).reshape((n, numel(self.shape[1:]))).sum(1).tolist())
+        if len(counts) > 1:
+            raise needs_data("nonzero under vmap, with another count for each example")
+        return found.reshape((n, *counts, self.ndim))[:, :, 1:]
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -1599,19 +1614,6 @@ class argwhere(Composite):
 
     def compose(self):
         return ops.nonzero(self)
-
-    def samples(s):
-        yield s(s.bool(3, 4))
-
-
-class where_default(Composite):
-    """Coordinates of the true elements, one vector per dim."""
-
-    schema = "where(Tensor condition) -> Tensor[]"
-    method = False
-
-    def compose(condition):
-        return tuple(ops.nonzero_numpy(condition))
 
     def samples(s):
         yield s(s.bool(3, 4))
@@ -1888,6 +1890,7 @@ class argsort_stable(Composite):
     schema = (
         "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor"
     )
+    out = ("exact",)
 
     def compose(self, stable, dim, descending):
         return self.sort(dim, descending)[1]
@@ -1900,6 +1903,7 @@ class msort(Composite):
     """Elements in order along the first dim."""
 
     schema = "msort(Tensor self) -> Tensor"
+    out = ("exact",)
 
     def compose(self):
         return self.sort(0)[0]
@@ -1980,6 +1984,7 @@ class kthvalue(Op):
         " -> (Tensor values, Tensor indices)"
     )
     promote = "keep"
+    out = ("exact", "apart")
     cost = "reduce"
     diff_outputs = (True, False)
     grad = {"self": "selected_backward(grad, dim, indices, self.shape, keepdim)"}
@@ -2091,7 +2096,7 @@ class unique_dim(Op):
     diff_outputs = (True, False, False)
 
     def run(xp, self, dim, sorted, return_inverse, return_counts):
-        dim = wrap_dim(dim, self.ndim)
+        dim = wrap_dim(dim, self.ndim, scalar_ok=False)
         rows = _rows_first(xp, self, dim)
         order = xp.lexsort(rows.T[::-1]) if rows.shape[1] else xp.arange(rows.shape[0])
         ordered = rows[order]
@@ -2123,7 +2128,7 @@ class unique_dim_consecutive(Op):
     diff_outputs = (True, False, False)
 
     def run(xp, self, dim, return_inverse, return_counts):
-        dim = wrap_dim(dim, self.ndim)
+        dim = wrap_dim(dim, self.ndim, scalar_ok=False)
         rows = _rows_first(xp, self, dim)
         new = xp.ones(rows.shape[0], bool)
         new[1:] = (rows[1:] != rows[:-1]).any(axis=1)
@@ -2170,16 +2175,16 @@ class unique_consecutive(Composite):
 
     schema = (
         "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
-        "int? dim=None) -> Tensor[]"
+        "int? dim=None) -> (Tensor, Tensor, Tensor)"
     )
+    method = False  # the method and the function return only what was asked for
 
     def compose(self, return_inverse, return_counts, dim):
-        if dim is None:
-            found = list(ops.unique_dim_consecutive(self.reshape((-1,)), 0, True, True))
-            found[1] = found[1].reshape(self.shape)
-        else:
-            found = ops.unique_dim_consecutive(self, dim, True, True)
-        return _chosen(found, return_inverse, return_counts)
+        source = self.reshape((-1,)) if dim is None else self
+        values, inverse, counts = ops.unique_dim_consecutive(source, dim or 0, True, True)
+        inverse = inverse.reshape(self.shape) if dim is None else inverse
+        return (values, inverse if return_inverse else inverse.new_empty((0,)),
+                counts if return_counts else counts.new_empty((0,)))
 
     def samples(s):
         yield s(s.int(9, high=2))
@@ -2203,9 +2208,27 @@ def _side(right: bool, side) -> str:
     return side
 
 
+def _check_sorter(table, sorter) -> None:
+    """An order of the last dim of a table."""
+    if sorter.shape != table.shape:
+        raise ShapeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
+            f"tensor {list(table.shape)} and got sorter tensor {list(sorter.shape)}"
+        )
+    if sorter.dtype.name != "int64":
+        raise DTypeError(
+            "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+            f"{title(sorter.dtype)}"
+        )
+    if sorter.size and (sorter.min() < 0 or sorter.max() >= table.shape[-1]):
+        raise ShapeError("torch.searchsorted(): sorter index out of range")
+
+
 def _search(xp, table, values, side: str, int32: bool, sorter=None):
     kind = xp.int32 if int32 else xp.int64
+    refuse("searchsorted_out_cpu", table, "bc")
     if sorter is not None:
+        _check_sorter(table, sorter)
         table = xp.take_along_axis(table, sorter, axis=-1)
     if table.ndim == 1:
         return xp.searchsorted(table, values, side=side).astype(kind)
@@ -2317,6 +2340,13 @@ class bucketize_Scalar(Composite):
         yield s(0.5, s.values([-1.0, 0.0, 1.0]))
 
 
+def _check_isin(tensor) -> None:
+    if tensor.dtype.kind in "bc":
+        raise DTypeError(
+            f"Unsupported input type encountered for isin(): {title(tensor.dtype)}"
+        )
+
+
 class isin_Tensor_Tensor(Op):
     """Whether each element occurs among others."""
 
@@ -2330,6 +2360,8 @@ class isin_Tensor_Tensor(Op):
     dtype = dt.bool_
 
     def run(xp, elements, test_elements, assume_unique, invert):
+        _check_isin(elements)
+        _check_isin(test_elements)
         return xp.isin(elements, test_elements, invert=invert)
 
     def shape(elements, test_elements, assume_unique, invert):
@@ -2357,10 +2389,29 @@ class isin_Tensor_Scalar(Composite):
     method = False
 
     def compose(elements, test_element, assume_unique, invert):
+        _check_isin(elements)
         return elements != test_element if invert else elements == test_element
 
     def samples(s):
         yield s(s.int(3, 4), 3)
+
+
+class isin_Scalar_Tensor(Composite):
+    """Whether a number occurs among others."""
+
+    schema = (
+        "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, "
+        "bool invert=False) -> Tensor"
+    )
+    method = False
+
+    def compose(element, test_elements, assume_unique, invert):
+        _check_isin(test_elements)
+        found = ops.any(test_elements == element)
+        return found.logical_not() if invert else found
+
+    def samples(s):
+        yield s(3, s.int(3, 4))
 
 
 class bincount(Op):
@@ -2372,7 +2423,8 @@ class bincount(Op):
     cost = "reduce"
 
     def run(xp, self, weights, minlength):
-        if self.ndim != 1 or self.dtype.kind not in "iu" or (self.size and self.min() < 0):
+        refuse("bincount_cpu", self, "bfcV")
+        if self.ndim != 1 or (self.size and self.min() < 0):
             raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
         if weights is not None and weights.shape != self.shape:
             raise RuntimeError("weights should be 1-d and have the same length as input")

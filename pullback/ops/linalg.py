@@ -100,6 +100,7 @@ class linalg_cholesky(MatricesComposite):
     """Triangular factor of a positive-definite matrix."""
 
     schema = "linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor"
+    out = ("exact",)
     structure = {"self": hermitian}
 
     def compose(self, upper):
@@ -165,6 +166,7 @@ class cholesky_solve(Op):
     """Solution of a system whose matrix is given by its Cholesky factor."""
 
     schema = "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor"
+    out = ("castable",)
     structure = {"input2": triangular}
     promote = "keep"
     grad = {"self, input2": "cholesky_solve_grads(grad, result, input2, upper, grad_input_mask)"}
@@ -272,6 +274,7 @@ class linalg_matrix_norm(MatricesComposite):
 
     schema = ("linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False,"
               " *, ScalarType? dtype=None) -> Tensor")
+    out = ("exact",)
 
     def compose(self, ord, dim, keepdim, dtype):
         if isinstance(ord, complex) or abs(ord) not in (1, 2, math.inf):
@@ -290,6 +293,7 @@ class linalg_matrix_norm_str_ord(MatricesComposite):
 
     schema = ("linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, -1],"
               " bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+    out = ("exact",)
 
     def compose(self, ord, dim, keepdim, dtype):
         if ord not in ("fro", "nuc"):
@@ -307,6 +311,7 @@ class linalg_norm(MatricesComposite):
 
     schema = ("linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *,"
               " ScalarType? dtype=None) -> Tensor")
+    out = ("exact",)
 
     def compose(self, ord, dim, keepdim, dtype):
         if dim is not None and len(dim) not in (1, 2):
@@ -334,6 +339,7 @@ class linalg_norm_ord_str(MatricesComposite):
 
     schema = ("linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *,"
               " ScalarType? dtype=None) -> Tensor")
+    out = ("exact",)
 
     def compose(self, ord, dim, keepdim, dtype):
         if dim is None:

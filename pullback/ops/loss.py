@@ -555,6 +555,7 @@ class mse_loss(Op):
     """Squared differences, reduced."""
 
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    out = ("castable",)
     promote = "default"
     grad = {
         "self": "mse_loss_backward(grad, self, target, reduction)",
@@ -642,6 +643,7 @@ class smooth_l1_loss(Op):
 
     schema = ("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.)"
               " -> Tensor")
+    out = ("castable",)
     promote = "default"
     grad = {
         "self": "smooth_l1_loss_backward(grad, self, target, reduction, beta)",
@@ -733,6 +735,7 @@ class huber_loss(Op):
 
     schema = ("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.)"
               " -> Tensor")
+    out = ("castable",)
     promote = "default"
     grad = {
         "self": "huber_loss_backward(grad, self, target, reduction, delta)",
@@ -873,7 +876,7 @@ class binary_cross_entropy(Op):
         "target": ("grad * bce_target_slope(self, weight)"
                    " * loss_scale(reduction, self.shape, target.shape)"),
     }
-    push = ("reduce_loss(bce_slope(self_p, target_p, weight) * self_t"
+    push = ("reduce_loss(binary_cross_entropy_backward(self_t, self_p, target_p, weight, 0)"
             " + bce_target_slope(self_p, weight) * target_t, reduction)")
     cost = "reduce"
     method = False
@@ -894,8 +897,9 @@ class binary_cross_entropy(Op):
         return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, weight, reduction):
-        (p, t, w), _ = _batched_with_weights(n, batched[:3], (self, target, weight))
-        return reduce_loss(_bce_terms(p, t, w), reduction, keep=1)
+        (p, t, w), shape = _batched_with_weights(n, batched[:3], (self, target, weight))
+        terms = ops.binary_cross_entropy(p.expand([n, *shape]), t, w, NONE)
+        return reduce_loss(terms, reduction, keep=1)
 
     def decomp(self, target, weight, reduction):
         return reduce_loss(_bce_terms(self, target, weight), reduction)
@@ -942,7 +946,8 @@ class binary_cross_entropy_backward(Op):
     def batch(n, batched, grad_output, self, target, weight, reduction):
         (p, t, w), shape = _batched_with_weights(n, batched[1:4], (self, target, weight))
         g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
-        return (g * bce_slope(p, t, w)).expand([n, *shape])
+        p, g = p.expand([n, *shape]), g.expand([n, *shape])
+        return ops.binary_cross_entropy_backward(g, p, t, w, NONE)
 
     def decomp(grad_output, self, target, weight, reduction):
         scale = grad_output * loss_scale(reduction, self.shape, target.shape)
@@ -992,8 +997,10 @@ class binary_cross_entropy_with_logits(Op):
         return loss_shape(self, target, reduction)
 
     def batch(n, batched, self, target, weight, pos_weight, reduction):
-        operands, _ = _batched_with_weights(n, batched[:4], (self, target, weight, pos_weight))
-        return reduce_loss(_logits_terms(*operands), reduction, keep=1)
+        tensors = self, target, weight, pos_weight
+        (x, *others), shape = _batched_with_weights(n, batched[:4], tensors)
+        terms = ops.binary_cross_entropy_with_logits(x.expand([n, *shape]), *others, NONE)
+        return reduce_loss(terms, reduction, keep=1)
 
     def decomp(self, target, weight, pos_weight, reduction):
         terms = _logits_terms(self, target, weight, pos_weight)

@@ -44,13 +44,13 @@ class soft_margin_loss(Op):
     def run(xp, self, target, reduction):
         _refuse_integers(self)
         x, t = widened(xp, self), widened(xp, target)
-        return loss_value(xp, xp.log1p(xp.exp(-x * t)), reduction, self.dtype)
+        return loss_value(xp, xp.logaddexp(0, -x * t), reduction, self.dtype)
 
     def shape(self, target, reduction):
         return loss_shape(self, target, reduction)
 
     def decomp(self, target, reduction):
-        return reduce_loss((-self * target).exp().log1p(), reduction)
+        return reduce_loss(-ops.log_sigmoid(self * target), reduction)
 
     def samples(s):
         for reduction in (0, 1, 2):

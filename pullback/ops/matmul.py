@@ -513,6 +513,7 @@ class addr(Op):
 
     schema = ("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1)"
               " -> Tensor")
+    out = ("castable",)
     promote = "default"
     grad = {
         "self": "scale_by(grad, beta)",
@@ -600,6 +601,7 @@ class inner(Composite):
     """Products summed over the last dim of both arguments."""
 
     schema = "inner(Tensor self, Tensor other) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, other):
@@ -620,6 +622,7 @@ class linalg_vecdot(Composite):
     """Sum of products along one dim, the first operand conjugated."""
 
     schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(x, y, dim):
@@ -643,6 +646,8 @@ class trace(Op):
     def run(xp, self):
         if self.ndim != 2:
             raise ShapeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+        if is_half(self):
+            return xp.trace(self, dtype=xp.float32).astype(self.dtype)
         return xp.trace(self)
 
     def shape(self):
@@ -675,6 +680,7 @@ class matmul(Composite):
     """Product of two tensors seen as stacks of matrices or vectors."""
 
     schema = "matmul(Tensor self, Tensor other) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, other):
@@ -742,6 +748,7 @@ class linalg_matmul(Composite):
     """The same as `matmul`."""
 
     schema = "linalg_matmul(Tensor self, Tensor other) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, other):
@@ -884,6 +891,7 @@ class linalg_multi_dot(Composite):
     """Product of a chain of matrices in the cheapest order; the ends may be vectors."""
 
     schema = "linalg_multi_dot(Tensor[] tensors) -> Tensor"
+    out = ("exact",)
     function = False
     method = False
     complex = True
@@ -994,6 +1002,7 @@ class cross(Composite):
     """Cross product along `dim`, by default the first dim of size 3."""
 
     schema = "cross(Tensor self, Tensor other, int? dim=None) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, other, dim):

@@ -372,6 +372,7 @@ class softmax_int(Composite):
     """Exponentials divided by their sum along `dim`, optionally in another dtype."""
 
     schema = "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    out = ("exact",)
 
     def compose(self, dim, dtype):
         return _softmax_of(self, dim, dtype, ops._softmax)
@@ -386,6 +387,7 @@ class log_softmax_int(Composite):
     """Logarithm of the softmax along `dim`, optionally in another dtype."""
 
     schema = "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor"
+    out = ("exact",)
 
     def compose(self, dim, dtype):
         return _softmax_of(self, dim, dtype, ops._log_softmax)

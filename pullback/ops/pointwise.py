@@ -545,6 +545,7 @@ class polygamma(Pointwise):
     promote = "float"
     grad = {"self": "grad * polygamma(n + 1, self)"}
     aliases = ("special_polygamma",)
+    inplace = False  # the tensor is the second argument here, and the first of `polygamma_`
 
     def run(xp, n, self):
         refuse("polygamma", self, "c")
@@ -557,7 +558,9 @@ class polygamma(Pointwise):
             return (-1.0) ** (n + 1) * math.factorial(n) * special(xp).zeta(n + 1.0, self)
         left = self < 0.5
         value = special(xp).zeta(2.0, xp.where(left, 1 - self, self))
-        return xp.where(left, (math.pi / xp.sin(math.pi * self)) ** 2 - value, value)
+        pole = left & (self == xp.floor(self))  # where the sine is not quite zero
+        reflected = (math.pi / xp.sin(math.pi * xp.where(pole, 0.0, self))) ** 2
+        return xp.where(left, reflected - xp.where(pole, 0.0, value), value)
 
     def samples(s):
         for n in (1, 2):
@@ -567,6 +570,15 @@ class polygamma(Pointwise):
 
 # ---------------------------------------------------------------------------------------------
 # Activations, each with its backward operator
+
+
+class polygamma_(Composite):
+    """`polygamma` in place."""
+    schema = "polygamma_(Tensor(a!) self, int n) -> Tensor(a!)"
+    function = False
+
+    def compose(self, n):
+        return self.copy_(ops.polygamma(n, self.clone()))
 
 
 class sigmoid(Pointwise):
@@ -684,6 +696,7 @@ class relu6(Composite):
 class threshold(Pointwise):
     """Each element, or `value` where it does not exceed `threshold`."""
     schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"
+    out = ("castable",)
     run = "xp.where(self <= threshold, xp.asarray(value, dtype=self.dtype), self)"
     grad = {"self": "threshold_backward(grad, self, threshold)"}
     c = "where({self} <= {threshold}, {value}, {self})"
@@ -1114,7 +1127,6 @@ class log_sigmoid_backward(Pointwise):
         "grad_output": "log_sigmoid_backward(grad, self, buffer)",
         "self": "-grad * grad_output * self.sigmoid() * (1 - self.sigmoid())",
     }
-    nondiff = ("buffer",)
     c = "{grad_output} * sigmoid(-{self})"
     inplace = False
     method = False
@@ -1279,7 +1291,7 @@ class logical_not(Pointwise):
     """Whether each element is zero."""
     schema = "logical_not(Tensor self) -> Tensor"
     promote = "bool"
-    run = "xp.logical_not(self)"
+    run = "self == 0"  # CuPy's logical_not takes no complex numbers
     nondiff = ("self",)
     c = "{self} == 0"
     complex = True
@@ -1419,6 +1431,8 @@ class angle(Pointwise):
     def run(xp, self):
         if self.dtype.kind == "c":
             return xp.angle(self)
+        if self.dtype.kind == dt.FOREIGN:
+            return xp.angle(self.astype(xp.complex64)).astype(xp.float16)
         if self.dtype.kind in "biu":
             self = self.astype(dt.default().np)
         phase = xp.where(self < 0, math.pi, 0).astype(self.dtype)

@@ -691,7 +691,6 @@ def _entries(rank: int) -> None:
         grad = {"self": (f"fractional_max_pool{d}_backward(grad, self, kernel_size, output_size,"
                          " result1)")}
         push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
-        nondiff = ("random_samples",)
         diff_outputs = (True, False)
         dtype = "[self.dtype, dt.int64]"
         cost = "reduce"

@@ -11,10 +11,14 @@ import math
 
 from ..core import dtype as dt
 from ..core import random as rng
+from ..core import rejection
 from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Pointwise, Random
 from ..core.table import ops
+from ..errors import BadValue, DTypeError
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self
+from .gamma_kernels import beta_slope, gamma_ratio
+from .pointwise import title
 from .shape import in_front, pad_rank
 
 
@@ -406,7 +410,7 @@ class bernoulli_p(Random):
     """Ones with probability p, else zeros, in the dtype of self."""
 
     schema = "bernoulli.p(Tensor self, float p=0.5, *, Generator? generator=None) -> Tensor"
-    inplace = True
+    inplace = "float"
     constant = ("self",)
     shape = "tuple(self.shape)"
 
@@ -438,6 +442,7 @@ class normal_Tensor_Tensor(Random):
     """Normal numbers with the means and deviations that tensors give."""
 
     schema = "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor"
+    number = 3
     method = False
     constant = ("mean", "std")
 
@@ -582,7 +587,7 @@ class normal_fill(Random):
     """What `normal_` fills a tensor with."""
 
     schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
-    inplace = True
+    inplace = "default"
     constant = ("self",)
     shape = "tuple(self.shape)"
 
@@ -608,13 +613,23 @@ def _integer_bounds(self, low, high) -> tuple[int, int]:
             return low, int(np.iinfo(dtype.np).max) + 1
         digits = {"float16": 11, "bfloat16": 8, "float32": 24}.get(dtype.name, 53)
         return low, 2 if dtype.category == 0 else 2**digits + 1
-    return low, high
+    return _held(dtype, "from", low), _held(dtype, "to - 1", high - 1) + 1
+
+
+def _held(dtype: dt.DType, name: str, bound: int) -> int:
+    """A bound, if a dtype of integers can hold it."""
+    if dtype.category == 1:
+        info = dt.iinfo(dtype)
+        if not info.min <= bound <= info.max:
+            raise RuntimeError(f"{name} is out of bounds for {title(dtype)}: {bound}")
+    return bound
 
 
 class random(Random):
     """The shape of self filled with integers over the range of its dtype."""
 
     schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
+    number = 2
     inplace = True
     function = False
     constant = ("self",)
@@ -640,6 +655,7 @@ class random_to(Random):
     shape = "tuple(self.shape)"
 
     def run(xp, self, to, generator):
+        _integer_bounds(self, 0, to)
         return placed(xp, rng.randint(source(generator), self.shape, 0, to, self.dtype))
 
     def batch(n, batched, self, to, generator):
@@ -653,6 +669,7 @@ class random_from(Random):
     """The shape of self filled with integers between bounds."""
 
     schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
+    number = 0
     inplace = True
     function = False
     constant = ("self",)
@@ -671,6 +688,14 @@ class random_from(Random):
         yield s(s.int(2, 3), -3, 7)
 
 
+def _continuous(np_dtype, name: str):
+    """The NumPy dtype, if it can hold numbers of a continuous distribution."""
+    if dt.of(np_dtype).category < 2:
+        raise DTypeError(f"{name} distribution is a continuous probability distribution. dtype "
+                         f"must be a floating point but you specified {title(np_dtype)}")
+    return np_dtype
+
+
 class exponential(Random):
     """The shape of self filled with waiting times."""
 
@@ -682,7 +707,7 @@ class exponential(Random):
     batch = _fill_batch("exponential")
 
     def run(xp, self, lambd, generator):
-        kind = _float_only(dt.of(self.dtype), "exponential_")
+        kind = _continuous(self.dtype, "Exponential")
         return placed(xp, rng.exponential(source(generator), self.shape, kind, lambd))
 
     def samples(s):
@@ -719,7 +744,7 @@ class cauchy(Random):
     batch = _fill_batch("cauchy")
 
     def run(xp, self, median, sigma, generator):
-        kind = _float_only(dt.of(self.dtype), "cauchy_")
+        kind = _continuous(self.dtype, "Cauchy")
         return placed(xp, rng.cauchy(source(generator), self.shape, kind, median, sigma))
 
     def samples(s):
@@ -753,6 +778,7 @@ class multinomial(Random):
         "multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, "
         "Generator? generator=None) -> Tensor"
     )
+    out = ("exact",)
     nondiff = ("self",)
     dtype = dt.int64
     shape = "(*self.shape[:-1], num_samples)"
@@ -776,6 +802,181 @@ class multinomial(Random):
     def samples(s):
         yield s(s.real(4, low=0.1, high=1), 2)
         yield s(s.real(3, 4, low=0.1, high=1), 5, True)
+
+
+# --- numbers whose count of draws is random; see `core/rejection.py` --------------------------------
+
+
+def _double_or_single(array, name: str) -> None:
+    """Refuse dtypes in which such numbers are not drawn."""
+    kind = dt.of(array.dtype)
+    if kind not in (dt.float32, dt.float64):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{title(kind)}'")
+
+
+class poisson(Random):
+    """Poisson numbers with the rates that a tensor gives."""
+
+    schema = "poisson(Tensor self, Generator? generator=None) -> Tensor"
+    method = False
+    constant = ("self",)
+    shape = "tuple(self.shape)"
+
+    def run(xp, self, generator):
+        if dt.of(self.dtype).category != 2:
+            raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{title(self.dtype)}'")
+        return placed(xp, rejection.poisson(source(generator), on_host(self)))
+
+    def batch(n, batched, self, generator):
+        return ops.poisson(in_front(self, batched[0], n), generator)
+
+    def samples(s):
+        yield s(s.real(2, 3, low=0.1, high=30))
+        yield s(s.real(0, 3, low=0.1, high=30))
+
+
+class binomial(Random):
+    """Successes of trials whose numbers and probabilities tensors give."""
+
+    schema = "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor"
+    method = False
+    constant = ("count", "prob")
+
+    def shape(count, prob, generator):
+        return broadcast_shapes(count.shape, prob.shape)
+
+    def run(xp, count, prob, generator):
+        for name, array in (("count", count), ("prob", prob)):
+            if dt.of(array.dtype).category != 2:
+                raise BadValue(f"binomial only supports floating-point dtypes for {name}, got: "
+                               f"{title(array.dtype)}")
+        if count.dtype != prob.dtype:
+            raise DTypeError(f"Found dtype {title(prob.dtype)} but expected {title(count.dtype)}")
+        _double_or_single(count, "binomial_cpu")
+        return placed(xp, rejection.binomial(source(generator), on_host(count), on_host(prob)))
+
+    def batch(n, batched, count, prob, generator):
+        rank = max(count.ndim - batched[0], prob.ndim - batched[1])
+        count = pad_rank(in_front(count, batched[0], n), rank)
+        prob = pad_rank(in_front(prob, batched[1], n), rank)
+        return ops.binomial(count, prob, generator)
+
+    def samples(s):
+        yield s(s.tensor([[3.0], [40.0]], dt.float64), s.tensor([0.2, 0.5, 0.9], dt.float64))
+
+
+class _standard_gamma(Random):
+    """Gamma numbers with the shapes that a tensor gives, and scale 1."""
+
+    schema = "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor"
+    method = False
+    shape = "tuple(self.shape)"
+    grad = {"self": "grad * _standard_gamma_grad(self, result)"}
+    push = "self_t * _standard_gamma_grad(self_p, result)"
+
+    def run(xp, self, generator):
+        _double_or_single(self, "gamma_cpu")
+        return placed(xp, rejection.standard_gamma(source(generator), on_host(self)))
+
+    def batch(n, batched, self, generator):
+        return ops._standard_gamma(in_front(self, batched[0], n), generator)
+
+    def samples(s):
+        yield s(s.real(2, 3, low=0.1, high=5))
+        yield s(s.real(low=0.1, high=5))
+
+
+class _gamma_ratio(Pointwise):
+    """Derivative of some order by a of the incomplete gamma function P(a, x), over the density."""
+
+    ordered = False
+    schema = "_gamma_ratio(Tensor self, Tensor other, int order) -> Tensor"
+    promote = "float"
+    grad = {
+        "self": "grad * (_gamma_ratio(self, other, order + 1) - _gamma_ratio(self, other, order)"
+        " * (other.log() - self.digamma()))",
+        "other": "grad * (gamma_log_derivatives(self, other, order)"
+        " - _gamma_ratio(self, other, order) * ((self - 1) / other - 1))",
+    }
+    inplace = method = function = False
+    cost = "heavy"
+
+    def run(xp, self, other, order):
+        return gamma_ratio(xp, self, other, order)
+
+    def samples(s):
+        for order in (1, 2):
+            yield s(s.real(3, 4, low=0.4, high=4), s.real(4, low=0.3, high=5), order)
+        yield s(s.values([0.01, 0.5, 30.0]), s.values([0.1, 0.01, 24.0]), 1)
+
+
+class _standard_gamma_grad(Pointwise):
+    """How a gamma number moves with its shape: -(dP(a, x) / da) / density."""
+
+    ordered = False
+    schema = "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor"
+    grad = {
+        "self": "grad * (result * (self.digamma() - output.log()) - _gamma_ratio(self, output, 2))",
+        "output": "grad * (self.digamma() - output.log() - result * ((self - 1) / output - 1))",
+    }
+    inplace = method = False
+    cost = "heavy"
+
+    def check(self, output):
+        if output.dtype != self.dtype:
+            raise DTypeError(f"Found dtype {title(output.dtype)} but expected {title(self.dtype)}")
+        _double_or_single(self, "_standard_gamma_grad_cpu")
+
+    def run(xp, self, output):
+        return -gamma_ratio(xp, self, output, 1)
+
+    def samples(s):
+        yield s(s.real(3, 4, low=0.4, high=4), s.real(4, low=0.3, high=5))
+        yield s(s.values([0.01, 0.5, 30.0]), s.values([0.1, 0.01, 24.0]))
+        yield s(s.real(0, low=0.4, high=4), s.real(0, low=0.4, high=4))
+
+
+class _sample_dirichlet(Random):
+    """Points of the simplex in the last dim, drawn with the concentrations that a tensor gives."""
+
+    schema = "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor"
+    method = False
+    shape = "tuple(self.shape)"
+    grad = {"self": "dirichlet_pullback(grad, self, result)"}
+    push = "dirichlet_push(self_p, self_t, result)"
+
+    def run(xp, self, generator):
+        _double_or_single(self, "dirichlet")
+        return placed(xp, rejection.dirichlet(source(generator), on_host(self)))
+
+    def batch(n, batched, self, generator):
+        self = in_front(self, batched[0], n)
+        rows = self if self.ndim > 1 else self.unsqueeze(1)
+        return ops._sample_dirichlet(rows, generator).reshape(self.shape)
+
+    def samples(s):
+        yield s(s.real(2, 3, low=0.1, high=5))
+
+
+class _dirichlet_grad(Pointwise):
+    """How a coordinate of a Dirichlet point moves with its concentration, over 1 - itself."""
+
+    schema = "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor"
+    inplace = method = False
+    cost = "heavy"
+
+    def check(x, alpha, total):
+        for other in (alpha, total):
+            if other.dtype != x.dtype:
+                raise DTypeError(f"Found dtype {title(other.dtype)} but expected {title(x.dtype)}")
+        _double_or_single(x, "_dirichlet_grad_cpu")
+
+    def run(xp, x, alpha, total):
+        return beta_slope(xp, x, alpha, total)
+
+    def samples(s):
+        yield s(s.values([0.2, 0.3, 0.5]), s.values([0.5, 1.0, 2.0]), s.values([3.5]))
+        yield s(s.values([0.999, 1e-6]), s.values([30.0, 0.1]), s.values(40.0))
 
 
 # --- dropout --------------------------------------------------------------------------------------
@@ -944,3 +1145,49 @@ class native_dropout_backward(Pointwise):
 
     def samples(s):
         yield s(s.real(3, 4), s.bool(3, 4), 2.0)
+
+
+class _masked_scale(Pointwise):
+    """A tensor times a mask of zeros and ones, times a number."""
+
+    schema = "_masked_scale(Tensor self, Tensor mask, float scale) -> Tensor"
+    method = False
+    inplace = False
+    promote = "same"
+    grad = {"self": "_masked_scale(grad, mask, scale)"}
+    push = "_masked_scale(self_t, mask, scale)"
+    nondiff = ("mask",)
+    run = "self * (mask * self.dtype.type(scale))"
+
+    def decomp(self, mask, scale):
+        return self * (mask.to(self.dtype) * scale)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.bool(3, 4).to(dt.uint8), 2.0)
+
+
+class _fused_dropout(Random):
+    """Elements kept with probability p and divided by it, and the mask of those."""
+
+    schema = "_fused_dropout(Tensor self, float p, Generator? generator=None) -> (Tensor, Tensor)"
+    method = False
+    diff_outputs = (True, False)
+    grad = {"self": "_masked_scale(grad, result1, 1.0 / p)"}
+    push = {"result0": "_masked_scale(self_t, result1, 1.0 / p)"}
+
+    def shape(self, p, generator):
+        return [tuple(self.shape), tuple(self.shape)]
+
+    def dtype(self, p, generator):
+        return [self.dtype, dt.uint8]
+
+    def run(xp, self, p, generator):
+        drawn = rng.bernoulli(source(generator), checked_p(float(p)), self.shape, dt.uint8.np)
+        mask = placed(xp, drawn)
+        return (self * mask * self.dtype.type(1 / p)).astype(self.dtype), mask
+
+    def batch(n, batched, self, p, generator):
+        return tuple(ops._fused_dropout(in_front(self, batched[0], n), p, generator))
+
+    def samples(s):
+        yield s(s.real(3, 4), 0.5)

@@ -165,6 +165,7 @@ class sum_dim_IntList(Reduction):
     """Sums over some dims."""
     schema = ("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    out = ("any",)
     run = _sum
     grad = {"self": "spread(grad, self.shape, dim, keepdim)"}
     linear = ("self",)
@@ -183,6 +184,7 @@ class nansum(Reduction):
     """Sums over some dims in which NaN counts as 0."""
     schema = ("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    out = ("any",)
     grad = {"self": "spread(grad, self.shape, dim, keepdim).masked_fill(self.isnan(), 0)"}
     push = "self_t.masked_fill(self_p.isnan(), 0).sum(dim, keepdim, dtype=dtype)"
     shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
@@ -191,7 +193,7 @@ class nansum(Reduction):
 
     def run(xp, self, dim, keepdim, dtype):
         if self.dtype.kind == "c":
-            raise RuntimeError("nansum does not support complex inputs")
+            raise DTypeError("nansum does not support complex inputs")
         if self.dtype.kind == "f":
             self = xp.where(xp.isnan(self), xp.asarray(0, dtype=self.dtype), self)
         return _sum(xp, self, dim, keepdim, dtype)
@@ -243,6 +245,7 @@ def _mean(xp, self, dim, keepdim, dtype):
 class mean_default(Reduction):
     """Mean of all elements."""
     schema = "mean(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    out = ("castable",)
     run = lambda xp, self, dtype: _mean(xp, self, None, False, dtype)
     grad = {"self": "grad.expand(self.shape) / self.numel()"}
     linear = ("self",)
@@ -262,6 +265,7 @@ class mean_dim(Reduction):
     """Means over some dims."""
     schema = ("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
+    out = ("castable",)
     run = _mean
     grad = {"self": "mean_pullback(grad, self.shape, dim, keepdim)"}
     linear = ("self",)
@@ -326,6 +330,7 @@ class var_correction(Reduction):
     """Variances over some dims; the divisor is the count minus `correction` (1 by default)."""
     schema = ("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: _var(xp, self, dim, correction, keepdim)[0]
     grad = {"self": "var_pullback(grad, self, dim, correction, keepdim)"}
     push = "var_push(self_p, self_t, dim, correction, keepdim)"
@@ -369,6 +374,7 @@ class std_correction(Reduction):
     """Standard deviations over some dims."""
     schema = ("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
+    out = ("castable",)
     run = lambda xp, self, dim, correction, keepdim: xp.sqrt(
         _var(xp, self, dim, correction, keepdim)[0])
     grad = {"self": "std_pullback(grad, self, result, dim, correction, keepdim)"}
@@ -520,6 +526,7 @@ def _prod(xp, self, dim, keepdim, dtype):
 class prod_default(Reduction):
     """Product of all elements."""
     schema = "prod(Tensor self, *, ScalarType? dtype=None) -> Tensor"
+    out = ("castable",)
     run = lambda xp, self, dtype: _prod(xp, self, None, False, dtype)
     grad = {"self": "prod_pullback(grad, self, None, False)"}
     push = "prod_push(self_p, self_t, None, False)"
@@ -541,6 +548,7 @@ class prod_dim_int(Reduction):
     """Products along one dim."""
     schema = ("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None)"
               " -> Tensor")
+    out = ("any",)
     run = _prod
     grad = {"self": "prod_pullback(grad, self, dim, keepdim)"}
     push = "prod_push(self_p, self_t, dim, keepdim)"
@@ -604,6 +612,7 @@ class aminmax(Reduction):
     grad = {"self": "aminmax_pullback(grad_min, grad_max, self, min, max, dim, keepdim)"}
     push = {"min": "extreme_push(self_p, self_t, min, dim, keepdim)",
             "max": "extreme_push(self_p, self_t, max, dim, keepdim)"}
+    out = ("exact",)
     shape = lambda self, dim, keepdim: [reduced(self.shape, dim, keepdim)] * 2
     dtype = "[self.dtype, self.dtype]"
 
@@ -680,6 +689,7 @@ class max_dim(Reduction):
 class max_default(Reduction):
     """Largest of all elements; ties share the gradient."""
     schema = "max(Tensor self) -> Tensor"
+    out = ("castable",)
     run = lambda xp, self: _extreme("max", xp, self, None, False)
     grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
     push = "extreme_push(self_p, self_t, result, None, False)"
@@ -720,6 +730,7 @@ class min_dim(Reduction):
 class min_default(Reduction):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
+    out = ("castable",)
     run = lambda xp, self: _extreme("min", xp, self, None, False)
     grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
     push = "extreme_push(self_p, self_t, result, None, False)"
@@ -795,6 +806,13 @@ def _median_place(xp, x):
     return xp.where(xp.any(nan, axis=-1), xp.argmax(nan, axis=-1), place)
 
 
+def _shared(flat, value):
+    """A value for each row, with the derivative shared by all elements that are equal to it."""
+    same = (flat == value).logical_or(flat.isnan().logical_and(value.isnan()))
+    moves = ops.where(same.logical_and(flat.isinf().logical_not()), flat - flat.detach(), 0.0)
+    return (value + moves.sum(1, True) / same.sum(1, True)).squeeze(1)
+
+
 class median_default(Reduction):
     """Lower median of all elements; NaN if there is one."""
     schema = "median(Tensor self) -> Tensor"
@@ -807,11 +825,13 @@ class median_default(Reduction):
         refuse("median_cpu", self, "bc")
         flat = xp.reshape(self, (-1,))
         if flat.shape[0] == 0:
-            return xp.asarray(math.nan, dtype=self.dtype)
+            return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
         return flat[_median_place(xp, flat)]
 
     def batch(n, batched, self):
-        return rows(n, self).median(1)[0]
+        flat = rows(n, self)
+        value = flat.detach().median(1, True)[0]
+        return _shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
 
 class median_dim(Reduction):
@@ -885,6 +905,7 @@ def _truth_samples_all(s):
 class any_default(Reduction):
     """Whether any element is nonzero."""
     schema = "any(Tensor self) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self: _truth(xp, "any", self, None, False)
     nondiff = ("self",)
     shape = "()"
@@ -899,6 +920,7 @@ class any_default(Reduction):
 class any_dim(Reduction):
     """Whether any element along a dim is nonzero."""
     schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
     nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
@@ -911,6 +933,7 @@ class any_dim(Reduction):
 class any_dims(Reduction):
     """Whether any element over some dims is nonzero; an empty list reduces nothing."""
     schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "any", self, dim, keepdim, empty_is_all=False)
     nondiff = ("self",)
@@ -926,6 +949,7 @@ class any_dims(Reduction):
 class all_default(Reduction):
     """Whether all elements are nonzero."""
     schema = "all(Tensor self) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self: _truth(xp, "all", self, None, False)
     nondiff = ("self",)
     shape = "()"
@@ -943,6 +967,7 @@ class all_default(Reduction):
 class all_dim(Reduction):
     """Whether all elements along a dim are nonzero."""
     schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
     nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
@@ -958,6 +983,7 @@ class all_dim(Reduction):
 class all_dims(Reduction):
     """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
     schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "all", self, dim, keepdim, empty_is_all=False)
     nondiff = ("self",)
@@ -1031,6 +1057,7 @@ class count_nonzero_default(Reduction):
 class logsumexp(Reduction):
     """log of the sum of exp over some dims, without overflow."""
     schema = "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor"
+    out = ("castable",)
     promote = "float"
     grad = {"self": "logsumexp_pullback(grad, self, result, dim, keepdim)"}
     push = "logsumexp_push(self_p, self_t, result, dim, keepdim)"
@@ -1139,6 +1166,30 @@ class linalg_vector_norm(Reduction):
         yield s(s.real(0, 3), 2, 0)
 
 
+class linalg__powsum(Composite):
+    """Sums of |x|^p over some dims: p-norms before the root."""
+    schema = ("linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, "
+              "*, ScalarType? dtype=None) -> Tensor")
+    complex = True
+    method = False
+    function = False
+    namespace = "linalg"
+
+    def compose(self, ord=2, dim=None, keepdim=False, dtype=None):
+        target = dtype or self.dtype
+        if not target.is_inexact:
+            raise NotImplementedError(f'"powsum_cpu" not implemented for \'{title(target)}\'')
+        size = (self if self.dtype.is_inexact else self.to(target)).abs().to(target.to_real())
+        terms = size * size if ord == 2 else size.pow(ord)
+        return terms.sum(list(wrap_dims(dim, self.ndim)), keepdim)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(4, 3).T, 3, -1, True)
+        yield s(s.real(), 1.5)
+        yield s(s.real(0, 3), 2, 0)
+
+
 class norm_fro(Composite):
     """Norm by name: "fro" is the 2-norm of all elements, "nuc" the sum of singular values."""
     schema = ("norm.str(Tensor self, str? p=\"fro\", int[1]? dim=None, bool keepdim=False, *, "
@@ -1176,6 +1227,7 @@ class norm_p(Composite):
 class norm_Scalar(Composite):
     """The p-norm of all elements."""
     schema = "norm.Scalar(Tensor self, Scalar p=2) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, p=2):
@@ -1189,6 +1241,7 @@ class norm_ScalarOpt_dim(Composite):
     """The p-norm over some dims; 2 if p is None."""
     schema = ("norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False)"
               " -> Tensor")
+    out = ("exact",)
     complex = True
 
     def compose(self, p, dim, keepdim=False):
@@ -1235,6 +1288,7 @@ def _scan(function: str, xp, self, dim, dtype):
 class cumsum(Op):
     """Running sums along a dim."""
     schema = "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumsum", xp, self, dim, dtype)
     grad = {"self": "cumsum_pullback(grad, dim)"}
     linear = ("self",)
@@ -1255,6 +1309,7 @@ class cumsum(Op):
 class cumprod(Op):
     """Running products along a dim."""
     schema = "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+    out = ("any",)
     run = lambda xp, self, dim, dtype: _scan("cumprod", xp, self, dim, dtype)
     grad = {"self": "cumprod_pullback(grad, self, dim)"}
     push = "cumprod_push(self_p, self_t, dim)"

@@ -23,8 +23,11 @@ from ..core.dims import (
     wrap_dim,
     wrap_dims,
 )
+from ..core.handle import Box
 from ..core.op import Composite, Op, Pointwise, View, overload_of
 from ..core.table import ops
+from ..errors import BadValue
+from ..formulas.shape import places_from
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
 
@@ -60,12 +63,21 @@ def strided(xp, array, shape, strides):
     """A writable view with the given shape and byte strides, starting at the first element."""
     if xp.__name__ == "numpy" and array.flags.c_contiguous and array.dtype.kind in "fciub":
         return xp.ndarray(shape, array.dtype, array, 0, strides)  # ten times quicker
+    return laid_out(xp, array, shape, strides)
+
+
+def laid_out(xp, array, shape, strides):
+    """The same beyond the array's own elements: as far as its memory goes."""
+    if array.dtype.kind == dt.FOREIGN:  # as_strided asks NumPy for the dtype by a name
+        return laid_out(xp, array.view(xp.uint32), shape, strides).view(array.dtype)
     return xp.lib.stride_tricks.as_strided(array, shape, strides)
 
 
 def convert(array, np_dtype, order="K"):
     """A copy in another dtype; the imaginary part is dropped silently."""
-    if array.dtype.kind == "c" and np_dtype.kind not in "cb":
+    if array.dtype.kind == dt.FOREIGN:
+        array = array.astype(np.complex64)
+    if array.dtype.kind == "c" and np_dtype.kind not in "cb" + dt.FOREIGN:
         array = array.real
     return array.astype(np_dtype, order=order, copy=True)
 
@@ -160,9 +172,9 @@ def storage_view(xp, array, size, stride, storage_offset):
             )
     steps = tuple(s * item for s in stride)
     if offset == here or ghost:
-        return xp.lib.stride_tricks.as_strided(array, tuple(size), steps)
+        return laid_out(xp, array, tuple(size), steps)
     flat = root.ravel(order="K").view(array.dtype)
-    return xp.lib.stride_tricks.as_strided(flat[offset:], tuple(size), steps)
+    return laid_out(xp, flat[offset:], tuple(size), steps)
 
 
 def owner(array):
@@ -482,7 +494,7 @@ class transpose_int(View):
     """Two dims exchanged."""
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
-    inplace = True
+    inplace = "default"
     complex = True
     grad = {"self": "grad.transpose(dim0, dim1)"}
     scatter = "new.transpose(dim0, dim1)"
@@ -942,6 +954,24 @@ class slice_Tensor(View):
         yield s(s.real(5, 4), 0, -100, 100, 3)
 
 
+def _narrowed(shape, dim: int, start: int, length: int) -> tuple[int, int]:
+    """The dim and the start of `narrow`, both counted from the front."""
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    dim = wrap_dim(dim, len(shape))
+    size = shape[dim]
+    if not -size <= start <= size:
+        raise IndexError(
+            f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
+        )
+    start = start + size if start < 0 else start
+    if start + length > size:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return dim, start
+
+
 class narrow(Composite):
     """`length` indices of one dim from `start` on."""
 
@@ -949,22 +979,7 @@ class narrow(Composite):
     complex = True
 
     def compose(self, dim, start, length):
-        if self.ndim == 0:
-            raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-        if length < 0:
-            raise RuntimeError("narrow(): length must be non-negative.")
-        dim = wrap_dim(dim, self.ndim)
-        size = self.shape[dim]
-        if not -size <= start <= size:
-            raise IndexError(
-                f"start out of range (expected to be in range of [{-size}, {size}], "
-                f"but got {start})"
-            )
-        start = start + size if start < 0 else start
-        if start + length > size:
-            raise RuntimeError(
-                f"start ({start}) + length ({length}) exceeds dimension size ({size})."
-            )
+        dim, start = _narrowed(self.shape, dim, start, length)
         return ops.slice(self, dim, start, start + length, 1)
 
     def samples(s):
@@ -973,18 +988,43 @@ class narrow(Composite):
         yield s(s.real(5, 4), 0, 5, 0)
 
 
-class narrow_Tensor(Composite):
-    """`narrow` with the start in a 0-d integer tensor."""
+class narrow_Tensor(View):
+    """`narrow` with the start in a 0-d integer tensor, whose value may not be known yet."""
 
     schema = "narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)"
+    complex = True
+    nondiff = ("start",)
+    grad = {
+        "self": "grad.new_zeros(self.shape).index_copy(dim, places_from(start, length, "
+        "self.shape, dim), grad)"
+    }
+    push = "self_t.index_select(dim, places_from(start, length, self_p.shape, dim))"
+    scatter = "base.index_copy(dim, places_from(start, length, base.shape, dim), new)"
 
-    def compose(self, dim, start, length):
-        if start.ndim or start.dtype.category != 1:
+    def run(xp, self, dim, start, length):
+        if start.ndim or dt.of(start.dtype).category != 1:
             raise RuntimeError("start must be an 0-dim integral Tensor.")
-        return self.narrow(dim, int(start.item()), length)
+        at = 0 if isinstance(start, Box) else int(start)  # a fake start: only the shape counts
+        dim, at = _narrowed(self.shape, dim, at, length)
+        return self[along(dim, slice(at, at + length))]
+
+    def batch(n, batched, self, dim, start, length):
+        dim = wrap_dim(dim, self.ndim - batched[0])
+        if not batched[2]:
+            return ops.narrow(self, dim + 1, start, length)
+        self = in_front(self, batched[0], n)
+        places = places_from(start.unsqueeze(1), length, self.shape, dim + 1)
+        shape = [n if d == 0 else length if d == dim + 1 else 1 for d in range(self.ndim)]
+        size = (*self.shape[: dim + 1], length, *self.shape[dim + 2 :])
+        return self.gather(dim + 1, places.reshape(shape).expand(size))
+
+    def decomp(self, dim, start, length):
+        return ops.index_select(self, dim, places_from(start, length, self.shape, dim))
 
     def samples(s):
         yield s(s.real(5, 4), 0, s.tensor(1, dt.int64), 3)
+        yield s(s.real(5, 4), -1, s.tensor(-2, dt.int64), 2)
+        yield s(s.real(4, 5).T, 0, s.tensor(5, dt.int64), 0)
 
 
 class narrow_copy(Composite):
@@ -1459,11 +1499,14 @@ class view_as_real(View):
         return self.dtype.to_real()
 
     def run(xp, self):
-        if self.dtype.kind != "c":
+        dtype = dt.of(self.dtype)
+        if not dtype.is_complex:
             raise RuntimeError("view_as_real is only supported for complex tensors")
-        half = self.itemsize // 2
-        real = self.real  # a strided view of the first halves
-        return xp.lib.stride_tricks.as_strided(real, (*self.shape, 2), (*self.strides, half))
+        half, part = self.itemsize // 2, dtype.to_real().np
+        pair = [("real", part), ("imag", part)]
+        # a strided view of the first halves
+        real = self.real if self.dtype.kind == "c" else self.view(pair)["real"]
+        return laid_out(xp, real, (*self.shape, 2), (*self.strides, half))
 
     def batch(n, batched, self):
         return ops.view_as_real(self)
@@ -1471,6 +1514,11 @@ class view_as_real(View):
     def samples(s):
         yield s(ops.view_as_complex(s.real(3, 2)))
         yield s(ops.view_as_complex(s.real(2, 3, 2)).T)
+
+
+def _pair_dtype(part):
+    """The (NumPy) dtype of complex numbers with parts of this one; None if there is none."""
+    return next((d.np for d in dt.ALL if d.is_complex and d.to_real().np == part), None)
 
 
 class view_as_complex(View):
@@ -1483,10 +1531,10 @@ class view_as_complex(View):
     scatter = "view_as_real(new)"
 
     def dtype(self):
-        return self.dtype.to_complex()
+        return dt.of(_pair_dtype(self.dtype.np))
 
     def run(xp, self):
-        if self.dtype.kind != "f" or self.itemsize < 4:
+        if _pair_dtype(self.dtype) is None:
             raise RuntimeError(
                 "view_as_complex is only supported for float and double tensors, "
                 f"but got a tensor of scalar type: {self.dtype}"
@@ -1496,14 +1544,14 @@ class view_as_complex(View):
         if self.shape[-1] != 2:
             raise RuntimeError("Tensor must have a last dimension of size 2")
         if 0 in self.shape:  # no elements, so any strides will do
-            return xp.empty(self.shape[:-1], "c8" if self.itemsize == 4 else "c16")
+            return xp.empty(self.shape[:-1], _pair_dtype(self.dtype))
         if self.strides[-1] != self.itemsize:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         if any(s % (2 * self.itemsize) for s in self.strides[:-1]):
             raise RuntimeError(
                 "Tensor must have a stride divisible by 2 for all but last dimension"
             )
-        return self.view("c8" if self.itemsize == 4 else "c16")[..., 0]
+        return self.view(_pair_dtype(self.dtype))[..., 0]
 
     def batch(n, batched, self):
         return ops.view_as_complex(self)
@@ -1977,35 +2025,6 @@ class type_as(Composite):
 # Tensor properties, by the operator that each stands for.
 PROPERTIES = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H"}
 
-# Tensor methods named after dtypes. They are no table entries, because an operator called `float`
-# would hide Python's own in formulas.
-CASTS = {
-    "float": "float32",
-    "double": "float64",
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "int": "int32",
-    "long": "int64",
-    "short": "int16",
-    "char": "int8",
-    "byte": "uint8",
-    "bool": "bool",
-    "cfloat": "complex64",
-    "cdouble": "complex128",
-}
-
-
-def cast_method(dtype_name: str):
-    """The Tensor method that converts to the named dtype."""
-    target = dt.by_name(dtype_name)
-
-    def method(self, memory_format=None):
-        return _to(self, target, None, False, memory_format)
-
-    method.__doc__ = f"Conversion to {target}; the tensor itself if it has that dtype already."
-    return method
-
-
 class copy(Op):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
@@ -2044,7 +2063,7 @@ class copy(Op):
 def cat_parts(tensors) -> list:
     """What `cat` joins: legacy empty vectors are skipped."""
     if not tensors:
-        raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        raise BadValue("torch.cat(): expected a non-empty list of Tensors")
     for i, x in enumerate(tensors):
         if x.ndim == 0:
             raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
@@ -2087,6 +2106,7 @@ class cat(Op):
     promote = "keep"
     complex = True
     linear = ("tensors",)
+    out = ("apart", "castable")
     cost = "cheap"
     grad = {"tensors": "cat_backward(grad, tensors.shape, dim)"}
 
@@ -2165,6 +2185,7 @@ class stack(Op):
     """Tensors of one shape joined along a new dim."""
 
     schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    out = ("castable",)
     method = False
     promote = "keep"
     complex = True
@@ -2620,6 +2641,7 @@ class diag(Composite):
     """A matrix from its diagonal, or the diagonal of a matrix."""
 
     schema = "diag(Tensor self, int diagonal=0) -> Tensor"
+    out = ("exact",)
 
     def compose(self, diagonal):
         if self.ndim == 1:
@@ -2962,6 +2984,8 @@ class block_diag(Composite):
                     "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
                     f"Input {i} has {x.ndim} dimensions"
                 )
+        if not tensors:
+            return ops.empty((1, 0))
         blocks = ops.atleast_2d(tensors)
         width = sum(x.shape[1] for x in blocks)
         rows, left = [], 0
@@ -3016,19 +3040,104 @@ class combinations(Composite):
         yield s(s.real(3), 3, True)
 
 
+class _chunk_cat(Composite):
+    """Tensors cut into chunks along a dim, filled up with zeros; all first chunks, all second..."""
+
+    schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor"
+    complex = True
+    method = False
+
+    def compose(tensors, dim, num_chunks):
+        dim = _common_dim(tensors, dim)
+        if num_chunks < 1:
+            raise RuntimeError("_chunk_cat expects positive num_chunks")
+        rows = []
+        for x in tensors:
+            size = -(-x.shape[dim] // num_chunks) * num_chunks
+            border = [0, 0] * (x.ndim - dim - 1) + [0, size - x.shape[dim]]
+            width = size // num_chunks * numel(x.shape[dim + 1 :])
+            padded = ops.constant_pad_nd(x, border)
+            rows.append(padded.reshape((*x.shape[:dim], num_chunks, width)))
+        return ops.cat(rows, dim + 1)
+
+    def samples(s):
+        yield s([s.real(3, 2), s.real(4)], 0, 2)
+        yield s([s.real(2, 5), s.real(2, 3, 2)], 1, 3)
+        yield s([s.real(4, 2).T], -1, 2)
+
+
+def _common_dim(tensors, dim: int) -> int:
+    """The dim along which `_chunk_cat` cuts, counted from the front."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if any(0 in x.shape for x in tensors):
+        raise RuntimeError("_chunk_cat expects non-empty tensor")
+    if dim < 0 and len({x.ndim for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different "
+                           "ndims")
+    dim = wrap_dim(dim, tensors[0].ndim)
+    if any(x.ndim <= dim for x in tensors):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    if len({tuple(x.shape[:dim]) for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim
+
+
+class resolve_conj(Composite):
+    """The tensor itself: conjugation is never put off here."""
+
+    schema = "resolve_conj(Tensor(a) self) -> Tensor(a)"
+    complex = True
+
+    def compose(self):
+        return self
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class resolve_neg(Composite):
+    """The tensor itself: negation is never put off here."""
+
+    schema = "resolve_neg(Tensor(a) self) -> Tensor(a)"
+    complex = True
+
+    def compose(self):
+        return self
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class resize_as_(Composite):
+    """`resize_` to the shape of another tensor."""
+
+    schema = (
+        "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
+        " -> Tensor(a!)"
+    )
+
+    def compose(self, the_template, memory_format):
+        return self.resize_(tuple(the_template.shape), memory_format=memory_format)
+
+    def samples(s):
+        yield s(s.int(2, 3), s.int(4))
+        yield s(s.int(2, 3), s.int(3, 2))
+
+
 # --- copies of views ------------------------------------------------------------------------------
 
 
-def _derive_copies() -> None:
-    """For each view operator `name`, the composite `name_copy`: the view, then a clone."""
-    for entry in [e for e in globals().values() if isinstance(e, type) and issubclass(e, View)]:
-        if "schema" not in vars(entry) or entry is detach:
+def derive_copies(space: dict) -> None:
+    """For each view operator `name` of a file, the composite `name_copy`: the view, then a clone."""
+    for entry in [e for e in space.values() if isinstance(e, type) and issubclass(e, View)]:
+        if "schema" not in vars(entry) or entry in (detach, narrow_Tensor):
             continue
         text = entry.schema.replace("Tensor(a -> *)", "Tensor").replace("Tensor(a)", "Tensor")
         name, rest = text[: len(entry.base_name)], text[len(entry.base_name) :]
         body = {
             "__doc__": f"A copy of what `{name}` shows.",
-            "__module__": __name__,
+            "__module__": space["__name__"],
             "schema": f"{name}_copy{rest}",
             "compose": _copying(entry),
             "samples": vars(entry).get("samples"),
@@ -3046,4 +3155,4 @@ def _copying(entry):
     return compose
 
 
-_derive_copies()
+derive_copies(globals())

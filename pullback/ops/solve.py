@@ -35,6 +35,7 @@ from .lapack import (
     permutation_sign,
     regular,
     solve_lu,
+    spread,
     stacked,
     symmetric,
 )
@@ -85,7 +86,7 @@ class _linalg_solve_ex(Op):
         right = B[..., None] if vector else B
         many = is_many(A.shape) and not info.any()
         if many and left:
-            result = xp.linalg.solve(A, right)
+            result = xp.linalg.solve(*spread(xp, A, right)[:2])
         else:
             result = solve_lu(xp, factors, pivots, right, left)
         return result.reshape(shapes[0]), factors, pivots, info
@@ -142,6 +143,7 @@ class linalg_solve(MatricesComposite):
     """Solution of A X = B (X A = B if not left)."""
 
     schema = "linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor"
+    out = ("exact",)
 
     def compose(A, B, left):
         return ops._linalg_solve_ex(A, B, left=left, check_errors=True)[0]
@@ -277,6 +279,7 @@ class linalg_inv(MatricesComposite):
     """Inverse of a square matrix."""
 
     schema = "linalg_inv(Tensor A) -> Tensor"
+    out = ("exact",)
 
     def compose(A):
         return ops.linalg_inv_ex(A, check_errors=True)[0]
@@ -289,6 +292,7 @@ class inverse(Composite):
     """Inverse of a square matrix (older name)."""
 
     schema = "inverse(Tensor self) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self):
@@ -382,6 +386,7 @@ class linalg_det(MatricesComposite):
     """Determinant of a square matrix."""
 
     schema = "linalg_det(Tensor A) -> Tensor"
+    out = ("exact",)
 
     def compose(A):
         return ops._linalg_det(A)[0]
@@ -481,6 +486,7 @@ class linalg_slogdet(MatricesComposite):
     """Sign (or phase) and logarithm of the absolute value of the determinant."""
 
     schema = "linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)"
+    out = ("exact",)
 
     def compose(A):
         return named("linalg_slogdet", *ops._linalg_slogdet(A)[:2])
@@ -560,6 +566,7 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
 
     schema = ("linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None,"
               " bool hermitian=False) -> Tensor")
+    out = ("castable",)
     grad = {"self": "pinv_grad(grad, result, self)"}
     push = "pinv_push(self_t, result, self_p)"
     nondiff = ("atol", "rtol")
@@ -774,6 +781,7 @@ class linalg_lstsq(Matrices):
 
     schema = ("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> "
               "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
+    out = ("castable",)
     grad = {"self, b": ("lstsq_grads(grads[0], grads[1], self, b, solution, rcond,"
                         " grad_input_mask)")}
     push = {"solution, residuals": ("lstsq_push(self_p, self_t, b_p, b_t, solution, residuals,"
@@ -892,6 +900,7 @@ class matrix_power(Composite):
     """Integer powers of a square matrix (older name)."""
 
     schema = "matrix_power(Tensor self, int n) -> Tensor"
+    out = ("exact",)
     complex = True
 
     def compose(self, n):

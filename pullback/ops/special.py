@@ -265,6 +265,7 @@ class igammac(Pointwise):
 class igamma_order(Pointwise):
     """Derivative of some order of `igamma` by its first argument."""
 
+    ordered = False
     schema = "_igamma_order(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     grad = {
@@ -288,6 +289,7 @@ class igamma_order(Pointwise):
 class gamma_density(Pointwise):
     """Derivative of some order by a of x^(a-1) exp(-x) / Gamma(a), for every real a."""
 
+    ordered = False
     schema = "_gamma_density(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     grad = {
@@ -360,6 +362,7 @@ class special_zeta_other_scalar(Pointwise):
 class zeta_order(Pointwise):
     """Derivative of some order of the Hurwitz zeta function by its first argument."""
 
+    ordered = False
     schema = "_zeta_order(Tensor self, Tensor other, int order) -> Tensor"
     promote = "float"
     scalars = ("other",)
@@ -725,6 +728,7 @@ class airy_ai_prime(Pointwise):
 class orthogonal_polynomial(Pointwise):
     """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
 
+    ordered = False
     schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
     promote = "float"
     scalars = ("n",)
@@ -769,6 +773,7 @@ def _add_polynomial(family: str, words: str) -> None:
     slope = f"grad * _orthogonal_polynomial(x, n, {kind!r}, 1)"
     refusal = "not_implemented('n', 'the degree of a polynomial is a whole number')"
     shared = dict(promote="float", promotes=("x", "n"), run=run, inplace=False, method=False)
+    shared["ordered"] = False
     overloads = {
         "": ("Tensor x, Tensor n", {"x": slope, "n": refusal}, samples, words),
         ".x_scalar": (
@@ -898,7 +903,7 @@ class float_power_Tensor_Tensor(Composite):
     """A power, computed in double precision."""
 
     schema = "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor"
-    inplace = True
+    inplace = "Tensor"
     complex = True
     samples = pairs(0.3, 2, -2, 2)
 
@@ -911,7 +916,7 @@ class float_power_Tensor_Scalar(Composite):
     """A power with a number as exponent, computed in double precision."""
 
     schema = "float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
-    inplace = True
+    inplace = "Scalar"
     complex = True
     samples = first_with(2.5, low=0.3)
 
@@ -969,6 +974,7 @@ class ldexp_Tensor(Pointwise):
     """x 2^y, without overflow of 2^y."""
 
     schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor"
+    inplace = "default"
     promote = "float"
     grad = {
         "self": "ldexp(grad, other.conj())",
@@ -1075,11 +1081,13 @@ def _assemble(xp, real, imag):
 class complex_default(Pointwise):
     """Complex numbers from their real and imaginary parts."""
 
+    ordered = False
     schema = "complex(Tensor real, Tensor imag) -> Tensor"
     promote = "keep"
     dtype = "real.dtype.to_complex()"
     grad = {"real": "grad.real", "imag": "grad.imag"}
     linear = ("real", "imag")
+    out = ("exact",)
     inplace = method = False
     samples = pairs(-2, 2, -2, 2)
 
@@ -1091,7 +1099,9 @@ class complex_default(Pointwise):
 class polar(Pointwise):
     """Complex numbers from their absolute values and angles."""
 
+    ordered = False
     schema = "polar(Tensor abs, Tensor angle) -> Tensor"
+    out = ("exact",)
     promote = "keep"
     dtype = "abs.dtype.to_complex()"
     grad = {

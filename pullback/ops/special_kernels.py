@@ -333,21 +333,25 @@ def igamma_order(xp, a, x, order: int):
 
 def _igamma_part(xp, a, x, s, order: int):
     """The integral for a column of arguments and a row of nodes."""
+    return _igamma_ratio(xp, a, x, s, order) * _power_over_gamma(xp, a, x)[:, 0] / x[:, 0]
+
+
+def _igamma_ratio(xp, a, x, s, order: int, step: float = STEP):
+    """The integral divided by the density at x."""
     psi = special(xp).digamma(a)
     lower = xp.log(x) < psi
     scale = xp.where(
         lower, 1 / (xp.abs(a - x) + xp.sqrt(x) + a), x / (xp.abs(x - a) + 1 + xp.sqrt(x))
     )
     v = scale * xp.exp(s - xp.exp(-s))
-    weight = v * (1 + xp.exp(-s)) * STEP  # dv
+    weight = v * (1 + xp.exp(-s)) * step  # dv
     # below: t = x exp(-v), f dt = (x^a exp(-x) / Gamma(a)) exp(x (1 - exp(-v)) - a v) dv
     # above: t = x + v,     f dt = (x^a exp(-x) / Gamma(a)) exp((a - 1) log(1 + v/x) - v) dv / x
     shift = xp.where(lower, -v, xp.log1p(v / x))
     exponent = xp.where(lower, -x * xp.expm1(xp.where(lower, -v, 0)) - a * v, (a - 1) * shift - v)
     factor = _bell([xp.log(x) - psi + shift, *_curvatures(xp, a, order)][:order])
     total = xp.sum(xp.exp(exponent) * factor * weight, axis=1)
-    total = total * _power_over_gamma(xp, a, x)[:, 0]
-    return xp.where(lower[:, 0], total, -total / x[:, 0])
+    return xp.where(lower[:, 0], total * x[:, 0], -total)
 
 
 # ---------------------------------------------------------------------------------------------

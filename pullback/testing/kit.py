@@ -83,6 +83,8 @@ class Problem:
         """The differentiable outputs."""
         flat = [list(v) if isinstance(v, list) else v for v in self.flat]
         for (i, j), t in zip(self.slots, tensors):
+            if self.ov.schema.args[i].is_write:
+                t = t.clone()  # a leaf must not be written
             if j is None:
                 flat[i] = t
             else:
@@ -226,8 +228,10 @@ def check_second_order(op, case, dtype) -> None:
 def check_vmap(op, case, dtype) -> None:
     """Batched at once equals one by one, for each choice of batched inputs."""
     ov = overload_of(op)
-    if op.kind in ("random", "creation") or ov.name in ("empty_like", "equal", "allclose"):
+    if op.kind in ("random", "creation") or ov.name in ("empty_like", "resize_", "resize_as_"):
         return
+    if not any(r.is_tensor for r in ov.schema.returns):
+        return  # a Python value: one for all examples, or a refusal
     flat = samples.flat(op, case)
     slots = [
         (i, j)
@@ -246,7 +250,11 @@ def check_vmap(op, case, dtype) -> None:
             else:
                 new[i][j] = t
         out = bind(ov, tuple(new))
-        return tuple(o for o in out if o is not None) if isinstance(out, (list, tuple)) else out
+        if op.invariant is not None:
+            return tuple(op.invariant(*out))
+        if isinstance(out, (list, tuple)):
+            return tuple(o for o in out if isinstance(o, Tensor))
+        return out
 
     subsets = [slots] + ([[s] for s in slots] if len(slots) > 1 else [])
     for chosen in subsets:
@@ -328,11 +336,17 @@ def check_fake(op, case, dtype) -> None:
 
     if not any(isinstance(v, (Tensor, list)) for v in flat):
         return
+    if op.kind == "pointwise":  # the result's memory has the order of the operands'
+        flat = tuple(
+            v.mT.contiguous().mT if isinstance(v, Tensor) and v.ndim > 1 else v for v in flat
+        )
     real = bind(ov, flat)
     try:
         fake = bind(ov, tuple(faked(v) for v in flat))
     except errors.DataDependentError:
         return  # an honest refusal: the size of the result depends on values
+    if op.kind == "pointwise" and real.numel() and _steps(real) != _steps(fake):
+        raise CheckFailed(f"strides: {fake.stride()}, those of the kernel: {real.stride()}")
     reals = list(real) if isinstance(real, (tuple, list)) else [real]
     fakes = list(fake) if isinstance(fake, (tuple, list)) else [fake]
     for r, f in zip(reals, fakes, strict=True):
@@ -340,6 +354,11 @@ def check_fake(op, case, dtype) -> None:
             raise CheckFailed(
                 f"shape rule: {f.dtype}{list(f.shape)}, kernel: {r.dtype}{list(r.shape)}"
             )
+
+
+def _steps(t: Tensor) -> list[int]:
+    """Strides of the dims that have more than one element."""
+    return [step for step, size in zip(t.stride(), t.shape) if size > 1]
 
 
 DATA_DEPENDENT = {
@@ -391,15 +410,25 @@ def check_pure(op, case, dtype) -> None:
                     raise CheckFailed("the kernel returned memory of an input")
 
 
+def _where_meant(name: str, check):
+    """The check, but for entries that say that it does not apply to them."""
+
+    def run(op, case, dtype) -> None:
+        if name not in op.unchecked:
+            check(op, case, dtype)
+
+    return run
+
+
 CHECKS = {
-    "pure": check_pure,
-    "pullback": check_pullback,
-    "pushforward": check_pushforward,
-    "second_order": check_second_order,
-    "vmap": check_vmap,
-    "inplace": check_inplace,
-    "fake": check_fake,
-    "decomposition": check_decomposition,
+    "pure": _where_meant("pure", check_pure),
+    "pullback": _where_meant("pullback", check_pullback),
+    "pushforward": _where_meant("pushforward", check_pushforward),
+    "second_order": _where_meant("second_order", check_second_order),
+    "vmap": _where_meant("vmap", check_vmap),
+    "inplace": _where_meant("inplace", check_inplace),
+    "fake": _where_meant("fake", check_fake),
+    "decomposition": _where_meant("decomposition", check_decomposition),
 }
 
 

@@ -175,3 +175,82 @@ def test_inputs_are_left_alone():
     before = x.tolist()
     gradcheck(lambda t: t * t, x)
     assert x.tolist() == before and x.grad is None and x._version == 0
+
+
+# what `check_undefined_grad` and `check_batched_forward_grad` look at
+
+
+def add_one(gradient):
+    """A hook that makes something of nothing."""
+    return gradient + 1
+
+
+def affine_gradient(x):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(add_one)
+    return y * 1
+
+
+def test_gradients_of_nothing_must_be_nothing():
+    with pytest.raises(RuntimeError, match="undefined or zero"):
+        gradcheck(affine_gradient, leaf(3), eps=1e-6, atol=2, rtol=2)
+    assert gradcheck(affine_gradient, leaf(3), eps=1e-6, atol=2, rtol=2, check_undefined_grad=False)
+    assert gradcheck(affine_gradient, leaf(3), eps=1e-6, atol=2, rtol=2,
+                     raise_exception=False) is False
+
+
+@pytest.fixture
+def forgetful():
+    """An operator whose formula takes both gradients for granted."""
+    from pullback.core.op import Op, families, registry
+
+    class pair(Op):
+        """A tensor twice."""
+
+        schema = "test_pair(Tensor self) -> (Tensor, Tensor)"
+        grad = {"self": "grads[0] + grads[1]"}
+        shape = "[self.shape, self.shape]"
+
+        def run(xp, self):
+            return self.copy(), self.copy()
+
+    yield torch.ops.aten.test_pair
+    del registry["test_pair"], families["test_pair"]
+
+
+def test_formulas_must_do_without_some_gradients(forgetful):
+    both = lambda x: forgetful(x * 1)
+    with pytest.raises(RuntimeError, match=r"handle undefined output grads.*1 of 2"):
+        gradcheck(lambda x: tuple(both(x)), leaf(3), check_backward_ad=True)
+    used = lambda x: sum(both(x))
+    assert gradcheck(used, leaf(3))
+
+
+def test_batched_forward_mode():
+    assert gradcheck(lambda x: (x.sin() * x, x.sum()), leaf(3), check_forward_ad=True,
+                     check_batched_forward_grad=True)
+    z = leaf(2, dtype=torch.complex128)
+    assert gradcheck(lambda z: z * z, z, check_forward_ad=True, check_batched_forward_grad=True)
+
+
+def test_batched_forward_mode_is_looked_at():
+    """A function that behaves otherwise in a batch."""
+    from pullback.core.state import state
+    from pullback.interp.vmap import Vmap
+
+    def f(x):
+        batched = any(isinstance(level, Vmap) for level in state.stack)
+        return x * 2 if batched else x
+
+    with pytest.raises(RuntimeError, match="batched forward-mode"):
+        gradcheck(f, leaf(3), check_forward_ad=True, check_batched_forward_grad=True)
+    assert gradcheck(f, leaf(3), check_forward_ad=True)
+
+
+def test_checks_that_need_a_mode():
+    for options in (dict(check_batched_forward_grad=True),
+                    dict(check_backward_ad=False),
+                    dict(check_backward_ad=False, check_forward_ad=True, check_batched_grad=True)):
+        with pytest.raises(AssertionError, match="to be True"):
+            gradcheck(lambda x: x, leaf(3), **options)

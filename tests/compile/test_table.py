@@ -167,7 +167,7 @@ def refused(sample: Sample) -> bool:
         return True
     try:
         pb.compile(sample, backend=lambda module, examples: module)(*sample.tensors())
-    except errors.DataDependentError:
+    except (errors.DataDependentError, errors.TransformError):  # resize_: there is no memory
         return True
     return False
 

@@ -1,6 +1,6 @@
 """Dtypes and promotion, against a table of what PyTorch 2.13 answers (`tests/data/promotion.json`).
 
-The table has no complex32, which does not exist here: it says complex64 in its place.
+The table has no complex32: nothing promotes to it here, and complex64 stands in its place.
 """
 
 import copy
@@ -31,7 +31,7 @@ def differences(pairs) -> list:
 
 
 def test_all_dtypes_are_there():
-    assert [d.name for d in dt.ALL] == NAMES
+    assert [d.name for d in dt.ALL if d.name != "complex32"] == NAMES
     for name in NAMES:
         assert getattr(torch, name) is dt.by_name(name)
         assert str(dt.by_name(name)) == f"torch.{name}"

@@ -686,6 +686,33 @@ def test_out_refuses_gradients():
     assert not out.requires_grad
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["add_.Tensor", "pow_.Scalar", "pow_.Tensor", "float_power_.Scalar", "floor_divide_.Tensor",
+     "ldexp_.default", "transpose_.default", "bernoulli_.float", "normal_.default"],
+)  # fmt: skip
+def test_overloads_of_in_place_operators_have_names_of_their_own(name):
+    base, _, overload = name.partition(".")
+    found = getattr(getattr(torch.ops.aten, base), overload)
+    assert repr(found) == f"aten.{name}" and found.schema.args[0].is_write
+    assert overload in getattr(torch.ops.aten, base).overloads()
+
+
+def test_leaf_that_is_a_view():
+    base = torch.arange(6.0)
+    x = base.reshape(2, 3).requires_grad_()
+    for refused in (x, x[0]):
+        with pytest.raises(torch.errors.LeafWriteError):
+            refused.mul_(2)
+    base.mul_(2)
+    assert x.is_leaf and x.requires_grad and base.is_leaf and not base.requires_grad
+    assert x[1].tolist() == [6, 8, 10]
+    with torch.no_grad():
+        x[0].mul_(2)
+    (x * x).sum().backward()
+    close(x.grad, 2 * x.detach())
+
+
 def test_augmented_assignment_keeps_the_object():
     x = torch.ones(2)
     y = x

@@ -1,0 +1,292 @@
+"""Names of the operators by the file that has them. Made by tools/gen_names.py.
+
+`name:kinds`, or `alias=name:kinds`; kinds of Tensor methods: m (ordinary), p (pointwise), i (there
+is a variant `name_`).
+"""
+
+NAMES = {
+    "pointwise": (
+        "neg:pi negative=neg:pi positive:m reciprocal:pi sqrt:pi rsqrt:pi square:mi abs:pi "
+        "absolute=abs:pi sign:pi sgn:pi exp:pi exp2:pi special_exp2=exp2:pi expm1:pi "
+        "special_expm1=expm1:pi log:pi log2:pi log10:pi log1p:pi special_log1p=log1p:pi sin:pi "
+        "cos:pi tan:pi asin:pi arcsin=asin:pi acos:pi arccos=acos:pi atan:pi arctan=atan:pi "
+        "sinh:pi cosh:pi tanh:pi tanh_backward asinh:pi arcsinh=asinh:pi acosh:pi "
+        "arccosh=acosh:pi atanh:pi arctanh=atanh:pi deg2rad:pi rad2deg:pi erf:pi "
+        "special_erf=erf:pi erfc:pi special_erfc=erfc:pi erfinv:pi special_erfinv=erfinv:pi "
+        "lgamma:pi special_gammaln=lgamma:pi digamma:pi special_digamma=digamma:pi "
+        "special_psi=digamma:pi polygamma special_polygamma=polygamma polygamma_:m sigmoid:pi "
+        "special_expit=sigmoid:pi sigmoid_backward logit:pi special_logit=logit:pi logit_backward "
+        "relu:pi relu6:i threshold:i threshold_backward leaky_relu:i leaky_relu_backward elu:i "
+        "elu_backward hardtanh:i hardtanh_backward gelu:i gelu_backward silu:i silu_backward "
+        "mish:i mish_backward softplus:i softplus_backward log_sigmoid logsigmoid=log_sigmoid "
+        "log_sigmoid_forward log_sigmoid_backward floor:pi ceil:pi trunc:pi fix=trunc:pi round:pi "
+        "special_round=round:pi frac:pi isnan:p isinf:p isfinite:p logical_not:pi bitwise_not:pi "
+        "nan_to_num:pi conj:m _conj:p conj_physical:mi _conj_physical:p real imag angle:p"
+    ),
+    "binary": (
+        "add:pi sub:pi subtract=sub:pi rsub mul:pi multiply=mul:pi div:pi divide=div:pi "
+        "true_divide=div:pi floor_divide:pi remainder:pi fmod:pi pow:pi maximum:p minimum:p "
+        "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi where eq:pi ne:pi "
+        "not_equal=ne:pi lt:pi less=lt:pi le:pi less_equal=le:pi gt:pi greater=gt:pi ge:pi "
+        "greater_equal=ge:pi isclose:p allclose:m equal:m logical_and:pi logical_or:pi "
+        "logical_xor:pi bitwise_and:pi bitwise_or:pi bitwise_xor:pi bitwise_left_shift:pi "
+        "__lshift__=bitwise_left_shift:p bitwise_right_shift:pi __rshift__=bitwise_right_shift:p "
+        "atan2:pi arctan2=atan2:pi hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi "
+        "special_xlogy=xlogy:pi logaddexp:p copysign:pi heaviside:pi"
+    ),
+    "reduce": (
+        "sum:m nansum:m sum_to_size:m mean:m var:m std:m var_mean std_mean prod:m amax:m amin:m "
+        "aminmax:m max:m min:m argmax:m argmin:m median:m any:m all:m count_nonzero:m logsumexp:m "
+        "special_logsumexp=logsumexp:m linalg_vector_norm linalg__powsum norm:m cumsum:mi "
+        "cumprod:mi"
+    ),
+    "shape": (
+        "view:m _unsafe_view reshape:m reshape_as:m view_as:m flatten:m unflatten:m ravel:m "
+        "permute:m transpose:mi t:mi numpy_T mT mH adjoint:m matrix_H swapaxes:m swapdims:m "
+        "movedim:m moveaxis:m expand:m expand_as:m broadcast_to:m broadcast_tensors squeeze:mi "
+        "unsqueeze:mi select:m slice narrow:m narrow_copy:m diagonal:m linalg_diagonal unfold:m "
+        "as_strided:mi detach:m alias:m split:m split_with_sizes:m chunk:m unsafe_split:m "
+        "unsafe_split_with_sizes:m unsafe_chunk:m unbind:m tensor_split:m hsplit:m vsplit:m "
+        "dsplit:m view_as_real:m view_as_complex:m select_scatter:m slice_scatter:m "
+        "diagonal_scatter:m as_strided_scatter:m select_backward slice_backward diagonal_backward "
+        "unfold_backward clone:p contiguous:m _to_copy to:m type_as:m copy:i cat concat "
+        "concatenate stack hstack vstack row_stack dstack column_stack repeat:m tile:m flip:m "
+        "fliplr:m flipud:m roll:m rot90:m tril:mi triu:mi diag_embed:m diag:m diagflat:m "
+        "repeat_interleave:m constant_pad_nd meshgrid atleast_1d atleast_2d atleast_3d block_diag "
+        "cartesian_prod combinations:m _chunk_cat resolve_conj:m resolve_neg:m resize_as_:m "
+        "view_copy permute_copy transpose_copy t_copy expand_copy squeeze_copy unsqueeze_copy "
+        "select_copy slice_copy diagonal_copy unfold_copy as_strided_copy alias_copy split_copy "
+        "split_with_sizes_copy unbind_copy view_as_real_copy view_as_complex_copy"
+    ),
+    "index": (
+        "index _unsafe_index index_put:mi _unsafe_index_put _unsafe_masked_index "
+        "_unsafe_masked_index_put_accumulate unravel_index index_select:m index_add:mi "
+        "index_copy:mi index_fill:mi gather:m scatter:mi scatter_add:mi scatter_reduce:mi "
+        "index_reduce:mi masked_fill:pi masked_select:m masked_scatter:mi masked_scatter_backward "
+        "take:m put:mi take_along_dim:m nonzero:m nonzero_numpy nonzero_static:m argwhere:m "
+        "embedding embedding_dense_backward one_hot sort:m argsort:m msort:m topk:m kthvalue:m "
+        "_unique2 _unique unique_dim unique_dim_consecutive unique:m unique_consecutive "
+        "searchsorted bucketize isin bincount:m"
+    ),
+    "create": (
+        "empty zeros ones full empty_like zeros_like ones_like full_like new_empty:m new_zeros:m "
+        "new_ones:m new_full:m empty_strided new_empty_strided:m empty_permuted arange linspace "
+        "logspace eye scalar_tensor tril_indices triu_indices fill:mi zero:pi"
+    ),
+    "random": (
+        "rand randn randint randperm rand_like randn_like randint_like bernoulli:mi normal:mi "
+        "uniform:mi normal_functional random:mi exponential:mi geometric:mi cauchy:mi "
+        "log_normal:mi multinomial:m poisson binomial _standard_gamma _gamma_ratio "
+        "_standard_gamma_grad _sample_dirichlet _dirichlet_grad dropout:i feature_dropout:i "
+        "alpha_dropout:i feature_alpha_dropout:i native_dropout native_dropout_backward "
+        "_masked_scale _fused_dropout"
+    ),
+    "matmul": (
+        "mm:m bmm:m mv:m dot:m vdot:m addmm:mi baddbmm:mi addbmm:mi addmv:mi addr:mi outer:m "
+        "ger:m inner:m linalg_vecdot:m trace:m matmul:m linalg_matmul:m linear tensordot kron:m "
+        "linalg_multi_dot chain_matmul linalg_cross:m cross:m einsum"
+    ),
+    "linalg": (
+        "linalg_cholesky_ex linalg_cholesky cholesky:m linalg_solve_triangular cholesky_solve:m "
+        "cholesky_inverse:m linalg_matrix_norm linalg_norm nuclear_norm frobenius_norm "
+        "linalg_cond linalg_vander vander cov:m corrcoef:m"
+    ),
+    "factor": (
+        "linalg_lu_factor_ex linalg_lu_factor _lu_with_info lu:m linalg_lu lu_unpack "
+        "linalg_ldl_factor_ex linalg_ldl_factor linalg_ldl_solve linalg_qr qr:m geqrf:m "
+        "linalg_householder_product orgqr:m ormqr:m _linalg_svd linalg_svd svd:m linalg_svdvals "
+        "_linalg_eigh linalg_eigh linalg_eigvalsh linalg_eig linalg_eigvals _linalg_eigvals"
+    ),
+    "solve": (
+        "_linalg_solve_ex linalg_solve_ex linalg_solve linalg_lu_solve lu_solve:m "
+        "triangular_solve:m linalg_inv_ex linalg_inv inverse:m linalg_tensorinv "
+        "linalg_tensorsolve _linalg_det linalg_det det:m _linalg_adjugate _linalg_slogdet "
+        "linalg_slogdet slogdet:m logdet:m linalg_pinv pinverse:m linalg_matrix_rank linalg_lstsq "
+        "linalg_matrix_exp matrix_exp:m linalg_matrix_power matrix_power:m"
+    ),
+    "norm": (
+        "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax "
+        "_masked_softmax _masked_softmax_backward softmax:m log_softmax:m special_softmax "
+        "special_log_softmax native_layer_norm native_layer_norm_backward layer_norm rms_norm"
+    ),
+    "loss": (
+        "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward nll_loss "
+        "nll_loss2d nll_loss_nd cross_entropy_loss mse_loss mse_loss_backward smooth_l1_loss "
+        "smooth_l1_loss_backward huber_loss huber_loss_backward l1_loss binary_cross_entropy "
+        "binary_cross_entropy_backward binary_cross_entropy_with_logits kl_div"
+    ),
+    "attention": (
+        "scaled_dot_product_attention _scaled_dot_product_attention_math"
+    ),
+    "activation": (
+        "hardshrink:p hardshrink_backward softshrink softshrink_backward hardsigmoid:i "
+        "hardsigmoid_backward hardswish:i hardswish_backward celu:i selu:i prelu:m _prelu_kernel "
+        "_prelu_kernel_backward rrelu:i rrelu_with_noise:i rrelu_with_noise_functional "
+        "rrelu_with_noise_backward glu glu_backward infinitely_differentiable_gelu_backward"
+    ),
+    "batchnorm": (
+        "_native_batch_norm_legit_functional _native_batch_norm_legit "
+        "_native_batch_norm_legit_no_training native_batch_norm_backward batch_norm_backward "
+        "native_batch_norm _batch_norm_with_update _batch_norm_with_update_functional "
+        "_batch_norm_no_update batch_norm instance_norm batch_norm_update_stats batch_norm_stats "
+        "batch_norm_elemt batch_norm_gather_stats_with_counts batch_norm_gather_stats "
+        "batch_norm_backward_reduce batch_norm_backward_elemt"
+    ),
+    "groupnorm": (
+        "native_group_norm native_group_norm_backward group_norm _fused_rms_norm "
+        "_fused_rms_norm_backward norm_except_dim _weight_norm _weight_norm_interface "
+        "_weight_norm_interface_backward _weight_norm_differentiable_backward"
+    ),
+    "rnn": (
+        "rnn_tanh_cell rnn_relu_cell gru_cell lstm_cell lstm gru rnn_tanh rnn_relu "
+        "_pack_padded_sequence _pack_padded_sequence_backward _pad_packed_sequence pad_sequence"
+    ),
+    "rnn_cells": (
+        "_thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_lstm_cell_backward "
+        "_thnn_differentiable_lstm_cell_backward _thnn_fused_gru_cell "
+        "_thnn_fused_gru_cell_backward _thnn_differentiable_gru_cell_backward"
+    ),
+    "loss_more": (
+        "soft_margin_loss soft_margin_loss_backward multi_margin_loss multi_margin_loss_backward "
+        "multilabel_margin_loss_forward multilabel_margin_loss_backward multilabel_margin_loss "
+        "cosine_similarity pairwise_distance cosine_embedding_loss hinge_embedding_loss "
+        "margin_ranking_loss triplet_margin_loss poisson_nll_loss"
+    ),
+    "ctc": (
+        "_ctc_loss _ctc_loss_backward ctc_loss"
+    ),
+    "embedding": (
+        "_embedding_bag _embedding_bag_forward_only embedding_bag _embedding_bag_backward "
+        "_embedding_bag_dense_backward _embedding_bag_per_sample_weights_backward "
+        "embedding_backward embedding_renorm:i"
+    ),
+    "pool": (
+        "max_pool2d_with_indices max_pool2d_with_indices_backward max_pool2d avg_pool2d "
+        "avg_pool2d_backward _adaptive_avg_pool2d _adaptive_avg_pool2d_backward "
+        "adaptive_avg_pool2d adaptive_max_pool2d adaptive_max_pool2d_backward "
+        "fractional_max_pool2d fractional_max_pool2d_backward max_pool3d_with_indices "
+        "max_pool3d_with_indices_backward max_pool3d avg_pool3d avg_pool3d_backward "
+        "_adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_avg_pool3d "
+        "adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d "
+        "fractional_max_pool3d_backward max_pool1d_with_indices max_pool1d avg_pool1d "
+        "adaptive_avg_pool1d adaptive_max_pool1d max_pool2d_backward max_unpool2d max_unpool3d"
+    ),
+    "pad": (
+        "reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward "
+        "reflection_pad3d reflection_pad3d_backward replication_pad1d replication_pad1d_backward "
+        "replication_pad2d replication_pad2d_backward replication_pad3d "
+        "replication_pad3d_backward _pad_circular _pad_enum pad"
+    ),
+    "resample": (
+        "upsample_nearest1d upsample_nearest1d_backward _upsample_nearest_exact1d "
+        "_upsample_nearest_exact1d_backward upsample_nearest2d upsample_nearest2d_backward "
+        "_upsample_nearest_exact2d _upsample_nearest_exact2d_backward upsample_nearest3d "
+        "upsample_nearest3d_backward _upsample_nearest_exact3d _upsample_nearest_exact3d_backward "
+        "upsample_linear1d upsample_linear1d_backward upsample_bilinear2d "
+        "upsample_bilinear2d_backward upsample_trilinear3d upsample_trilinear3d_backward "
+        "upsample_bicubic2d upsample_bicubic2d_backward _upsample_bilinear2d_aa "
+        "_upsample_bilinear2d_aa_backward _upsample_bicubic2d_aa _upsample_bicubic2d_aa_backward "
+        "_upsample_lanczos2d_aa _upsample_lanczos2d_aa_backward grid_sampler_2d "
+        "grid_sampler_2d_backward grid_sampler_3d grid_sampler_3d_backward grid_sampler "
+        "_grid_sampler_2d_cpu_fallback _grid_sampler_2d_cpu_fallback_backward "
+        "affine_grid_generator affine_grid_generator_backward pixel_shuffle pixel_unshuffle "
+        "channel_shuffle native_channel_shuffle"
+    ),
+    "conv": (
+        "convolution _convolution convolution_backward _convolution_double_backward conv1d conv2d "
+        "conv3d _convolution_mode conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc "
+        "conv_tbc_backward im2col col2im"
+    ),
+    "special": (
+        "special_ndtr special_log_ndtr _normal_hazard special_ndtri special_erfcx _erfcx_integral "
+        "_erfcx_ratio special_entr mvlgamma:pi special_multigammaln=mvlgamma:pi igamma:pi "
+        "special_gammainc=igamma:pi igammac:pi special_gammaincc=igammac:pi _igamma_order "
+        "_gamma_density special_zeta _zeta_order i0:pi special_i0=i0:pi special_i1 _bessel_i "
+        "special_i0e special_i1e _scaled_bessel_i special_modified_bessel_i0 "
+        "special_modified_bessel_i1 special_bessel_j0 special_bessel_j1 _bessel_j "
+        "special_bessel_y0 special_bessel_y1 _bessel_y special_modified_bessel_k0 "
+        "special_modified_bessel_k1 _bessel_k special_scaled_modified_bessel_k0 "
+        "special_scaled_modified_bessel_k1 _scaled_bessel_k special_spherical_bessel_j0 sinc:pi "
+        "special_sinc=sinc:pi _sinc_order special_airy_ai _airy_ai_prime _orthogonal_polynomial "
+        "special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
+        "special_chebyshev_polynomial_v special_chebyshev_polynomial_w "
+        "special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
+        "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w "
+        "special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l "
+        "special_legendre_polynomial_p special_xlog1py logaddexp2:p float_power:mi frexp:m "
+        "ldexp:pi nextafter:pi gcd:pi lcm:pi complex polar logcumsumexp:m _logcumsumexp cummax:m "
+        "cummin:m"
+    ),
+    "fft": (
+        "_fft_c2c _fft_r2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft "
+        "fft_fft2 fft_fftn fft_ifft2 fft_ifftn fft_rfft2 fft_rfftn fft_irfft2 fft_irfftn "
+        "fft_hfft2 fft_hfftn fft_ihfft2 fft_ihfftn fft_fftfreq fft_rfftfreq fft_fftshift "
+        "fft_ifftshift stft:m istft:m hann_window hamming_window blackman_window bartlett_window "
+        "kaiser_window"
+    ),
+    "statistics": (
+        "mode:m nanmedian:m nanmean:m quantile:m nanquantile:m histc:m histogram:m "
+        "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
+        "histogramdd renorm:mi dist:m segment_reduce _segment_reduce=segment_reduce "
+        "_segment_reduce_backward diff:m gradient trapezoid trapz cumulative_trapezoid"
+    ),
+    "distance": (
+        "_euclidean_dist _cdist_forward _cdist_backward cdist _pdist_forward _pdist_backward "
+        "pdist"
+    ),
+    "quantize": (
+        "fake_quantize_per_tensor_affine_cachemask "
+        "fake_quantize_per_tensor_affine_cachemask_backward "
+        "fake_quantize_per_channel_affine_cachemask_backward "
+        "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams "
+        "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine_cachemask "
+        "fake_quantize_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
+        "_fake_quantize_learnable_per_tensor_affine_backward "
+        "_fake_quantize_learnable_per_channel_affine "
+        "_fake_quantize_learnable_per_channel_affine_backward "
+        "_fused_moving_avg_obs_fq_helper_functional _fused_moving_avg_obs_fq_helper "
+        "fused_moving_avg_obs_fake_quant"
+    ),
+    "products": (
+        "_trilinear bilinear linear_backward _grouped_mm _addmm_activation:m _add_relu:i _int_mm "
+        "_compute_linear_combination"
+    ),
+    "facts": (
+        "signbit:p isposinf:p isneginf:p isreal:m hash_tensor:m is_conj:m is_neg:m is_signed:m "
+        "is_inference:m is_distributed:m _is_zerotensor:m is_same_size:m is_set_to:m "
+        "_shape_as_tensor _dim_arange _stack _aminmax native_norm detach_copy _cast_Byte "
+        "_cast_Char _cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short "
+        "fill_diagonal_:m range"
+    ),
+    "plumbing": (
+        "_reshape_alias _reshape_copy _neg_view lift lift_fresh lift_fresh_copy _lazy_clone "
+        "_conj_copy _neg_view_copy slice_inverse _pin_memory _efficientzerotensor "
+        "_new_zeros_with_same_feature_meta _index_put_impl:i _is_all_true _is_any_true sym_size "
+        "sym_stride sym_numel sym_storage_offset _local_scalar_dense resize_:m "
+        "_reshape_alias_copy"
+    ),
+    "fused_attention": (
+        "_scaled_dot_product_flash_attention_for_cpu "
+        "_scaled_dot_product_flash_attention_for_cpu_backward _scaled_dot_product_flash_attention "
+        "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
+        "_scaled_dot_product_fused_attention_overrideable _cudnn_attention_forward "
+        "_flash_attention_forward _efficient_attention_forward"
+    ),
+    "conv_forms": (
+        "thnn_conv2d _slow_conv2d_forward slow_conv3d slow_conv3d_forward slow_conv_dilated2d "
+        "slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d _conv_depthwise2d "
+        "conv_depthwise3d _slow_conv2d_backward convolution_overrideable "
+        "convolution_backward_overrideable"
+    ),
+    "foreach": (
+        "_foreach_abs _foreach_acos _foreach_asin _foreach_atan _foreach_ceil _foreach_cos "
+        "_foreach_cosh _foreach_erf _foreach_erfc _foreach_exp _foreach_expm1 _foreach_floor "
+        "_foreach_frac _foreach_lgamma _foreach_log _foreach_log10 _foreach_log1p _foreach_log2 "
+        "_foreach_neg _foreach_reciprocal _foreach_round _foreach_rsqrt _foreach_sigmoid "
+        "_foreach_sign _foreach_sin _foreach_sinh _foreach_sqrt _foreach_tan _foreach_tanh "
+        "_foreach_trunc _foreach_add _foreach_sub _foreach_mul _foreach_div _foreach_clamp_min "
+        "_foreach_clamp_max _foreach_maximum _foreach_minimum _foreach_pow _foreach_lerp "
+        "_foreach_addcmul _foreach_addcdiv _foreach_copy _foreach_zero _foreach_clone "
+        "_foreach_max _foreach_mm _foreach_norm _foreach_powsum"
+    ),
+}

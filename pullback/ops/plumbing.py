@@ -1,0 +1,346 @@
+"""Entries that programs rarely call by name: aliases, lifts, sizes as operators, resizing.
+
+PyTorch's own machinery calls them, and captured graphs name them; almost all are one line over
+other operators.  `shape.py` has the views that people use.
+"""
+
+from __future__ import annotations
+
+from ..core import dtype as dt
+from ..core import surface
+from ..core.dims import infer_size, numel, view_strides, wrap_dim
+from ..core.handle import Box, cell_of
+from ..core.op import Composite, Pointwise, View
+from ..core.table import ops
+from ..errors import DTypeError, NotDifferentiable, ShapeError, TransformError
+from .pointwise import points
+from .shape import derive_copies, owner, storage_view
+
+# ---------------------------------------------------------------------------------------------
+# Views under other names
+
+
+class _reshape_alias(View):
+    """`view` whose strides the caller has worked out already."""
+
+    schema = "_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"
+    complex = True
+    method = False
+    grad = {"self": "grad.reshape(self.shape)"}
+    push = "self_t.reshape(size)"  # the tangent may be laid out differently
+    scatter = "new.reshape(base.shape)"
+
+    def run(xp, self, size, stride):
+        found = view_strides(self.shape, self.strides, size) if self.size == numel(size) else None
+        steps = [] if found is None else [s // self.itemsize for s in found]
+        other = self.size and any(n > 1 and s != t for n, s, t in zip(size, steps, stride))
+        if found is None or other:
+            raise RuntimeError(
+                f"strides {list(stride)} are not those of a view of shape {list(size)}"
+            )
+        return self.reshape(size)
+
+    def batch(n, batched, self, size, stride):
+        return self.reshape((n, *size))
+
+    def samples(s):
+        yield s(s.real(3, 4), (2, 6), (6, 1))
+        yield s(s.real(), (1, 1), (1, 1))
+        yield s(s.real(0, 3), (3, 0), (1, 1))
+
+
+class _reshape_copy(Composite):
+    """`reshape` that always copies."""
+
+    schema = "_reshape_copy(Tensor self, SymInt[] size) -> Tensor"
+    complex = True
+    method = False
+
+    def compose(self, size):
+        return ops._unsafe_view(self.clone(memory_format="contiguous_format"),
+                                infer_size(size, self.numel()))
+
+    def samples(s):
+        yield s(s.real(3, 4), (2, -1))
+        yield s(s.real(3, 4).T, (12,))
+        yield s(s.real(), (1,))
+        yield s(s.real(0, 3), (3, 0))
+
+
+class _neg_view(Pointwise):
+    """Each element with the other sign."""
+
+    schema = "_neg_view(Tensor(a) self) -> Tensor(a)"  # a copy here in spite of the alias marks
+    run = "xp.negative(self)"
+    grad = {"self": "grad.neg()"}
+    push = "self_t.neg()"
+    c = "-{self}"
+    complex = True
+    inplace = False
+    method = False
+    samples = points()
+
+
+def _identity(name: str, marks: str, doc: str) -> None:
+    """An operator that hands its tensor on."""
+    body = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "schema": f"{name}(Tensor{marks} self) -> Tensor{marks}",
+        "compose": lambda self: self,
+        "samples": points(),
+        "complex": True,
+        "method": False,
+    }
+    type(name, (Composite,), body)
+
+
+_identity("lift", "", "The tensor itself: a tensor from outside, handed to the transforms that run.")
+_identity("lift_fresh", "(a)", "The tensor itself, which nobody else holds yet.")
+
+
+def _copy(name: str, operator: str, doc: str) -> None:
+    """An operator that is another one, or a copy, under a name of its own."""
+    body = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "schema": f"{name}(Tensor self) -> Tensor",
+        "compose": lambda self: getattr(ops, operator)(self),
+        "samples": points(),
+        "complex": True,
+        "method": False,
+    }
+    type(name, (Composite,), body)
+
+
+_copy("lift_fresh_copy", "clone", "A copy of a tensor from outside.")
+_copy("_lazy_clone", "clone", "A copy in memory of its own; it is made at once.")
+_copy("_conj_copy", "_conj_physical", "A copy of what `_conj` shows.")
+_copy("_neg_view_copy", "neg", "A copy of what `_neg_view` shows.")
+
+
+class slice_inverse(Composite):
+    """The tensor that `self` is a slice of, when the rest of it is that of `src`."""
+
+    schema = ("slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None,"
+              " SymInt? end=None, SymInt step=1) -> Tensor(a)")  # a copy here
+    complex = True
+    method = False
+
+    def compose(self, src, dim, start, end, step):
+        return ops.slice_scatter(src, self, dim, start, end, step)
+
+    def samples(s):
+        yield s(s.real(2, 4), s.real(5, 4), 0, 1, 3)
+        yield s(s.real(5, 2), s.real(5, 4), -1, None, None, 2)
+
+
+# ---------------------------------------------------------------------------------------------
+# Copies and fresh tensors
+
+
+class _pin_memory(Composite):
+    """A copy that a device could read by itself; ordinary memory serves here."""
+
+    schema = "_pin_memory(Tensor self, Device? device=None) -> Tensor"
+    complex = True
+    method = False
+
+    def compose(self, device):
+        return self.clone()
+
+    samples = points()
+
+
+class _efficientzerotensor(Composite):
+    """Zeros that share one element, and so cannot be written."""
+
+    schema = ("_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None,"
+              " Device? device=None, bool? pin_memory=None) -> Tensor")
+    method = False
+
+    def compose(size, dtype, layout, device, pin_memory):
+        return ops.zeros([], dtype=dtype, device=device).expand(size)
+
+    def samples(s):
+        yield s([2, 3])
+        yield s([])
+        yield s([0, 2], dtype=s.dtype)
+
+
+class _new_zeros_with_same_feature_meta(Composite):
+    """Zeros like `other`, behind the batch dims of `self`."""
+
+    schema = ("_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *,"
+              " int self_num_batch_dims=0) -> Tensor")
+    complex = True
+    method = False
+
+    def compose(self, other, self_num_batch_dims):
+        return other.detach().new_zeros((*self.shape[:self_num_batch_dims], *other.shape))
+
+    def samples(s):
+        yield s(s.int(2, 3), s.int(4, 5), self_num_batch_dims=1)
+        yield s(s.int(), s.int(3))
+
+
+class _index_put_impl(Composite):
+    """`index_put` with a flag that would skip the checks of the indices."""
+
+    schema = ("_index_put_impl(Tensor self, Tensor?[] indices, Tensor values,"
+              " bool accumulate=False, bool unsafe=False) -> Tensor")
+    complex = True
+    inplace = True
+    method = False
+
+    def compose(self, indices, values, accumulate, unsafe):
+        return ops.index_put(self, indices, values, accumulate)
+
+    def samples(s):
+        yield s(s.real(4, 3), [s.int(2, high=4)], s.real(2, 3), True)
+        yield s(s.real(4, 3), [None, s.tensor([0, 2], dt.int64)], s.real(4, 2))
+
+
+# ---------------------------------------------------------------------------------------------
+# Truth of all elements
+
+
+def _truth(name: str, operator: str, doc: str) -> None:
+    """A reduction of truth values over all dims."""
+
+    def compose(self):
+        if self.dtype.name != "bool":
+            raise DTypeError(f"{name} takes truth values, got {self.dtype}")
+        return getattr(ops, operator)(self)
+
+    def samples(s):
+        yield s(s.bool(3, 4))
+        yield s(s.bool())
+        yield s(s.bool(0, 3))
+
+    body = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "schema": f"{name}(Tensor self) -> Tensor",
+        "compose": compose,
+        "samples": samples,
+        "method": False,
+    }
+    type(name, (Composite,), body)
+
+
+_truth("_is_all_true", "all", "Are all elements true?")
+_truth("_is_any_true", "any", "Is any element true?")
+
+
+# ---------------------------------------------------------------------------------------------
+# Facts of a tensor as operators: Python numbers
+
+
+def _fact(schema: str, doc: str, compose) -> None:
+    def samples(s):
+        yield s(s.real(3, 4), *([-1] if "int dim" in schema else []))
+
+    body = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "schema": schema,
+        "compose": compose,
+        "samples": samples,
+        "complex": True,
+        "method": False,
+        "function": False,
+    }
+    type(schema.partition("(")[0].replace(".", "_"), (Composite,), body)
+
+
+_fact("sym_size.int(Tensor self, int dim) -> SymInt", "The size of one dim.",
+      lambda self, dim: self.shape[wrap_dim(dim, self.ndim)])
+_fact("sym_size(Tensor self) -> SymInt[]", "The sizes of all dims.", lambda self: list(self.shape))
+_fact("sym_stride.int(Tensor self, int dim) -> SymInt", "The stride of one dim, in elements.",
+      lambda self, dim: self.stride()[wrap_dim(dim, self.ndim)])
+_fact("sym_stride(Tensor self) -> SymInt[]", "The strides of all dims, in elements.",
+      lambda self: list(self.stride()))
+_fact("sym_numel(Tensor self) -> SymInt", "The number of elements.", lambda self: self.numel())
+_fact("sym_storage_offset(Tensor self) -> SymInt",
+      "Where the first element lies in the memory, in elements.",
+      lambda self: self.storage_offset())
+
+
+class _local_scalar_dense(Composite):
+    """The only element as a Python number."""
+
+    schema = "_local_scalar_dense(Tensor self) -> Scalar"
+    complex = True
+    method = False
+    function = False
+
+    def compose(self):
+        return self.item()
+
+    def samples(s):
+        yield s(s.real())
+        yield s(s.int(1, 1))
+
+
+# ---------------------------------------------------------------------------------------------
+# Resizing
+
+
+class resize_(Composite):
+    """Gives the tensor another shape; elements keep their order, new ones are zero."""
+
+    schema = ("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None)"
+              " -> Tensor(a!)")
+    function = False
+
+    def compose(self, size, memory_format):
+        if self.requires_grad:
+            raise NotDifferentiable("cannot resize variables that require grad")
+        if any(n < 0 for n in size):
+            raise ShapeError(f"resize_: sizes must not be negative, got {list(size)}")
+        if tuple(self.shape) == tuple(size):
+            return self
+        if isinstance(self._data, Box):
+            raise TransformError("resize_ changes the memory of a tensor, and there is none inside "
+                                 "of a transform\n  Fix: use reshape(), or cat() with zeros")
+        shown = _within_memory(self._data, size)
+        if shown is None:
+            surface.may_resize(self)
+            shown, version = _resized(self, size)._data, self._version
+            self._cell = None  # other views keep the old memory
+            cell_of(self).version = version
+        self._data, self._link = shown, None
+        surface.bump(self)
+        return self
+
+    def samples(s):
+        yield s(s.int(2, 3), (4,))
+        yield s(s.int(2, 3), (3, 3))
+        yield s(s.int(2, 3), (2, 3))
+        yield s(s.int(), (0, 2))
+
+
+def _within_memory(data, size):
+    """The same memory in another shape; None if it is too small, or not in one piece."""
+    from ..core.device import lookup
+
+    root = owner(data)
+    if root.dtype != data.dtype or not root.flags.c_contiguous:
+        return None
+    strides = [numel(size[i + 1:]) for i in range(len(size))]
+    try:
+        return storage_view(lookup(data)[1], data, size, strides, None)
+    except RuntimeError:
+        return None
+
+
+def _resized(self, size):
+    """The elements in order, as many as fit, then zeros."""
+    line, count = self.reshape((-1,)), numel(size)
+    if count > line.shape[0]:
+        line = ops.cat([line, line.new_zeros((count - line.shape[0],))])
+    return line[:count].clone().reshape(size)
+
+
+derive_copies(globals())

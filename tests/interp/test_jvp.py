@@ -1,0 +1,85 @@
+"""Forward mode: what has no derivative is refused, what was left out stays out, dtypes stay."""
+
+import pytest
+
+import pullback as torch
+from pullback import errors
+from pullback.core.op import Op, families, registry
+from pullback.func import jacfwd, jvp
+
+
+def spd(n=3):
+    a = torch.arange(float(n * n), dtype=torch.float64).reshape(n, n)
+    return a @ a.T + n * torch.eye(n, dtype=torch.float64)
+
+
+def ldl_solve(factors, b):
+    return torch.linalg.ldl_solve(factors, torch.arange(1, 4, dtype=torch.int32), b)
+
+
+UNLISTED = {  # function of the argument that has no formula, and its value
+    "ldl_solve": (lambda f: ldl_solve(f, torch.ones(3, 1, dtype=torch.float64)), spd),
+    "binary_cross_entropy": (lambda w: torch.nn.functional.binary_cross_entropy(
+        torch.tensor([0.5]), torch.tensor([1.0]), w), lambda: torch.ones(1)),
+    "nll_loss": (lambda w: torch.nn.functional.nll_loss(
+        torch.ones(1, 2), torch.tensor([0]), w), lambda: torch.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", UNLISTED)
+def test_arguments_without_formula_are_refused_in_both_modes(name):
+    """Their tangents were dropped once, which made the derivative zero."""
+    f, make = UNLISTED[name]
+    value = make()
+    with pytest.raises(errors.NotDifferentiable, match="not differentiable with respect to"):
+        jvp(f, (value,), (torch.ones_like(value),))
+    with pytest.raises(errors.NotDifferentiable, match="not differentiable with respect to"):
+        jacfwd(f)(value)
+    with pytest.raises(errors.NotDifferentiable, match="not differentiable with respect to"):
+        f(value.clone().requires_grad_())
+
+
+def test_the_other_arguments_still_have_their_derivative():
+    b = torch.ones(3, 1, dtype=torch.float64)
+    moved = jvp(lambda b: ldl_solve(spd(), b), (b,), (b,))[1]
+    assert torch.allclose(moved, ldl_solve(spd(), b))
+
+
+def test_arguments_that_are_marked_are_ignored():
+    """An index or a mask has no tangent; what the table marks as ignored may have one."""
+    x = torch.ones(3)
+    assert jvp(lambda t: (x > t).float() + x, (x,), (x,))[1].sum() == 0
+
+
+def test_tangents_have_the_dtype_of_their_value():
+    x = torch.ones(3, dtype=torch.float16)
+    for f in (torch.sum, lambda x: x.logcumsumexp(0), lambda x: x.cumprod(0), torch.exp):
+        value, moved = jvp(f, (x,), (x,))
+        assert moved.dtype is value.dtype
+
+
+@pytest.fixture
+def halves():
+    """Two outputs, of which the first may be left out, and no forward formula."""
+
+    class halves_(Op):
+        """Some halves of a tensor."""
+
+        schema = "test_halves(Tensor self, bool first) -> (Tensor, Tensor)"
+        grad = {"self": "(0 if grads[0] is None else grads[0] / 2) + grads[1] / 2"}
+        shape = "[self.shape if first else None, self.shape]"
+
+        def run(xp, self, first):
+            return (self / 2 if first else None), self / 2
+
+    yield torch.ops.aten.test_halves
+    del registry["test_halves"], families["test_halves"]
+
+
+def test_transposing_a_pullback_with_an_output_that_is_not_there(halves):
+    x = torch.arange(3.0)
+    for first in (True, False):
+        values, moved = jvp(lambda x, first=first: halves(x, first)[1], (x,), (x + 1,))
+        assert torch.equal(values, x / 2) and torch.equal(moved, (x + 1) / 2)
+    moved = jvp(lambda x: halves(x, True)[0], (x,), (x + 1,))[1]
+    assert torch.equal(moved, (x + 1) / 2)
