@@ -17,7 +17,7 @@ from .. import errors
 from . import device as dev
 from . import dtype as dt
 from .dims import broadcast_shapes
-from .fake import Fake, contiguous_strides
+from .fake import Fake, contiguous_strides, device_name
 from .handle import Box, Tensor, make
 from .state import state
 
@@ -302,26 +302,37 @@ def run_fake(ov, raw: tuple):
             f"operator '{ov.name}' has no shape rule for fake tensors; give its table entry a "
             "`shape`"
         )
-    returns = ov.schema.returns
+    returns, where = ov.schema.returns, _fake_device(ov, raw)
     if len(returns) == 1 and returns[0].is_list:
         dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
-        return [Fake(s, d.np) for s, d in zip(shape, dtypes)]
+        return [Fake(s, d.np, None, where) for s, d in zip(shape, dtypes)]
     if len(returns) == 1:
-        return Fake(shape, dtype.np, _fake_strides(ov, shape, dtype.np, raw))
+        return Fake(shape, dtype.np, _fake_strides(ov, shape, dtype.np, raw, where), where)
     shapes = (
         shape
         if isinstance(shape, (list, tuple)) and not _is_shape(shape)
         else [shape] * len(returns)
     )
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
-    return tuple(None if s is None else Fake(s, d.np) for s, d in zip(shapes, dtypes))
+    return tuple(None if s is None else Fake(s, d.np, None, where) for s, d in zip(shapes, dtypes))
 
 
-def _fake_strides(ov, shape: tuple, dtype, raw: tuple) -> tuple | None:
+def _fake_device(ov, raw: tuple) -> str:
+    """The device of a result: the one that was asked for, or that of the operands."""
+    if "device" in ov.schema.names:
+        wanted = raw[ov.schema.names.index("device")]
+        if wanted is not None:
+            return str(wanted)
+    names = [device_name(a) for a in _arrays(raw)]
+    return next((name for name in names if name != "cpu"), "cpu")  # a CPU number goes along
+
+
+def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | None:
     """Byte strides of a result, None for those of a row-major array."""
-    if ov.kind != "pointwise":
-        return None
-    if "memory_format" in ov.schema.names:
+    copies = "memory_format" in ov.schema.names
+    if ov.kind != "pointwise" or device != "cpu" and not copies:
+        return None  # CuPy's results are row-major whatever the operands are, but for copies
+    if copies:
         wanted = raw[ov.schema.names.index("memory_format")]
         if wanted is not None and not str(wanted).endswith("preserve_format"):
             return None

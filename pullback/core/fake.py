@@ -11,6 +11,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from . import device as dev
 from . import dtype as dt
 from .handle import Box
 
@@ -81,6 +82,9 @@ class Fake(Box):
 
 def fake_like(array) -> Fake:
     """The facts of a real array (or a fresh copy of a fake's facts)."""
-    return Fake(
-        array.shape, array.dtype, tuple(array.strides), getattr(array, "device_name", "cpu")
-    )
+    return Fake(array.shape, array.dtype, tuple(array.strides), device_name(array))
+
+
+def device_name(array) -> str:
+    """The device of a real or fake array."""
+    return array.device_name if type(array) is Fake else str(dev.device_of(array))

@@ -76,6 +76,20 @@ def accumulate_at(xp, name: str, target, places, values) -> None:
         target[...] = xp.asarray(host)
 
 
+def running_maximum(xp, values):
+    """The largest element so far along the last axis, where a namespace cannot do that itself
+    (CuPy) by doubling: each step looks twice as far back.
+    """
+    if xp is np:
+        return np.maximum.accumulate(values, axis=-1)
+    step = 1
+    while step < values.shape[-1]:
+        late = xp.maximum(values[..., step:], values[..., :-step])
+        values = xp.concatenate([values[..., :step], late], axis=-1)
+        step *= 2
+    return values
+
+
 def _extreme_at(xp, name: str, target, places, values) -> None:
     """`maximum.at` and `minimum.at` by sorting: CuPy's own compare in single precision.
 

@@ -507,12 +507,12 @@ class pow_Tensor_Scalar(Pointwise):
         if kind in "biu":
             if exponent < 0:
                 raise RuntimeError("Integers to negative integer powers are not allowed.")
-            return self.copy("K") if exponent == 1 else xp.power(self, exponent)
+            return xp.power(self, exponent)
         # the usual exponents without the general power, which is many times slower
         if exponent == 2:
             return xp.multiply(self, self)
         if exponent == 1:
-            return self.copy("K")
+            return xp.multiply(self, 1)
         if exponent == 0.5:
             return xp.sqrt(self)
         if exponent == -1:

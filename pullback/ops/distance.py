@@ -39,7 +39,9 @@ def _norms(xp, offset, p: float):
     if p == 1:
         return size.sum(axis=-1)
     if math.isinf(p):
-        return size.max(axis=-1, initial=0)
+        if not size.shape[-1]:
+            return xp.zeros(size.shape[:-1], dtype=size.dtype)
+        return size.max(axis=-1)
     return (size**p).sum(axis=-1) ** (1 / p)
 
 

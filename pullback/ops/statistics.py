@@ -14,7 +14,7 @@ from ..core.batching import dims
 from ..core.dims import wrap_dim, wrap_dims
 from ..core.op import Composite, Op, Reduction
 from ..core.table import ops
-from ..core.xp import accumulate_at
+from ..core.xp import accumulate_at, running_maximum
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
 from .create import _linspace
@@ -54,7 +54,7 @@ class mode(Reduction):
         place = xp.arange(size)
         fresh = xp.concatenate([xp.ones((*x.shape[:-1], 1), dtype=bool),
                                 x[..., 1:] != x[..., :-1]], axis=-1)
-        start = xp.maximum.accumulate(xp.where(fresh, place, 0), axis=-1)
+        start = running_maximum(xp, xp.where(fresh, place, 0))
         winner = xp.expand_dims(xp.argmax(place - start, axis=-1), -1)
         values = xp.moveaxis(xp.take_along_axis(x, winner, -1), -1, dim)
         indices = xp.moveaxis(xp.take_along_axis(order, winner, -1), -1, dim).astype(xp.int64)
@@ -702,7 +702,7 @@ class renorm(Op):
                                "the operation does not have an identity")
         size = xp.abs(widened(xp, self))
         if p == math.inf:
-            norm = size.max(axis=axes, keepdims=True, initial=0)
+            norm = size.max(axis=axes, keepdims=True) if axes else size
         elif p == 2:
             norm = xp.sqrt((size * size).sum(axis=axes, keepdims=True))
         else:
