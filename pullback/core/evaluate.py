@@ -360,9 +360,16 @@ def pointwise_strides(shape: tuple, dtype, raw: tuple) -> tuple | None:
 
 
 def relaid(xp, out, operands: tuple):
-    """A pointwise result with its dims in the order of the operands' memory."""
+    """A pointwise result with its dims in the order that ufuncs of the namespace give them.
+
+    That is the order of the operands' memory; CuPy's results are row-major.
+    """
+    if out.ndim < 2:
+        return out
+    if xp is not np:
+        return xp.ascontiguousarray(out)
     strides = pointwise_strides(out.shape, out.dtype, operands)
-    if strides is None or out.ndim < 2:
+    if strides is None:
         return out
     order = sorted(range(out.ndim), key=lambda d: -strides[d])
     return xp.ascontiguousarray(out.transpose(order)).transpose(

@@ -858,6 +858,7 @@ class fill_Tensor(Op):
 class fill_Scalar(Pointwise):
     """The shape of `self` filled with a number."""
 
+    ordered = False
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
     number = 0
     promote = "same"
@@ -880,6 +881,7 @@ class fill_Scalar(Pointwise):
 class zero(Pointwise):
     """The shape of `self` filled with zeros."""
 
+    ordered = False
     schema = "zero(Tensor self) -> Tensor"
     promote = "same"
     complex = True

@@ -1315,6 +1315,7 @@ class bitwise_not(Pointwise):
 
 class nan_to_num(Pointwise):
     """Each element with NaN and infinities replaced by numbers."""
+    ordered = False
     schema = ("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
               " -> Tensor")
     grad = {"self": "grad * self.isfinite()"}
