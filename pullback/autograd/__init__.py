@@ -4,6 +4,7 @@ from .engine import backward, grad
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
+    "Function",
     "backward",
     "enable_grad",
     "grad",
@@ -20,4 +21,9 @@ def __getattr__(name: str):
         from . import differences
 
         return getattr(differences, name)
+    if name in ("Function", "function"):
+        import importlib
+
+        module = importlib.import_module(".function", __name__)
+        return module if name == "function" else module.Function
     raise AttributeError(f"pullback.autograd has no attribute '{name}'")

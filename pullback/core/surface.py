@@ -63,7 +63,8 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         if ov.name != "detach":
             step = (ov, flat[1:], i if many else None)
             multi = many or (link is not None and link.multi)
-            t._link = Link(base, (*chain, step), multi, hidden, cell.version)
+            kind = Link if link is None else link.__class__
+            t._link = kind(base, (*chain, step), multi, hidden, cell.version)
 
 
 def replay(t: Tensor, chain: tuple) -> Tensor:
@@ -80,6 +81,9 @@ def refresh(t: Tensor) -> None:
     link = t._link
     version = t._cell.version
     if link.seen == version:
+        return
+    if link.__class__ is not Link:
+        link.stale(t)  # an output of a custom function: its history cannot be made again
         return
     link.seen = version
     base = link.base
@@ -226,6 +230,8 @@ def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
                 "run the update under no_grad()",
             )
         )
+    if link.__class__ is not Link:
+        link.refuse(x, "is being modified inplace")
     if link.multi:
         maker = link.chain[-1][0].op.base_name
         raise errors.ViewWriteError(
