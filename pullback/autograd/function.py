@@ -671,8 +671,11 @@ class _Low:
         return ctx
 
 
-def _dispatch(cls, plan: _Plan, args: tuple) -> tuple:
-    """A call at the highest level among its arguments: (output, what the level above needs)."""
+def _dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
+    """A call at the highest level among its arguments: (output, what the level above needs).
+
+    `above` says which arguments are differentiated on a level above.
+    """
     level = state.mode
     owner = state.stack[level] if level else None
     adopts = owner is not None and owner.adopts
@@ -686,9 +689,9 @@ def _dispatch(cls, plan: _Plan, args: tuple) -> tuple:
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     edges = [args[i]._edge if level_own(args[i]._data) == level else None for i in places]
     tracked = state.record[level] and any(e is not None for e in edges)
-    needs = [False] * len(args)
+    needs = list(above) if above and not plan.split else [False] * len(args)
     for i in places:
-        needs[i] = args[i]._edge is not None
+        needs[i] = needs[i] or args[i]._edge is not None
     needs = tuple(needs)
     rule = next((r for kind, r in _RULES.items() if isinstance(interp, kind)), _run)
     out, ctx = rule(cls, plan, args, interp, needs)
@@ -777,7 +780,7 @@ def _context(plan, args: tuple, out, needs: tuple) -> FunctionCtx:
 def _lift(cls, plan, args, interp, needs) -> tuple:
     """A fresh tape: the call below, and a node for it here."""
     lower = map_tensors(interp.unwrap, args)
-    out, low = _dispatch(cls, plan, lower)
+    out, low = _dispatch(cls, plan, lower, needs)
     outs = _raised(out, lower, args, interp.wrap)
     ctx = None if low is None else low.context(needs, lower, args, outs, interp.wrap)
     return outs, ctx
@@ -786,9 +789,9 @@ def _lift(cls, plan, args, interp, needs) -> tuple:
 def _push(cls, plan, args, interp, needs) -> tuple:
     """Forward mode: the call below, and the tangents by `jvp` or by transposing `backward`."""
     lower = map_tensors(interp.primal, args)
-    out, low = _dispatch(cls, plan, lower)
     tangents = [interp.tangent(a) if isinstance(a, Tensor) else None for a in args]
-    moving = tuple([t is not None for t in tangents])
+    moving = tuple([t is not None or n for t, n in zip(tangents, needs)])
+    out, low = _dispatch(cls, plan, lower, moving)
     if low is not None:
         ctx = low.context(moving, (), (), out, lambda t: t)
     else:
@@ -941,7 +944,7 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
             out, out_dims = result
         elif cls.generate_vmap_rule:
             mapped = _mapped_function(cls, plan, interp.size, interp.randomness, dims)
-            out = _dispatch(mapped, _plan_of(mapped), lower)[0]
+            out = _dispatch(mapped, _plan_of(mapped), lower, needs)[0]
             out_dims = mapped.out_dims
         else:
             raise errors.TransformError(
@@ -1218,7 +1221,7 @@ def once_differentiable(fn):
             _collect([t._data.inner for t in _saved(ctx) if hasattr(t._data, "inner")], edges, top)
         if not edges:
             return out
-        return map_tensors(lambda t: _refusing(t, edges), out)
+        return map_tensors(lambda t: _raised_to(_refusing(t, edges), edges), out)
 
     wrapper._once = True
     return wrapper
@@ -1251,9 +1254,23 @@ def _refusing(t: Tensor, edges: dict) -> Tensor:
         data.inner = _refusing(data.inner, edges)
     made = make(data)
     if level in edges and data.dtype in _FLOATING:
-        found = tuple(edges[level])
-        made._edge = make_node(Once, Once._Rule, found, (None,) * len(found), (), level)
+        _refuse(made, edges, level)
     return made
+
+
+def _raised_to(t: Tensor, edges: dict) -> Tensor:
+    """The same on the levels above its own: what left the operators has a history there too."""
+    for level in sorted(edges):
+        if level > level_own(t._data) and isinstance(state.stack[level], Lift):
+            t = state.stack[level].wrap(t)
+            if t._data.dtype in _FLOATING:
+                _refuse(t, edges, level)
+    return t
+
+
+def _refuse(t: Tensor, edges: dict, level: int) -> None:
+    found = tuple(edges[level])
+    t._edge = make_node(Once, Once._Rule, found, (None,) * len(found), (), level)
 
 
 class InplaceFunction(Function):
