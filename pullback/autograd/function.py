@@ -22,10 +22,20 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make
 from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.state import count, fast, state
+from ..core.state import _lock, count, fast, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
 from ..core.table import ops
-from ..core.tape import Accumulate, Node, freed, keep, level_own, make_node, modified, port
+from ..core.tape import (
+    Accumulate,
+    Node,
+    freed,
+    keep,
+    level_own,
+    make_node,
+    modified,
+    place,
+    port,
+)
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
@@ -46,6 +56,7 @@ VmapInfo.__doc__ = "What a `vmap` static method is told: the number of examples,
 _FLOATING = {d.np for d in dt.ALL if d.category >= 2}
 _ndarray = np.ndarray
 _new = object.__new__
+_ref = weakref.ref
 
 
 class FunctionCtx:
@@ -202,7 +213,7 @@ class FunctionNode(Node):
 
     def apply(self, grads: list, needs: list) -> list:
         ctx = self.ctx
-        if ctx.materialize_grads and None in grads:
+        if self.outputs > 1 and ctx.materialize_grads and any([g is None for g in grads]):
             grads = [
                 _zeros(space) if g is None and space is not None else g
                 for g, space in zip(grads, self.spaces)
@@ -266,6 +277,9 @@ def _zeros(space: tuple) -> Tensor:
     if device is None and not fast["ACTIVE"]:
         return make(np.zeros(shape, dtype))
     return ops.zeros(shape, dtype=dt.of(dtype), device=device)
+
+
+_RULE = FunctionNode._Rule
 
 
 class Opaque(Link):
@@ -434,28 +448,64 @@ class Function(metaclass=_Meta):
             else:
                 needs.append(False)
         ctx = _new(plan.context)
-        ctx.needs_input_grad = tuple(needs)
+        notes = ctx.__dict__
+        notes["needs_input_grad"] = tuple(needs)
         record = state.record
-        if record[0]:
+        before = record[0]
+        if before:
             record[0] = False
-            count("GRADOFF", 1)
-            try:
-                if plan.split:
-                    out = plan.forward(*args)
-                    plan.setup(ctx, args, out)
-                else:
-                    out = plan.forward(ctx, *args)
-            finally:
-                record[0] = True
-                count("GRADOFF", -1)
-        else:
-            tracked = False
+            with _lock:  # `count`, without the call
+                fast["GRADOFF"] += 1
+        try:
             if plan.split:
                 out = plan.forward(*args)
                 plan.setup(ctx, args, out)
             else:
                 out = plan.forward(ctx, *args)
-        return _finish(plan, ctx, args, places, edges, out, tracked, 0)
+        finally:
+            if before:
+                record[0] = True
+                with _lock:
+                    fast["GRADOFF"] -= 1
+            else:
+                tracked = False
+        if (
+            out.__class__ is not Tensor
+            or out._link is not None
+            or out._edge is not None
+            or "_dirty" in notes
+            or "_non_differentiable" in notes
+            or any([out is a for a in args])
+        ):
+            return _finish(plan, ctx, args, places, edges, out, tracked, 0)
+        if not tracked or out._data.dtype not in _FLOATING:
+            return out
+        node = _new(FunctionNode)
+        node.rule, node.edges, node.hooks, node.level = _RULE, tuple(edges), None, 0
+        node.metas = tuple(
+            [
+                None if e is None else (args[i]._data.shape, args[i]._data.dtype)
+                for i, e in zip(places, edges)
+            ]
+        )
+        node.seq, node.where = sequence(), place()
+        node.ctx, node.function = ctx, plan.backward
+        node.places, node.width, node.outputs = places, len(args), 1
+        node.spaces = None  # one output: its gradient is there whenever this is called
+        notes["_node"] = _ref(node)
+        if "_to_save" in notes:
+            saved = notes.pop("_to_save")
+            notes["_kept"] = node.saved = tuple(
+                [
+                    (t, -1) if t is not out and t is not None else _keep(t, {id(out): 0})
+                    for t in saved
+                ]
+            )
+        else:
+            node.saved = ()
+        node.stamp = fast["CLOCK"]
+        out._edge = node
+        return out
 
 
 def _bound(cls, plan: _Plan, args: tuple, kwargs: dict) -> tuple:
@@ -495,6 +545,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
     if dirty:
         _check_dirty(dirty, outs)
     node = None
+    tracked = tracked and any([isinstance(o, Tensor) for o in outs])
     if tracked:
         metas = tuple(
             [
