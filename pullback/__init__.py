@@ -58,6 +58,7 @@ _LAZY = {
     "utils": "utils",
     "ops": "ops",
     "errors": "errors",
+    "library": "library",
     "derivatives": "derivatives",
     "aot": "aot",
     "cache": "compile.cache",

@@ -40,7 +40,7 @@ from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
 from ..interp.vmap import Batched, Vmap
-from .grad_mode import is_grad_enabled, no_grad
+from .grad_mode import is_grad_enabled
 
 __all__ = [
     "Function",
@@ -628,8 +628,16 @@ def _alias(t: Tensor) -> Tensor:
     """Another handle of the same memory."""
     if not is_buffer(t._data):
         return make(t._data)
-    with no_grad():
-        return ops.alias(t)
+    made, link = make(t._data[...]), t._link
+    made._cell = cell = cell_of(t)
+    base, chain, multi = (t, (), False) if link is None else (link.base, link.chain, link.multi)
+    made._link = Link(base, (*chain, (_alias_overload(), (), None)), multi, False, cell.version)
+    return made
+
+
+@functools.cache
+def _alias_overload():
+    return ops.alias.default
 
 
 def _detach_view(o: Tensor, args: tuple, places: list, differentiable: bool) -> None:

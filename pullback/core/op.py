@@ -154,6 +154,8 @@ def rule_function(rule, schema: Schema, extra: tuple = ()):
 class OpOverload:
     """The runtime object of one table entry; callable with tensors."""
 
+    custom = False  # registered by the user, outside of the table
+
     def __init__(self, op: type[Op]):
         self.op = op
         self.name = op.full_name

@@ -214,6 +214,8 @@ def evaluate(ov, flat: tuple, raw, space=None):
     except (NotImplementedError, MemoryError):
         raise
     except Exception as error:
+        if ov.custom:  # the user's own function: its errors are the user's
+            raise
         raise translated(ov, flat, error) from error
     return make(out) if type(out) is _ndarray else wrap_all(ov, out)
 

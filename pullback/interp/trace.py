@@ -64,7 +64,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     if not dtypes or values == {"f"} or values == {"d"}:
         return
     key = (ov, dtypes)
-    if key in _PROBED or ov.is_random or ov.is_view:
+    if key in _PROBED or ov.is_random or ov.is_view or ov.custom:
         return
     objection = _objection(ov, flat, _few)
     large = sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT

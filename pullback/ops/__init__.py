@@ -26,3 +26,13 @@ class _Aten:
 
 
 aten = _Aten()
+
+
+def __getattr__(name: str):
+    """`ops.ns`: operators that were registered with `pullback.library`."""
+    if not name.startswith("__"):
+        from ..library import Namespace, definitions
+
+        if any(known.startswith(f"{name}::") for known in definitions):
+            return Namespace(name)
+    raise AttributeError(f"module 'pullback.ops' has no attribute '{name}'")

@@ -1,0 +1,864 @@
+"""Operators of the user's own, registered by name: `custom_op`, `Library`, `register_*`.
+
+A definition gives an overload that lives outside of the table: its kernel is the user's function,
+its shape rule the registered fake.  A call goes through an `autograd.Function` made for it, whose
+forward is the overload; that is what gives reverse and forward mode, `vmap`, capture and `compile`.
+Operators that write arguments are made pure (they return the new values) wherever a transform is
+watching, and the surface stores what they return.  Read next: `autograd/function.py`.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import inspect
+import re
+import types
+import typing
+import warnings
+
+import numpy as np
+
+from . import errors
+from .autograd.function import Function
+from .autograd.grad_mode import no_grad
+from .core import device as dev
+from .core import dtype as dt
+from .core.device import Device
+from .core.fake import Fake, fake_like
+from .core.handle import Tensor, is_buffer, make
+from .core.op import Op, OpOverload, no_match
+from .core.stack import bind, tensors_in
+from .core.state import fast, state
+from .core.surface import assign, mark_written, may_write
+from .core.table import ops
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "get_kernel",
+    "impl",
+    "infer_schema",
+    "opcheck",
+    "register_autograd",
+    "register_fake",
+    "register_jvp",
+    "register_kernel",
+    "register_vmap",
+]
+
+definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
+
+
+# schemas from type hints
+
+_PLAIN = {
+    Tensor: "Tensor",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    dt.DType: "ScalarType",
+    Device: "Device",
+}
+_SEQUENCES = (list, tuple, collections.abc.Sequence)
+
+
+def _type_text(hint, name: str, function) -> str:
+    """The schema type of a parameter's type hint."""
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        rest = [a for a in inner if a is not type(None)]
+        optional = len(rest) < len(inner)
+        if set(rest) == {int, float, bool} or set(rest) == {int, float, bool, complex}:
+            return "Scalar?" if optional else "Scalar"
+        if len(rest) == 1 and optional:
+            return _type_text(rest[0], name, function) + "?"
+    if origin in _SEQUENCES and inner:
+        item = inner[0]
+        if origin is not tuple or len(inner) == 2 and inner[1] is Ellipsis:
+            return _type_text(item, name, function) + "[]"
+    raise ValueError(
+        errors.text(
+            f"infer_schema(func): Parameter {name} has unsupported type {hint} "
+            f"({function.__module__}.{function.__qualname__})",
+            cure="a type is Tensor, int, float, bool, str, number, dtype, device, or a sequence or "
+            "Optional of these",
+        )
+    )
+
+
+def _default_text(value) -> str:
+    if value is None or isinstance(value, (bool, int, float)):
+        return str(value)
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dt.DType):
+        return value.name
+    raise ValueError(
+        f"infer_schema(func): the default {value!r} is of a type that a schema cannot have"
+    )
+
+
+def infer_schema(function, *, mutates_args, op_name: str | None = None) -> str:
+    """The schema of a function from its type hints, as text."""
+    signature = inspect.signature(function)
+    try:
+        hints = typing.get_type_hints(function)
+    except NameError as error:
+        raise ValueError(
+            f"infer_schema(func): cannot read the type hints of {function.__qualname__}: {error}"
+        ) from None
+    parts, keyword_only = [], False
+    unknown = mutates_args == "unknown"
+    if isinstance(mutates_args, str) and not unknown:
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated "
+            "or the string 'unknown'."
+        )
+    for name in () if unknown else mutates_args:
+        if name not in signature.parameters:
+            raise ValueError(
+                f"infer_schema(func): {name} in mutates_args is not the name of a parameter "
+                f"({', '.join(signature.parameters)})"
+            )
+    for i, (name, parameter) in enumerate(signature.parameters.items()):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise ValueError(
+                "infer_schema(func): the function must have a fixed number of parameters, got "
+                f"{'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{name}"
+            )
+        if name not in hints:
+            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            parts.append("*")
+        text = _type_text(hints[name], name, function)
+        written = text.startswith("Tensor") if unknown else name in mutates_args
+        if written:
+            if not text.startswith("Tensor"):
+                raise ValueError(
+                    f"infer_schema(func): Parameter {name} is in mutates_args but is no Tensor"
+                )
+            text = f"Tensor(a{i}!){text[len('Tensor') :]}"
+        default = parameter.default
+        tail = "" if default is parameter.empty else f"={_default_text(default)}"
+        parts.append(f"{text} {name}{tail}")
+    returns = _returns_text(hints.get("return", inspect.Signature.empty), function)
+    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
+
+
+def _returns_text(hint, function) -> str:
+    if hint is inspect.Signature.empty:
+        raise ValueError("infer_schema(func): No return type annotation was provided.")
+    if hint in (None, type(None)):
+        return "()"
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
+        items = [_type_text(a, "return", function) for a in inner]
+        return items[0] if len(items) == 1 else f"({', '.join(items)})"
+    return _type_text(hint, "return", function)
+
+
+# overloads outside of the table
+
+
+class CustomOverload(OpOverload):
+    """The overload of a registered operator; calling it goes through its derivative."""
+
+    custom = True
+
+    def __init__(self, op, definition: CustomOpDef, variant: str = "default"):
+        super().__init__(op)
+        self.definition, self.variant = definition, variant
+
+    def __repr__(self) -> str:
+        return f"{self.definition._namespace}.{self.definition._name}.{self.variant}"
+
+    def __reduce__(self):
+        return _found, (self.definition._qualname, self.variant)
+
+    def __call__(self, *args, **kwargs):
+        if self.variant == "default":
+            return self.definition(*args, **kwargs)
+        flat = self.bind(args, kwargs)
+        if flat is None:
+            raise no_match(repr(self), [self], args, kwargs)
+        return bind(self, flat)
+
+    @property
+    def namespace(self) -> str:
+        return self.definition._namespace
+
+
+def _found(name: str, variant: str) -> CustomOverload:
+    made = definitions[name]
+    return made._opoverload if variant == "default" else made._pure
+
+
+class CustomOpDef:
+    """An operator of the user's: call it, or register more about it."""
+
+    def __init__(self, name: str, schema: str, function=None, device_types=None):
+        self._namespace, _, self._name = name.partition("::")
+        if not self._name or "::" in self._name:
+            raise ValueError(
+                f"the name of an operator is 'namespace::name', got {name!r} "
+                f"({errors.user_line(2)})"
+            )
+        self._qualname = name
+        if name in definitions:
+            warnings.warn(
+                f"the operator {name} was defined before; the new definition takes its place",
+                stacklevel=3,
+            )
+        self.__name__ = self._name
+        self._schema_text = schema
+        self._kernels: dict = {}  # device type -> function; None: any device
+        self._fake = self._backward = self._setup = self._jvp = self._vmap = None
+        self._whole = None  # a function of operators, in place of all the rest
+        self._autograd = None  # a function that calls the operator below autograd
+        self._make()
+        if function is not None:
+            functools.update_wrapper(self, function, updated=())
+            self.register_kernel(device_types)(function)
+        definitions[name] = self
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def _make(self) -> None:
+        arguments, _, returns = self._schema_text.partition("->")
+        arguments = arguments[arguments.index("(") :].strip()
+        text = f"{self._name}{arguments} -> {returns.strip()}"
+        self._opoverload = CustomOverload(self._entry(text), self)
+        self.schema = self._opoverload.schema
+        args = self.schema.args
+        self._written = [i for i, a in enumerate(args) if a.alias and "!" in a.alias]
+        self._count = len(self.schema.returns)
+        self._list_out = self._count == 1 and self.schema.returns[0].is_list
+        self._lists = any(a.is_list and a.is_tensor for a in args)
+        self._keywords = self.schema.kw_only_from
+        self._pure = self._opoverload
+        if self._written:  # the pure form returns the new values too
+            head = re.sub(r"\(a\d*!\)", "", text[: text.index("->")])
+            new = ["Tensor[]" if args[i].is_list else "Tensor" for i in self._written]
+            both = [*[r.type_text() for r in self.schema.returns], *new]
+            tail = both[0] if len(both) == 1 else f"({', '.join(both)})"
+            self._pure = CustomOverload(self._entry(f"{head}-> {tail}"), self, "functional")
+        self._function = _function_for(self)
+
+    # what the overload is made of
+
+    def _entry(self, text: str) -> type[Op]:
+        """An entry like those of the table, but not in it."""
+        op = type(self._name, (Op,), {"evaluate": classmethod(self._evaluate)})
+        op.schema, op.full_name, op.base_name = text, self._qualname, self._name
+        op.promote, op.cost = "keep", "heavy"
+        op.run, op.shape, op.dtype = self._run, self._shapes, self._dtypes
+        op.method = op.function = False
+        return op
+
+    def _evaluate(self, cls, *raw):
+        from .core.evaluate import run_raw
+
+        return run_raw(self._pure, raw)
+
+    def _kernel(self, raw) -> typing.Callable:
+        found = self._kernels.get(None)
+        kinds = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
+        for kind in kinds:
+            found = self._kernels.get(kind, found)
+        if found is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"{self._qualname} has no kernel for {' and '.join(kinds) or 'any device'} "
+                    f"({errors.user_line(2)})",
+                    cure=f"register one with @{self._name}.register_kernel(device)",
+                )
+            )
+        return found
+
+    def _run(self, xp, *raw):
+        """The user's function on handles around raw arrays; the results as arrays."""
+        function = self._kernel(raw)
+        written = self._written
+        given = list(raw)
+        for i in written:  # the pure form works on copies
+            if given[i] is not None:
+                given[i] = [a.copy() for a in given[i]] if type(given[i]) is list else (
+                    given[i].copy()
+                )
+        handles = [_handles(v) for v in given]
+        out = self._call_user(function, handles)
+        outs = self._checked(out, handles)
+        new = [_raw(handles[i]) for i in written]
+        values = [_raw(o) for o in outs] + new
+        if self._list_out and not written:
+            return values
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _call_user(self, function, flat):
+        """A call with keyword-only arguments by name."""
+        positional, rest = flat[: self._keywords], flat[self._keywords :]
+        names = self.schema.names[self._keywords :]
+        with no_grad():
+            return function(*positional, **dict(zip(names, rest)))
+
+    def _checked(self, out, handles: list) -> list:
+        """The results as a list, if they are what the schema says and nobody else's memory."""
+        returns = self.schema.returns
+        if not returns:
+            outs = [] if out is None else [out]
+        elif self._list_out:
+            outs = list(out)
+        else:
+            outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        if not self._list_out and len(outs) != len(returns):
+            raise errors.ArgumentError(
+                errors.text(
+                    f"{self._qualname} returned {len(outs)} values, its schema says {len(returns)} "
+                    f"({errors.user_line(2)})",
+                    f"schema: {self._qualname}{self.schema.text[self.schema.text.index('(') :]}",
+                )
+            )
+        inputs = list(tensors_in(handles))
+        for i, o in enumerate(outs):
+            if not isinstance(o, Tensor):
+                continue
+            for t in (*inputs, *outs[:i]):
+                if isinstance(t, Tensor) and (o is t or _shares(o, t)):
+                    raise errors.ViewWriteError(
+                        errors.text(
+                            f"{self._qualname}: output {i} is an input or shares memory with an "
+                            f"input or another output ({errors.user_line(2)}); the output of a "
+                            "custom operator must not be an input and may not alias any inputs",
+                            f"output: {o.dtype.name}{list(o.shape)}",
+                            "return a clone() of it",
+                        )
+                    )
+        return outs
+
+    def _faked(self, specs: tuple) -> list:
+        """What the registered fake makes of tensors without data."""
+        if self._fake is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"{self._qualname} has no fake: capture and compile need to know the shapes of "
+                    f"its results ({errors.user_line(2)})",
+                    cure=f"register one with @{self._name}.register_fake",
+                )
+            )
+        given = [_fake_handles(s) for s in specs]
+        before, state.fake = state.fake, True
+        try:
+            out = self._call_user(self._fake, given)
+        finally:
+            state.fake = before
+        returns = self.schema.returns
+        listed = self._list_out or len(returns) != 1
+        outs = [] if out is None else list(out) if listed else [out]
+        if not self._list_out and len(outs) != len(returns):
+            raise errors.ArgumentError(
+                f"the fake of {self._qualname} returned {len(outs)} values, the schema says "
+                f"{len(returns)} ({errors.user_line(2)})"
+            )
+        return outs + [given[i] for i in self._written]
+
+    def _shapes(self, *specs):
+        found = [_shape(o) for o in self._faked(specs)]
+        plain = self._list_out and not self._written
+        return found if plain or len(found) != 1 else found[0]
+
+    def _dtypes(self, *specs):
+        found = [_dtype(o) for o in self._faked(specs)]
+        plain = self._list_out and not self._written
+        return found if plain or len(found) != 1 else found[0]
+
+    # registration
+
+    def register_kernel(self, device_types=None, func=None, /):
+        """Register the function for one or more device types (None: all)."""
+
+        def register(function):
+            kinds = [device_types] if device_types is None or isinstance(device_types, str) else (
+                device_types
+            )
+            for kind in kinds:
+                self._kernels[kind] = function
+            return function
+
+        return register if func is None else register(func)
+
+    def register_fake(self, fn, /):
+        """Register what the operator makes of shapes and dtypes alone."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None) -> None:
+        """Register the gradient: `backward(ctx, *grads)` and what to remember for it."""
+        if self._written:
+            raise errors.TransformError(
+                errors.text(
+                    f"Cannot register autograd formula for operator {self._qualname} that mutates "
+                    f"its arguments ({errors.user_line(2)})",
+                    cure="register it for an operator that returns new tensors",
+                )
+            )
+        self._backward, self._setup = backward, setup_context
+        self._function = _function_for(self)
+
+    def register_jvp(self, jvp, /) -> None:
+        """Register the tangents: `jvp(ctx, *tangents)`; without it `backward` is transposed."""
+        self._jvp = jvp
+        self._function = _function_for(self)
+
+    def register_vmap(self, func=None, /):
+        """Register the operator on a batch: `func(info, in_dims, *args) -> (output, out_dims)`."""
+
+        def register(function):
+            self._vmap = function
+            self._function = _function_for(self)
+            return function
+
+        return register if func is None else register(func)
+
+    # calls
+
+    def __call__(self, *args, **kwargs):
+        flat = self.schema.bind(args, kwargs)
+        if flat is None:
+            raise no_match(self._qualname, [self], args, kwargs)
+        if self._whole is not None:
+            return self._call_composite(flat)
+        if self._autograd is not None and _tracked(flat):
+            positional, rest = flat[: self._keywords], flat[self._keywords :]
+            return self._autograd(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+        return self._call(flat)
+
+    def _call_composite(self, flat: tuple):
+        positional, rest = flat[: self._keywords], flat[self._keywords :]
+        return self._whole(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+
+    def _call(self, flat: tuple):
+        if self._written:
+            return self._call_writing(flat)
+        if not self._lists:
+            out = self._function.apply(*flat)
+        else:
+            widths, leaves = _flattened(self.schema, flat)
+            out = self._function.apply(widths, *leaves)
+        return list(out) if self._list_out else out
+
+    def _call_writing(self, flat: tuple):
+        targets = [flat[i] for i in self._written]
+        for t in tensors_in(flat):
+            if t._edge is not None and state.record[_level(t)]:
+                raise errors.NotDifferentiable(
+                    errors.text(
+                        f"{self._qualname} writes its arguments and has no derivative, but one of "
+                        f"them requires grad ({errors.user_line(2)})",
+                        cure="call it under no_grad(), or pass x.detach()",
+                    )
+                )
+        tensors = list(tensors_in(targets))
+        for t in tensors:
+            may_write(t, False, _level(t))
+        if not fast["ACTIVE"] and all(is_buffer(t._data) for t in tensors_in(flat)):
+            for t in tensors_in(flat):
+                if t._link is not None:
+                    t.shape  # noqa: B018  (brings a view up to date)
+            handles = [_handles(_raw(v)) for v in flat]
+            outs = self._checked(self._call_user(self._kernel(_raw(list(flat))), handles), handles)
+            mark_written(*tensors)
+            outs = [make(o._data) if isinstance(o, Tensor) else o for o in outs]
+        else:
+            out = bind(self._pure, flat)
+            out = list(out) if isinstance(out, (tuple, list)) else [out]
+            outs, new = out[: self._count], out[self._count :]
+            for target, value in zip(targets, new):
+                for t, v in zip(tensors_in((target,)), tensors_in((value,))):
+                    assign(t, v)
+        if not outs:
+            return None
+        return outs[0] if self._count == 1 else tuple(outs)
+
+
+def _level(t: Tensor) -> int:
+    interp = getattr(t._data, "interp", None)
+    return 0 if interp is None else interp.level
+
+
+def _tracked(flat: tuple) -> bool:
+    return any(t._edge is not None and state.record[_level(t)] for t in tensors_in(flat))
+
+
+def _arrays(raw):
+    for v in raw:
+        if type(v) is list:
+            yield from _arrays(v)
+        elif hasattr(v, "dtype") and hasattr(v, "strides"):
+            yield v
+
+
+def _handles(value):
+    """Handles around raw arrays."""
+    if type(value) is list:
+        return [_handles(v) for v in value]
+    return make(value) if hasattr(value, "strides") and hasattr(value, "dtype") else value
+
+
+def _raw(value):
+    if type(value) in (list, tuple):
+        return [_raw(v) for v in value]
+    if not isinstance(value, Tensor):
+        return value
+    return value._data if value._link is None else value.detach()._data
+
+
+def _fake_handles(spec):
+    if type(spec) is list:
+        return [_fake_handles(s) for s in spec]
+    if not hasattr(spec, "fake"):
+        return spec
+    data = spec.fake
+    return make(data if type(data) is Fake else fake_like(data))
+
+
+def _shape(value):
+    if type(value) in (list, tuple):
+        return [_shape(v) for v in value]
+    return tuple(value.shape) if isinstance(value, Tensor) else None
+
+
+def _dtype(value):
+    if type(value) in (list, tuple):
+        return [_dtype(v) for v in value]
+    return value.dtype if isinstance(value, Tensor) else None
+
+
+def _shares(a: Tensor, b: Tensor) -> bool:
+    one, two = a._data, b._data
+    plain = type(one) is np.ndarray and type(two) is np.ndarray
+    return plain and one.size > 0 and two.size > 0 and np.may_share_memory(one, two)
+
+
+def _flattened(schema, flat: tuple) -> tuple:
+    """(length of each list of tensors or None, all arguments with those lists spread)."""
+    widths, leaves = [], []
+    for a, v in zip(schema.args, flat):
+        if a.is_list and a.is_tensor and v is not None:
+            widths.append(len(v))
+            leaves += v
+        else:
+            widths.append(None)
+            leaves.append(v)
+    return tuple(widths), leaves
+
+
+def _rebuilt(widths: tuple, leaves) -> tuple:
+    items = iter(leaves)
+    return tuple([next(items) if w is None else [next(items) for _ in range(w)] for w in widths])
+
+
+def _spread(widths: tuple, values) -> list:
+    """One value per leaf from one per argument; None stands for a whole list."""
+    found = []
+    for w, v in zip(widths, values):
+        found += [v] if w is None else [None] * w if v is None else list(v)
+    return found
+
+
+def _function_for(op: CustomOpDef) -> type:
+    """The `autograd.Function` that a call of an operator is."""
+    lists = op._lists
+    target = op._pure
+
+    def split(inputs):
+        """(positional, keyword-only as a dictionary) of the user's arguments."""
+        args = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        return args[: op._keywords], dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
+
+    def forward(*inputs):
+        flat = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        out = bind(target, tuple(flat))
+        return tuple(out) if isinstance(out, list) else out
+
+    def setup(ctx, inputs, output):
+        if lists:
+            ctx._widths = inputs[0]
+            ctx.needs_input_grad = _rebuilt(inputs[0], ctx.needs_input_grad[1:])
+        if op._setup is None:
+            return
+        args, named = split(inputs)
+        output = list(output) if op._list_out else output
+        if named:
+            op._setup(ctx=ctx, inputs=args, keyword_only_inputs=named, output=output)
+        else:
+            op._setup(ctx, args, output)
+
+    def backward(ctx, *grads):
+        if op._backward is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"Trying to backward through {op._namespace}.{op._name}.default but no "
+                    f"autograd formula was registered (called at {errors.describe_place(ctx.where)})",
+                    cure=f"use {op._name}.register_autograd to add one",
+                )
+            )
+        found = op._backward(ctx, list(grads)) if op._list_out else op._backward(ctx, *grads)
+        found = tuple(found) if isinstance(found, tuple) else (found,)
+        missing = op._keywords - len(found)
+        if missing > 0 and not lists:
+            return found
+        found = (*found, *[None] * (len(op.schema.args) - len(found)))
+        return (None, *_spread(ctx._widths, found)) if lists else found
+
+    def jvp(ctx, *tangents):
+        if lists:
+            tangents = _rebuilt(ctx._widths, tangents[1:])
+        found = op._jvp(ctx, *tangents)
+        return tuple(found) if op._list_out else found
+
+    def batch(info, in_dims, *inputs):
+        if lists:
+            args, dims = _rebuilt(inputs[0], inputs[1:]), _rebuilt(inputs[0], in_dims[1:])
+        else:
+            args, dims = inputs, in_dims
+        if op._vmap is not None:
+            named = dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
+            out, out_dims = op._vmap(
+                info, dims[: op._keywords], *args[: op._keywords], **named
+            )
+            return (tuple(out), out_dims) if op._list_out else (out, out_dims)
+        return _looped(op, info.batch_size, dims, args)
+
+    methods = {"forward": forward, "setup_context": setup, "backward": backward, "vmap": batch}
+    if op._jvp is not None:
+        methods["jvp"] = jvp
+    made = type(Function)(
+        f"{op._namespace}_{op._name}",
+        (Function,),
+        {k: staticmethod(v) for k, v in methods.items()},
+    )
+    made._registered = op
+    return made
+
+
+_warned: set = set()
+
+
+def _looped(op: CustomOpDef, size: int, dims: tuple, args: tuple) -> tuple:
+    """An operator without batching rule: once per example."""
+    if op._qualname not in _warned:
+        _warned.add(op._qualname)
+        warnings.warn(
+            f"vmap: operator '{op._qualname}' has no batching rule; it runs once per example. "
+            f"Register one with {op._name}.register_vmap to make it fast.",
+            stacklevel=2,
+        )
+
+    def pick(value, dim, i):
+        if type(value) is list:
+            return [pick(v, d, i) for v, d in zip(value, dim)]
+        return value if dim is None else ops.select(value, dim, i)
+
+    def call(i):
+        out = op._call(tuple([pick(v, d, i) for v, d in zip(args, dims)]))
+        return tuple(out) if isinstance(out, list) else out
+
+    outs = [call(i) for i in range(size)]
+    if not isinstance(outs[0], tuple):
+        return (ops.stack(outs, 0), 0) if isinstance(outs[0], Tensor) else (outs[0], None)
+    made, places = [], []
+    for parts in zip(*outs):
+        tensor = isinstance(parts[0], Tensor)
+        made.append(ops.stack(list(parts), 0) if tensor else parts[0])
+        places.append(0 if tensor else None)
+    return tuple(made), tuple(places)
+
+
+# the public functions
+
+
+def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None):
+    """Make an operator `namespace::name` of a function with type hints (a decorator).
+
+    `mutates_args` names the tensors that the function writes; its results must be new tensors.
+    """
+
+    def make_it(function) -> CustomOpDef:
+        text = schema
+        if text is None:
+            text = infer_schema(function, mutates_args=mutates_args)
+        return CustomOpDef(name, text, function, device_types)
+
+    return make_it if fn is None else make_it(fn)
+
+
+def _definition(op) -> CustomOpDef:
+    if isinstance(op, CustomOpDef):
+        return op
+    if isinstance(op, (CustomOverload, Packet)):
+        return op.definition
+    if op not in definitions:
+        raise errors.ArgumentError(
+            errors.text(
+                f"there is no operator {op!r} ({errors.user_line(2)})",
+                cure="define it first, with custom_op or Library(...).define",
+            )
+        )
+    return definitions[op]
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """Register the function of an operator for one or more device types."""
+    return _definition(op).register_kernel(device_types, func)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel: int = 1):
+    """Register what an operator makes of shapes and dtypes alone (a decorator)."""
+    made = _definition(op)
+    return made.register_fake if func is None else made.register_fake(func)
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
+    """Register the gradient of an operator."""
+    _definition(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_jvp(op, jvp, /) -> None:
+    """Register the tangents of an operator."""
+    _definition(op).register_jvp(jvp)
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """Register an operator on a batch (a decorator)."""
+    return _definition(op).register_vmap(func)
+
+
+def get_kernel(op, dispatch_key: str = "cpu"):
+    """The function that runs an operator on a device type."""
+    made = _definition(op)
+    return made._kernels.get(dispatch_key.lower(), made._kernels.get(None))
+
+
+def opcheck(op, args: tuple, kwargs: dict | None = None, *, raise_exception: bool = True) -> dict:
+    """Check an operator on sample arguments; returns a word per property."""
+    from .testing.user import check
+
+    report = check(op, args, kwargs, raise_on_failure=raise_exception)
+    return {row.name: row.status.upper() for row in report.rows}
+
+
+def define(qualname: str, schema: str, *, lib=None, tags=()) -> None:
+    """Define an operator by its schema; `impl` gives it functions."""
+    CustomOpDef(qualname, schema)
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Register a function for the device types `types` (a decorator)."""
+    if isinstance(qualname, Library):  # impl(lib, "name", "CPU")
+        return lambda function: qualname.impl(types, function, func or "") or function
+
+    def register(function):
+        for kind in [types] if isinstance(types, str) else types:
+            _implement(_definition(qualname), function, kind)
+        return function
+
+    return register if func is None else register(func)
+
+
+_EVERY = ("", "default", "compositeexplicitautograd", "backendselect")
+
+
+def _implement(op: CustomOpDef, function, key: str) -> None:
+    """Register a function under the name of a dispatch key."""
+    key = key.lower()
+    if key in _EVERY:
+        op._kernels[None] = function
+    elif key == "compositeimplicitautograd":
+        op._whole = function
+    elif key == "meta":
+        op._fake = function
+    elif key.startswith("autograd"):
+        op._autograd = function
+    else:
+        op._kernels[key] = function
+
+
+class Library:
+    """Operators of one namespace: `Library("mine", "DEF")`, then `define` and `impl`."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("DEF", "IMPL", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns in ("prim", "prims", "aten") and kind == "DEF":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with "
+                             "another name.")
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._names: set = set()
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags=()) -> str:
+        """Define an operator: `define("name(Tensor x) -> Tensor")`; returns its name."""
+        if self.kind == "IMPL":
+            raise errors.TransformError(
+                f"a library of kind IMPL cannot define operators ({errors.user_line(2)})"
+            )
+        name = schema[: schema.index("(")].strip()
+        CustomOpDef(f"{self.ns}::{name}", schema)
+        self._names.add(name)
+        return name
+
+    def impl(self, op_name, fn, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+        """Give an operator a function for a dispatch key ("CPU", "Meta", "Autograd", ...)."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        name = op_name if isinstance(op_name, str) else _definition(op_name)._name
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        _implement(_definition(f"{self.ns}::{name.split('::')[-1]}"), fn, key)
+
+    def _destroy(self) -> None:
+        for name in self._names:
+            definitions.pop(f"{self.ns}::{name}", None)
+
+
+class Packet:
+    """`ops.ns.name`: the operator; `.default` is its overload."""
+
+    def __init__(self, definition: CustomOpDef):
+        self.definition = definition
+        self.default, self.functional = definition._opoverload, definition._pure
+        self.__name__ = definition._name
+
+    def __repr__(self) -> str:
+        return f"{self.definition._namespace}.{self.definition._name}"
+
+    def __call__(self, *args, **kwargs):
+        return self.definition(*args, **kwargs)
+
+    def overloads(self) -> list[str]:
+        return ["default"]
+
+
+class Namespace:
+    """`ops.ns`: the operators that were registered under one name."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Packet:
+        found = definitions.get(f"{self._name}::{name}")
+        if found is None:
+            raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
+        return Packet(found)
+
+    def __repr__(self) -> str:
+        return f"<operators of the namespace {self._name}>"
