@@ -2,10 +2,14 @@
 
 
 def __getattr__(name: str):
-    if name in ("check", "CHECKS"):
+    if name == "CHECKS":
         from . import kit
 
-        return getattr(kit, name)
+        return kit.CHECKS
+    if name in ("check", "Report"):
+        from . import user
+
+        return getattr(user, name)
     if name == "assert_close":
         from .compare import assert_close
 
