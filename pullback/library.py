@@ -290,8 +290,8 @@ class CustomOpDef:
         given = list(raw)
         for i in written:  # the pure form works on copies
             if given[i] is not None:
-                given[i] = [a.copy() for a in given[i]] if type(given[i]) is list else (
-                    given[i].copy()
+                given[i] = (
+                    [a.copy() for a in given[i]] if type(given[i]) is list else (given[i].copy())
                 )
         handles = [_handles(v) for v in given]
         out = self._call_user(function, handles)
@@ -385,8 +385,10 @@ class CustomOpDef:
         """Register the function for one or more device types (None: all)."""
 
         def register(function):
-            kinds = [device_types] if device_types is None or isinstance(device_types, str) else (
-                device_types
+            kinds = (
+                [device_types]
+                if device_types is None or isinstance(device_types, str)
+                else (device_types)
             )
             for kind in kinds:
                 self._kernels[kind] = function
@@ -437,7 +439,9 @@ class CustomOpDef:
             return self._call_composite(flat)
         if self._autograd is not None and _tracked(flat):
             positional, rest = flat[: self._keywords], flat[self._keywords :]
-            return self._autograd(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+            return self._autograd(
+                *positional, **dict(zip(self.schema.names[self._keywords :], rest))
+            )
         return self._call(flat)
 
     def _call_composite(self, flat: tuple):
@@ -581,7 +585,9 @@ def _function_for(op: CustomOpDef) -> type:
     def split(inputs):
         """(positional, keyword-only as a dictionary) of the user's arguments."""
         args = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
-        return args[: op._keywords], dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
+        return args[: op._keywords], dict(
+            zip(op.schema.names[op._keywords :], args[op._keywords :])
+        )
 
     def forward(*inputs):
         flat = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
@@ -606,7 +612,8 @@ def _function_for(op: CustomOpDef) -> type:
             raise errors.DerivativeNotWritten(
                 errors.text(
                     f"Trying to backward through {op._namespace}.{op._name}.default but no "
-                    f"autograd formula was registered (called at {errors.describe_place(ctx.where)})",
+                    "autograd formula was "
+                    f"registered (called at {errors.describe_place(ctx._where())})",
                     cure=f"use {op._name}.register_autograd to add one",
                 )
             )
@@ -631,9 +638,7 @@ def _function_for(op: CustomOpDef) -> type:
             args, dims = inputs, in_dims
         if op._vmap is not None:
             named = dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
-            out, out_dims = op._vmap(
-                info, dims[: op._keywords], *args[: op._keywords], **named
-            )
+            out, out_dims = op._vmap(info, dims[: op._keywords], *args[: op._keywords], **named)
             return (tuple(out), out_dims) if op._list_out else (out, out_dims)
         return _looped(op, info.batch_size, dims, args)
 
@@ -798,8 +803,9 @@ class Library:
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in ("prim", "prims", "aten") and kind == "DEF":
-            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with "
-                             "another name.")
+            raise ValueError(
+                f"{ns} is a reserved namespace. Please try creating a library with another name."
+            )
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: set = set()
 
@@ -820,7 +826,9 @@ class Library:
     def impl(self, op_name, fn, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Give an operator a function for a dispatch key ("CPU", "Meta", "Autograd", ...)."""
         if not callable(fn):
-            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+            raise TypeError(
+                f"Input function is required to be a callable but found type {type(fn)}"
+            )
         name = op_name if isinstance(op_name, str) else _definition(op_name)._name
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         _implement(_definition(f"{self.ns}::{name.split('::')[-1]}"), fn, key)

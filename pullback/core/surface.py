@@ -58,12 +58,12 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         chain = ()  # as_strided names places of the memory, whatever view it is called on
     many = isinstance(out, (list, tuple))
     hidden = not state.record[level] or (link is not None and link.no_grad)
+    kind = Link if link is None else link.__class__
     for i, t in enumerate(outs):
         t._cell = cell
         if ov.name != "detach":
             step = (ov, flat[1:], i if many else None)
             multi = many or (link is not None and link.multi)
-            kind = Link if link is None else link.__class__
             t._link = kind(base, (*chain, step), multi, hidden, cell.version)
 
 

@@ -253,9 +253,7 @@ def test_batched_gradients(function):
     if function not in BATCHED and function is not Square:
         return
     x = torch.tensor(POINTS, requires_grad=True)
-    (rows,) = grad(
-        function.apply(x), x, torch.eye(3, dtype=torch.float64), is_grads_batched=True
-    )
+    (rows,) = grad(function.apply(x), x, torch.eye(3, dtype=torch.float64), is_grads_batched=True)
     close(rows, np.diag(DERIVATIVES[function][1](POINTS)))
 
 
@@ -309,6 +307,7 @@ def test_attributes_and_plain_arguments():
         @staticmethod
         def forward(ctx, x, k, mode="up", *more):
             ctx.k, ctx.level, ctx.saved, ctx.edges, ctx.outputs = k, 1, 2, 3, 4
+            ctx.where = ctx.name = ctx.rule = ctx.hooks = "mine"
             assert isinstance(ctx, FunctionCtx) and ctx.needs_input_grad[:2] == (True, False)
             return x * k
 
@@ -503,7 +502,12 @@ def test_several_outputs():
     assert x.grad.tolist() == [2, 2]
     seen = a.grad_fn.seen
     assert [None if g is None else g.tolist() for g in seen] == [
-        [1, 1], [0, 0], [0, 0], None, None, [0, 0]
+        [1, 1],
+        [0, 0],
+        [0, 0],
+        None,
+        None,
+        [0, 0],
     ]
     assert seen[1].dtype is torch.int64
     (a + 10 * b).sum().backward()
@@ -855,7 +859,7 @@ def test_generated_batching_shares_arguments():
 
         @staticmethod
         def backward(ctx, g):
-            a, b = ctx.saved_tensors
+            _, b = ctx.saved_tensors
             return g * b, g * ctx.note["twice"] / 2
 
     a, b = torch.tensor(POINTS), torch.tensor(2.0, dtype=torch.float64)

@@ -2,7 +2,6 @@
 
 import pickle
 from collections.abc import Sequence
-from typing import Optional
 
 import numpy as np
 import pytest
@@ -122,7 +121,7 @@ def test_without_registrations():
     assert y.requires_grad
     with pytest.raises(NotImplementedError, match="no autograd formula was registered"):
         y.sum().backward()
-    with pytest.raises(NotImplementedError, match="no autograd formula|jvp"):
+    with pytest.raises(NotImplementedError, match="no autograd formula"):
         func.jvp(bare, (x.detach(),), (x.detach(),))
     with pytest.warns(UserWarning, match="no batching rule"):
         assert func.vmap(bare)(x.detach()).tolist() == [2, 4]
@@ -159,7 +158,7 @@ def test_loop_is_differentiable():
 def test_lists_keywords_and_options():
     @library.custom_op("tests_library::blend", mutates_args=())
     def blend(
-        items: Sequence[Tensor], weight: Optional[Tensor], sizes: list[int], *, scale: float = 2.0
+        items: Sequence[Tensor], weight: Tensor | None, sizes: list[int], *, scale: float = 2.0
     ) -> list[Tensor]:
         return [t * scale if weight is None else t * weight * scale for t in items]
 
@@ -173,7 +172,9 @@ def test_lists_keywords_and_options():
     def backward(ctx, grads):
         weight, *items = ctx.saved_tensors
         given = [g * ctx.scale if weight is None else g * weight * ctx.scale for g in grads]
-        dw = None if weight is None else sum((g * t * ctx.scale).sum() for g, t in zip(grads, items))
+        dw = (
+            None if weight is None else sum((g * t * ctx.scale).sum() for g, t in zip(grads, items))
+        )
         return given, dw, None
 
     blend.register_autograd(backward, setup_context=setup)
@@ -340,8 +341,16 @@ def test_hints_are_needed(function, message):
 
 
 def test_schemas_from_hints():
-    def f(x: Tensor, n: int, s: str = "a", b: bool = False, d: Optional[torch.dtype] = None,
-          v: Sequence[float] = None, *, u: int | float | bool = 3) -> tuple[Tensor, int]:
+    def f(
+        x: Tensor,
+        n: int,
+        s: str = "a",
+        b: bool = False,
+        d: torch.dtype | None = None,
+        v: Sequence[float] | None = None,
+        *,
+        u: int | float | bool = 3,
+    ) -> tuple[Tensor, int]:
         pass
 
     with pytest.raises(ValueError, match="mutates_args"):
@@ -349,7 +358,7 @@ def test_schemas_from_hints():
     with pytest.raises(ValueError, match="sequence of the names"):
         library.infer_schema(f, mutates_args="x")
     assert library.infer_schema(f, mutates_args=("x",)) == (
-        '(Tensor(a0!) x, SymInt n, str s="a", bool b=False, ScalarType? d=None, float[] v=None, '
+        '(Tensor(a0!) x, SymInt n, str s="a", bool b=False, ScalarType? d=None, float[]? v=None, '
         "*, Scalar u=3) -> (Tensor, SymInt)"
     )
 
@@ -454,7 +463,11 @@ def test_a_function_is_checked_too():
     integers = check(lambda x: x + 1, (torch.tensor([1, 2]),))
     assert integers.ok and integers.rows[1].status == "skipped"
     values = check(lambda x: torch.as_tensor(x.numpy() * 2), (torch.tensor([1, 2]),))
-    assert [row.name for row in values.rows if row.status == "refused"] == ["vmap", "fake", "compile"]
+    assert [row.name for row in values.rows if row.status == "refused"] == [
+        "vmap",
+        "fake",
+        "compile",
+    ]
 
 
 def test_random_operations_are_not_pure():

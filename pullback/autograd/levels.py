@@ -1,0 +1,699 @@
+"""Calls of an `autograd.Function` under transforms, and `once_differentiable`.
+
+`dispatch` sends a call to the highest level among its arguments, as `bind` does with an operator;
+a rule per kind of interpreter says what the call means there, in terms of the same call one level
+below.  Everything else (a trace above all) runs `forward` on its own values.  Read first:
+`function.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from .. import errors
+from ..core.handle import Tensor, is_buffer, make
+from ..core.project import project
+from ..core.state import count, fast, state
+from ..core.surface import assign, refresh
+from ..core.table import ops
+from ..core.tape import Accumulate, Node, level_own, make_node
+from ..interp.box import map_tensors
+from ..interp.jvp import Dual, Jvp
+from ..interp.lift import Lift
+from ..interp.vmap import Batched, Vmap
+from .engine import grad
+from .function import (
+    _FLOATING,
+    Function,
+    FunctionCtx,
+    VmapInfo,
+    _finish,
+    _Meta,
+    _new,
+    _Plan,
+    _plan_of,
+)
+from .grad_mode import is_grad_enabled
+
+_ndarray = np.ndarray
+
+
+class _silent:
+    """Recording off on every level: what `forward` does is nobody's history."""
+
+    def __enter__(self):
+        self.before = list(state.record)
+        state.record[:] = [False] * len(self.before)
+        count("GRADOFF", 1)
+
+    def __exit__(self, *exc):
+        state.record[:] = self.before
+        count("GRADOFF", -1)
+
+
+class _below:
+    """Operators without operands, random ones above all, mean the levels below a transform."""
+
+    def __init__(self, interp):
+        self.interp = interp
+
+    def __enter__(self):
+        self.before = state.random
+        if state.random == self.interp.level:
+            state.random = self.interp.previous[1]
+
+    def __exit__(self, *exc):
+        state.random = self.before
+
+
+class _Low:
+    """A context as `forward` left it at one level, for the level above to translate."""
+
+    __slots__ = ("kind", "notes", "outs")
+
+    def __init__(self, ctx: FunctionCtx, outs):
+        self.kind, self.notes, self.outs = type(ctx), dict(ctx.__dict__), outs
+
+    def context(self, needs: tuple, lower: tuple, upper: tuple, outs, wrap) -> FunctionCtx:
+        """The context with arguments and outputs of the level above in place of its own."""
+        made = {id(a): b for a, b in _pairs(self.outs, outs)}
+        given = {id(a): b for a, b in _pairs(lower, upper)}
+
+        def up(t):
+            found = given.get(id(t))
+            if found is None:
+                found = made.get(id(t))
+            return wrap(t) if found is None else found
+
+        ctx = _new(self.kind)
+        for name, value in self.notes.items():
+            ctx.__dict__[name] = _mapped(up, value)
+        ctx._non_differentiable = tuple(
+            [made.get(id(t), t) for t in self.notes.get("_non_differentiable", ())]
+        )
+        ctx.needs_input_grad = needs
+        return ctx
+
+
+def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
+    """A call at the highest level among its arguments: (output, what the level above needs).
+
+    `above` says which arguments are differentiated on a level above.
+    """
+    level = state.mode
+    owner = state.stack[level] if level else None
+    adopts = owner is not None and owner.adopts
+    for t in _tensors(args):
+        if t._link is not None:
+            refresh(t)
+        if adopts and type(t._data) is _ndarray:
+            owner.adopt(t)
+        level = max(level, _level(cls, t._data))
+    interp = state.stack[level]
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    edges = [args[i]._edge if level_own(args[i]._data) == level else None for i in places]
+    tracked = state.record[level] and any(e is not None for e in edges)
+    needs = list(above) if above and not plan.split else [False] * len(args)
+    for i in places:
+        needs[i] = needs[i] or args[i]._edge is not None
+    needs = tuple(needs)
+    rule = next((r for kind, r in _RULES.items() if isinstance(interp, kind)), _run)
+    out, ctx = rule(cls, plan, args, interp, needs)
+    if ctx is None and tracked:
+        ctx = _context(plan, args, out, needs)
+    if ctx is None:
+        return out, None
+    low = None if plan.split else _Low(ctx, out)
+    return _finish(plan, ctx, args, places, edges, out, tracked, level), low
+
+
+def _level(cls, data) -> int:
+    """The level of a handle's data, which must not have outlived it."""
+    interp = getattr(data, "interp", None)
+    if interp is None:
+        return 0
+    if not interp.alive:
+        raise errors.EscapedTensor(
+            errors.text(
+                f"a tensor escaped from {interp.title} and was used by {cls.__name__} after that "
+                f"transform had finished ({errors.user_line(4)})",
+                cure="return the value from the transformed function instead of keeping it outside",
+            )
+        )
+    return interp.level
+
+
+def _tensors(args):
+    """The tensors among arguments, those in lists included."""
+    for a in args:
+        if isinstance(a, Tensor):
+            yield a
+        elif type(a) in (list, tuple):
+            yield from _tensors(a)
+
+
+def _pairs(lower, upper) -> list:
+    """(lower, upper) for each tensor of two values of one structure."""
+    if isinstance(lower, Tensor):
+        return [(lower, upper)]
+    if isinstance(lower, (tuple, list)):
+        return [pair for a, b in zip(lower, upper) for pair in _pairs(a, b)]
+    return []
+
+
+def _mapped(function, value):
+    if type(value) is dict:
+        return {k: _mapped(function, v) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_mapped(function, v) for v in value])
+    return function(value) if isinstance(value, Tensor) else value
+
+
+def _raised(out, lower: tuple, upper: tuple, wrap):
+    """Outputs of the level below as outputs of this one; arguments stay arguments."""
+    given = {id(a): b for a, b in _pairs(lower, upper)}
+    return map_tensors(lambda t: given[id(t)] if id(t) in given else wrap(t), out)
+
+
+def _run(cls, plan, args, interp, needs) -> tuple:
+    """`forward` on the values of this level."""
+    ctx = _new(plan.context)
+    ctx.needs_input_grad = needs
+    with _silent():
+        if plan.split:
+            out = plan.forward(*args)
+            plan.setup(ctx, args, out)
+        else:
+            out = plan.forward(ctx, *args)
+    return out, ctx
+
+
+def _context(plan, args: tuple, out, needs: tuple) -> FunctionCtx:
+    """A context for outputs that were made without one at this level."""
+    ctx = _new(plan.context)
+    ctx.needs_input_grad = needs
+    with _silent():
+        if plan.split:
+            plan.setup(ctx, args, out)
+            return ctx
+        copies = tuple([a.clone() if isinstance(a, Tensor) else a for a in args])
+        again = plan.forward(ctx, *copies)  # it fills the context on the way
+    return _Low(ctx, again).context(needs, copies, args, out, lambda t: t)
+
+
+def _lift(cls, plan, args, interp, needs) -> tuple:
+    """A fresh tape: the call below, and a node for it here."""
+    lower = map_tensors(interp.unwrap, args)
+    out, low = dispatch(cls, plan, lower, needs)
+    outs = _raised(out, lower, args, interp.wrap)
+    ctx = None if low is None else low.context(needs, lower, args, outs, interp.wrap)
+    return outs, ctx
+
+
+def _push(cls, plan, args, interp, needs) -> tuple:
+    """Forward mode: the call below, and the tangents by `jvp` or by transposing `backward`."""
+    lower = map_tensors(interp.primal, args)
+    tangents = [interp.tangent(a) if isinstance(a, Tensor) else None for a in args]
+    moving = tuple([t is not None or n for t, n in zip(tangents, needs)])
+    out, low = dispatch(cls, plan, lower, moving)
+    if low is not None:
+        ctx = low.context(moving, (), (), out, lambda t: t)
+    else:
+        ctx = _context(plan, lower, out, moving)
+    outs = out if isinstance(out, tuple) else (out,)
+    varies = [
+        isinstance(o, Tensor)
+        and o._data.dtype in _FLOATING
+        and not any(o is n for n in ctx._non_differentiable)
+        for o in outs
+    ]
+    if cls.jvp is not Function.jvp:
+        found = _user_tangents(cls, ctx, lower, tangents, outs)
+    elif plan.backward is Function.backward:
+        cls.jvp(ctx)  # refuses
+    else:
+        found = _transposed(cls, plan, ctx, lower, tangents, outs, varies)
+    given = {id(a): b for a, b in _pairs(lower, args)}
+    made = []
+    for o, t, v in zip(outs, found, varies):
+        target = given.get(id(o))
+        if not v or t is None:
+            made.append(o if target is None else target)
+            continue
+        t = t if t.dtype is o.dtype else t.to(o.dtype)
+        if target is None:
+            made.append(interp.wrap(o, t))
+        else:  # an argument that was overwritten
+            target._data = Dual(interp, o, t)
+            made.append(target)
+    made = tuple(made) if isinstance(out, tuple) else made[0]
+    ctx = None if low is None else low.context(needs, lower, args, made, lambda t: t)
+    return made, ctx
+
+
+def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple) -> tuple:
+    if ctx.materialize_grads:
+        tangents = [
+            ops.zeros_like(a) if t is None and isinstance(a, Tensor) and _floats(a) else t
+            for a, t in zip(lower, tangents)
+        ]
+    ctx._pushing = True
+    found = cls.jvp(ctx, *tangents)
+    found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+    if len(found) != len(outs):
+        raise errors.GradientShapeError(
+            errors.text(
+                "Function's jvp returned an invalid number of forward gradients (expected "
+                f"{len(outs)} but got {len(found)}): {cls.__name__} ({errors.user_line(2)})",
+                cure="return one tangent per output, None for those without",
+            )
+        )
+    for i, (o, t) in enumerate(zip(outs, found)):
+        if t is not None and (not isinstance(t, Tensor) or tuple(t.shape) != tuple(o.shape)):
+            what = list(t.shape) if isinstance(t, Tensor) else type(t).__name__
+            raise errors.GradientShapeError(
+                f"{cls.__name__}.jvp returned {what} for output {i}, whose shape is "
+                f"{list(o.shape)} ({errors.user_line(2)})"
+            )
+    return found
+
+
+def _floats(t: Tensor) -> bool:
+    return t._data.dtype in _FLOATING
+
+
+def _transposed(cls, plan, ctx, lower, tangents, outs, varies) -> list:
+    """J t from a linear `backward`: it is the pullback of v -> <backward(v), t>."""
+
+    def refuse(why: str):
+        return errors.DerivativeNotWritten(
+            errors.text(
+                f"forward mode needs the jvp of {cls.__name__}, and its backward cannot be "
+                f"transposed: {why} ({errors.user_line(3)})",
+                cure=f"give {cls.__name__} a static method jvp(ctx, *tangents)",
+            )
+        )
+
+    if getattr(plan.backward, "_once", False):
+        raise refuse("it is marked with @once_differentiable")
+    with Lift("the transposed backward") as level:
+        seeds = [level.wrap(ops.ones_like(o)) if v else None for o, v in zip(outs, varies)]
+        for s in seeds:
+            if s is not None:
+                s._edge = Accumulate(s)
+        sent = [
+            ops.zeros_like(o)
+            if s is None and ctx.materialize_grads and isinstance(o, Tensor)
+            else s
+            for o, s in zip(outs, seeds)
+        ]
+        found = plan.backward(ctx, *sent)
+        found = list(found) if isinstance(found, (tuple, list)) else [found]
+        pulled, directions = [], []
+        for a, t, g in zip(lower, tangents, found):
+            if t is None or g is None:
+                continue
+            if not level.mine(g) or g._edge is None:
+                if not _is_zero(g):
+                    raise refuse("it computes gradients outside of the recorded operators")
+                continue
+            pulled.append(project(g, a._data.shape, a._data.dtype))
+            directions.append(level.wrap(t))
+        sources = [s for s in seeds if s is not None]
+        pushed = (
+            grad(pulled, sources, directions, allow_unused=True)
+            if pulled
+            else [None] * len(sources)
+        )
+        rest = iter([None if p is None else level.unwrap(p) for p in pushed])
+    return [next(rest) if v else None for v in varies]
+
+
+def _is_zero(t: Tensor) -> bool:
+    data = t._data
+    while hasattr(data, "inner"):
+        data = data.inner._data
+    return is_buffer(data) and not data.any()
+
+
+# batching
+
+
+def _batch(cls, plan, args, interp, needs) -> tuple:
+    """Vmap: the user's rule, or the function itself on a hidden dimension."""
+    own = cls.vmap is not Function.vmap
+    if own and cls.generate_vmap_rule:
+        raise errors.TransformError(
+            errors.text(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
+                f"and an overriden vmap staticmethod ({errors.user_line(3)})",
+                cure="set generate_vmap_rule=False or delete the vmap staticmethod",
+            )
+        )
+    dims = _mapped(lambda t: t._data.dim if interp.mine(t) else None, args)
+    dims = tuple([_nothing(d, a) for d, a in zip(dims, args)])
+    lower = map_tensors(lambda t: t._data.inner if interp.mine(t) else t, args)
+    with _below(interp):
+        if own:
+            result = cls.vmap(VmapInfo(interp.size, interp.randomness), dims, *lower)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise errors.TransformError(
+                    errors.text(
+                        f"Expected the {cls.__name__}.vmap staticmethod to have two returns, an "
+                        f"output and out_dims with pytree structure compatible with the output, "
+                        f"got {type(result).__name__} ({errors.user_line(3)})",
+                        cure="return (output, out_dims)",
+                    )
+                )
+            out, out_dims = result
+        elif cls.generate_vmap_rule:
+            mapped = _mapped_function(cls, plan, interp.size, interp.randomness, dims)
+            out = dispatch(mapped, _plan_of(mapped), lower, needs)[0]
+            out_dims = mapped.out_dims
+        else:
+            raise errors.TransformError(
+                errors.text(
+                    f"You tried to vmap over {cls.__name__}, but it does not have vmap support "
+                    f"({errors.user_line(3)})",
+                    cure=[
+                        "implement the vmap staticmethod: vmap(info, in_dims, *args) -> (output, "
+                        "out_dims)",
+                        "or set generate_vmap_rule = True, if forward, backward and jvp are made "
+                        "of tensor operators",
+                    ],
+                )
+            )
+    given = {id(a): b for a, b in _pairs(lower, args)}
+    single = not isinstance(out, tuple)
+    places = (out_dims,) if single else out_dims
+    if not single and not isinstance(places, (tuple, list)):
+        places = (out_dims,) * len(out)
+    outs = (out,) if single else out
+    if len(places) != len(outs):
+        raise errors.TransformError(
+            f"{cls.__name__}.vmap returned {len(outs)} outputs and {len(places)} out_dims "
+            f"({errors.user_line(3)})"
+        )
+    made = tuple([_boxed(interp, o, d, given) for o, d in zip(outs, places)])
+    return made[0] if single else made, None
+
+
+def _nothing(dim, arg):
+    """The dim of an argument; a plain value has none."""
+    return dim if isinstance(arg, Tensor) or type(arg) in (list, tuple) else None
+
+
+def _boxed(interp, value, dim, given: dict):
+    """An output of the level below at a batching level."""
+    if type(value) in (list, tuple):
+        dims = dim if isinstance(dim, (list, tuple)) else [dim] * len(value)
+        return type(value)([_boxed(interp, v, d, given) for v, d in zip(value, dims)])
+    if not isinstance(value, Tensor):
+        return value
+    target = given.get(id(value))
+    if dim is None:
+        return value
+    box = Batched(interp, value, dim % value.ndim)
+    if target is None or target is value:
+        return make(box)
+    target._data = box  # an argument that was overwritten
+    return target
+
+
+class _Hole:
+    """A tensor's place in the notes of a context: its number, and its batch dimension."""
+
+    __slots__ = ("dim", "number")
+
+    def __init__(self, number: int, dim: int | None):
+        self.number, self.dim = number, dim
+
+
+def _mapped_function(cls, plan: _Plan, size: int, randomness: str, dims: tuple) -> type:
+    """The function on a batch as a function of its own: every static method under `vmap`."""
+
+    def enter():
+        return Vmap(size, randomness)
+
+    def box(level, values, places):
+        return tuple(
+            [
+                type(v)(box(level, v, d))
+                if type(v) in (list, tuple)
+                else make(Batched(level, v, d))
+                if isinstance(v, Tensor) and d is not None
+                else v
+                for v, d in zip(values, places)
+            ]
+        )
+
+    def note(ctx, level, inner, boxes, args):
+        """Keep the inner context: its tensors as saved ones, the rest as it is."""
+        tensors: list = []
+
+        def hole(t):
+            mine = level.mine(t)
+            tensors.append(t._data.inner if mine else t)
+            return _Hole(len(tensors) - 1, t._data.dim if mine else None)
+
+        notes = {
+            k: v for k, v in inner.__dict__.items() if k not in ("_dirty", "_non_differentiable")
+        }
+        ctx.notes = _mapped(hole, notes)
+        ctx.save_for_backward(*tensors)
+        ctx.save_for_forward(*tensors)
+        ctx.set_materialize_grads(inner.materialize_grads)
+
+    def restore(ctx, level):
+        inner = _new(plan.context)
+        saved = ctx.saved_tensors
+
+        def fill(value):
+            if type(value) is _Hole:
+                t = saved[value.number]
+                return t if value.dim is None else make(Batched(level, t, value.dim))
+            if type(value) is dict:
+                return {k: fill(v) for k, v in value.items()}
+            return type(value)([fill(v) for v in value]) if type(value) in (list, tuple) else value
+
+        inner.__dict__.update(fill(ctx.notes))
+        inner.needs_input_grad = ctx.needs_input_grad
+        inner._pushing = ctx._pushing
+        return inner
+
+    def settle(ctx, level, inner, boxes, before, args, out):
+        """Outputs of the inner function at the level below."""
+        outs = out if isinstance(out, tuple) else (out,)
+        dirty, fixed, made, places = [], [], [], []
+        for o in outs:
+            if not isinstance(o, Tensor):
+                made.append(o)
+                places.append(None)
+                continue
+            i = next((i for i, b in enumerate(boxes) if b is o), None)
+            if i is not None and any(o is d for d in inner._dirty):
+                target, box_ = args[i], o._data
+                if box_ is not before[i]:
+                    new = box_.inner
+                    if box_.dim != before[i].dim:
+                        new = ops.movedim(new, box_.dim, before[i].dim)
+                    assign(target, new)
+                dirty.append(target)
+                made.append(target)
+                places.append(dims[i])
+                continue
+            mine = level.mine(o)
+            lower = o._data.inner if mine else o
+            made.append(lower)
+            places.append(o._data.dim if mine else None)
+            if any(o is n for n in inner._non_differentiable):
+                fixed.append(lower)
+        mapped.out_dims = tuple(places) if isinstance(out, tuple) else places[0]
+        if ctx is not None:
+            ctx.mark_dirty(*dirty)
+            ctx.mark_non_differentiable(*fixed)
+        return tuple(made) if isinstance(out, tuple) else made[0]
+
+    def forward(ctx, *args):
+        with enter() as level:
+            boxes = box(level, args, dims)
+            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
+            inner = _new(plan.context)
+            inner.needs_input_grad = ctx.needs_input_grad
+            out = plan.forward(inner, *boxes)
+            made = settle(ctx, level, inner, boxes, before, args, out)
+            note(ctx, level, inner, boxes, args)
+        return made
+
+    def forward_alone(*args):
+        with enter() as level:
+            boxes = box(level, args, dims)
+            before = [b._data if isinstance(b, Tensor) else None for b in boxes]
+            probe = _new(plan.context)
+            probe.needs_input_grad = (False,) * len(args)
+            out = plan.forward(*boxes)
+            plan.setup(probe, boxes, out)  # says which arguments are overwritten
+            return settle(None, level, probe, boxes, before, args, out)
+
+    def setup(ctx, inputs, output):
+        with enter() as level:
+            boxes = box(level, inputs, dims)
+            outs = output if isinstance(output, tuple) else (output,)
+            places = mapped.out_dims if isinstance(output, tuple) else (mapped.out_dims,)
+            boxed = box(level, outs, places)
+            for i, o in enumerate(outs):  # an argument that is returned is the same box
+                for a, b in zip(inputs, boxes):
+                    if a is o and isinstance(o, Tensor):
+                        boxed = (*boxed[:i], b, *boxed[i + 1 :])
+            inner = _new(plan.context)
+            inner.needs_input_grad = ctx.needs_input_grad
+            plan.setup(inner, boxes, boxed if isinstance(output, tuple) else boxed[0])
+
+            def original(t):
+                pairs = (*zip(boxes, inputs), *zip(boxed, outs))
+                return next((lower for b, lower in pairs if b is t), t)
+
+            ctx.mark_dirty(*[original(t) for t in inner._dirty])
+            ctx.mark_non_differentiable(*[original(t) for t in inner._non_differentiable])
+            note(ctx, level, inner, boxes, inputs)
+
+    def backward(ctx, *grads):
+        with enter() as level:
+            places = mapped.out_dims if isinstance(mapped.out_dims, tuple) else (mapped.out_dims,)
+            found = plan.backward(restore(ctx, level), *box(level, grads, places))
+            found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+            return tuple([_like_input(level, g, d) for g, d in zip(found, dims)])
+
+    def jvp(ctx, *tangents):
+        with enter() as level:
+            found = cls.jvp(restore(ctx, level), *box(level, tangents, dims))
+            found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+            places = mapped.out_dims if isinstance(mapped.out_dims, tuple) else (mapped.out_dims,)
+            made = tuple([_like_output(level, t, d) for t, d in zip(found, places)])
+        return made if isinstance(mapped.out_dims, tuple) else made[0]
+
+    methods = {
+        "forward": staticmethod(forward_alone if plan.split else forward),
+        "generate_vmap_rule": True,
+        "out_dims": None,
+    }
+    if plan.split:
+        methods["setup_context"] = staticmethod(setup)
+    if plan.backward is not Function.backward:
+        backward._once = getattr(plan.backward, "_once", False)
+        methods["backward"] = staticmethod(backward)
+    if cls.jvp is not Function.jvp:
+        methods["jvp"] = staticmethod(jvp)
+    mapped = _Meta(f"Vmapped{cls.__name__}", (Function,), methods)
+    return mapped
+
+
+def _like_input(level: Vmap, g, dim):
+    """The gradient of an input at the level below: summed over the examples if they share it."""
+    if g is None or not isinstance(g, Tensor):
+        return g
+    if level.mine(g):
+        inner = level.front(g)
+        return ops.sum(inner, [0]) if dim is None else ops.movedim(inner, 0, dim)
+    return g if dim is None else ops.movedim(level.stacked(g), 0, dim)
+
+
+def _like_output(level: Vmap, t, dim):
+    """The tangent of an output at the level below."""
+    if t is None or dim is None:
+        return t
+    return ops.movedim(level.stacked(t), 0, dim)
+
+
+_RULES = {Lift: _lift, Jvp: _push, Vmap: _batch}
+
+
+# once_differentiable
+
+
+class Once(Node):
+    """History of what `backward` computed only to be differentiated once: refuses."""
+
+    __slots__ = ()
+
+    class _Rule:
+        name, saves = "Error", ()
+
+    def apply(self, grads, needs):
+        raise errors.NotDifferentiable(
+            errors.text(
+                "trying to differentiate twice a function that was marked with "
+                f"@once_differentiable (its backward ran at {errors.describe_place(self.where)})",
+                cure="remove the mark if backward is made of tensor operators",
+            )
+        )
+
+
+def once_differentiable(fn):
+    """Mark a `backward` whose result must not be differentiated again."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx, *args):
+        with _silent():
+            out = fn(ctx, *args)
+        top = max((level_own(t._data) for t in _tensors(args)), default=0)
+        if not fast["ACTIVE"] and not is_grad_enabled():
+            return out
+        edges: dict = {}
+        _collect(args, edges, top)
+        if fast["ACTIVE"] and top:  # transforms below this one: what was saved counts too
+            _collect([t._data.inner for t in _saved(ctx) if hasattr(t._data, "inner")], edges, top)
+        if not edges:
+            return out
+        return map_tensors(lambda t: _raised_to(_refusing(t, edges), edges), out)
+
+    wrapper._once = True
+    return wrapper
+
+
+def _saved(ctx) -> list:
+    kept = ctx._kept or ()
+    return [t for t, _ in kept if t is not None] + [t for t in ctx._to_save if t is not None]
+
+
+def _collect(tensors, edges: dict, top: int) -> None:
+    """The edges of handles on every level."""
+    for t in _tensors(tensors):
+        while True:
+            level = level_own(t._data)
+            if t._edge is not None and state.record[level]:
+                edges.setdefault(level, []).append(t._edge)
+            if not hasattr(t._data, "inner"):
+                break
+            t = t._data.inner
+
+
+def _refusing(t: Tensor, edges: dict) -> Tensor:
+    """A copy of a handle that refuses to be differentiated on the given levels."""
+    import copy
+
+    data, level = t._data, level_own(t._data)
+    if hasattr(data, "inner"):
+        data = copy.copy(data)
+        data.inner = _refusing(data.inner, edges)
+    made = make(data)
+    if level in edges and data.dtype in _FLOATING:
+        _refuse(made, edges, level)
+    return made
+
+
+def _raised_to(t: Tensor, edges: dict) -> Tensor:
+    """The same on the levels above its own: what left the operators has a history there too."""
+    for level in sorted(edges):
+        if level > level_own(t._data) and isinstance(state.stack[level], Lift):
+            t = state.stack[level].wrap(t)
+            if t._data.dtype in _FLOATING:
+                _refuse(t, edges, level)
+    return t
+
+
+def _refuse(t: Tensor, edges: dict, level: int) -> None:
+    found = tuple(edges[level])
+    t._edge = make_node(Once, Once._Rule, found, (None,) * len(found), (), level)
