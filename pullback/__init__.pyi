@@ -35,6 +35,7 @@ from pullback import func as func
 from pullback import fx as fx
 from pullback.core.dtype import iinfo as iinfo
 from pullback.autograd.grad_mode import inference_mode as inference_mode
+from pullback import library as library
 from pullback import linalg as linalg
 from pullback import masked as masked
 from pullback import nn as nn

@@ -572,7 +572,8 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
             and not any(source is n for n in ctx._non_differentiable)
         )
         if is_dirty:
-            _written(o, node if differentiable else None, number, level)
+            if tracked or o._edge is None:
+                _written(o, node if differentiable else None, number, level)
         elif o._link is not None and is_buffer(o._data):
             _detach_view(o, args, places, differentiable)
         if differentiable:
@@ -650,21 +651,19 @@ def _detach_view(o: Tensor, args: tuple, places: list, differentiable: bool) -> 
 
 
 def _written(x: Tensor, node, number: int, level: int) -> None:
-    """An input that `forward` overwrote: its history is the function from now on."""
-    if node is None:
-        return
-    may_write(x, True, level, True)
-    edge = port(node, number)
+    """An input that `forward` overwrote: its history is the function from now on, or nothing."""
+    if node is not None:
+        may_write(x, True, level, True)
     link = x._link
     bump(x)
     if link is None:
-        x._edge = edge
-        return
-    base = link.base
-    base._edge = copy_slices(base, link.chain, make(x._data, edge))
-    base._edge.level = level
-    x._edge = edge
-    link.seen = -1
+        x._edge = None if node is None else port(node, number)
+    elif node is not None:
+        base = link.base
+        x._edge = port(node, number)
+        base._edge = copy_slices(base, link.chain, make(x._data, x._edge))
+        base._edge.level = level
+        link.seen = -1
 
 
 class InplaceFunction(Function):
