@@ -220,9 +220,22 @@ def tolist(self: Tensor):
     return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
 
 
+def _has_history(t: Tensor) -> bool:
+    """Would an array of the values lose a derivative that is being kept, on whatever level?"""
+    t = _up_to_date(t)
+    while True:
+        box = t._data
+        interp = getattr(box, "interp", None)
+        if t._edge is not None and state.record[0 if interp is None else interp.level]:
+            return True
+        if interp is None or not hasattr(box, "inner"):
+            return False
+        t = box.inner
+
+
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The array itself, sharing memory."""
-    if self.requires_grad and not force:
+    if not force and _has_history(self):
         raise errors.NoGraph(
             errors.text(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "

@@ -88,7 +88,7 @@ class NumpySin(Function):
 
     @staticmethod
     def forward(x):
-        return torch.from_numpy(np.sin(x.detach().numpy()))
+        return torch.from_numpy(np.sin(x.numpy()))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -113,7 +113,7 @@ class NumpySin(Function):
 class NumpyCos(Function):
     @staticmethod
     def forward(x):
-        return torch.from_numpy(np.cos(x.detach().numpy()))
+        return torch.from_numpy(np.cos(x.numpy()))
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -884,7 +884,7 @@ def test_once_differentiable():
         @once_differentiable
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
-            return torch.from_numpy(2 * x.detach().numpy() * g.detach().numpy())
+            return torch.from_numpy(2 * x.numpy() * g.numpy())
 
     x = leaf(3.0)
     assert grad(Once.apply(x).sum(), x)[0].item() == 6
@@ -1022,3 +1022,23 @@ def test_lists_are_opaque_to_the_tape_but_not_to_transforms():
         return Summed.apply([s.detach() * 0 + 1, plain(2.0)], s).sum()
 
     assert func.grad(f)(s.detach()).item() == 3
+
+
+def test_arrays_do_not_lose_derivatives_silently():
+    class Forgetful(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.from_numpy(2 * ctx.saved_tensors[0].numpy()) * g
+
+    x = plain(1.0, 2.0)
+    close(func.grad(lambda x: Forgetful.apply(x).sum())(x), [2, 4])
+    with pytest.raises(RuntimeError, match=r"Can't call numpy"):
+        func.grad(lambda x: func.grad(lambda x: Forgetful.apply(x).sum())(x).sum())(x)
+    y = leaf(1.0)
+    with torch.no_grad():
+        assert y.numpy().tolist() == [1]
