@@ -341,8 +341,14 @@ class _Meta(type):
 
     def __setattr__(cls, name, value):
         super().__setattr__(name, value)
-        if name != "_plan" and "_plan" in cls.__dict__:
+        if name != "_plan":
+            cls._forget()
+
+    def _forget(cls) -> None:
+        if "_plan" in cls.__dict__:
             del cls._plan
+        for below in cls.__subclasses__():
+            below._forget()
 
 
 class Function(metaclass=_Meta):

@@ -987,8 +987,14 @@ def test_replacing_a_method():
 
     x = leaf(1.0)
     assert grad(Replaced.apply(x).sum(), x)[0].item() == 1
+
+    class Below(Replaced):
+        pass
+
+    assert grad(Below.apply(x).sum(), x)[0].item() == 1
     Replaced.backward = staticmethod(lambda ctx, g: g * 4)
     assert grad(Replaced.apply(x).sum(), x)[0].item() == 4
+    assert grad(Below.apply(x).sum(), x)[0].item() == 4
 
 
 def test_an_error_leaves_recording_on():
