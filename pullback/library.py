@@ -270,6 +270,8 @@ class CustomOpDef:
 
     def _kernel(self, raw) -> typing.Callable:
         found = self._kernels.get(None)
+        if found is not None and len(self._kernels) == 1:
+            return found
         kinds = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
         for kind in kinds:
             found = self._kernels.get(kind, found)
@@ -305,9 +307,11 @@ class CustomOpDef:
     def _call_user(self, function, flat):
         """A call with keyword-only arguments by name."""
         positional, rest = flat[: self._keywords], flat[self._keywords :]
-        names = self.schema.names[self._keywords :]
+        named = dict(zip(self.schema.names[self._keywords :], rest)) if rest else {}
+        if True not in state.record:
+            return function(*positional, **named)
         with no_grad():
-            return function(*positional, **dict(zip(names, rest)))
+            return function(*positional, **named)
 
     def _checked(self, out, handles: list) -> list:
         """The results as a list, if they are what the schema says and nobody else's memory."""
@@ -326,7 +330,8 @@ class CustomOpDef:
                     f"schema: {self._qualname}{self.schema.text[self.schema.text.index('(') :]}",
                 )
             )
-        inputs = list(tensors_in(handles))
+        inputs = [v for v in handles if isinstance(v, Tensor)]
+        inputs += [t for v in handles if type(v) is list for t in v if isinstance(t, Tensor)]
         for i, o in enumerate(outs):
             if not isinstance(o, Tensor):
                 continue

@@ -522,13 +522,19 @@ def _bound(cls, plan: _Plan, args: tuple, kwargs: dict) -> tuple:
                 inspect.Parameter.POSITIONAL_ONLY,
                 inspect.Parameter.POSITIONAL_OR_KEYWORD,
             )
-            plain = all(p.kind in positional and p.default is p.empty for p in parameters)
-            signature = signature.replace(parameters=parameters), plain and len(parameters)
+            full = len(parameters) if all(p.kind in positional for p in parameters) else -1
+            if not any(p.default is not p.empty for p in parameters) and any(
+                p.kind is p.VAR_POSITIONAL for p in parameters
+            ):
+                full = None  # any number, and nothing to fill in
+            signature = signature.replace(parameters=parameters), full
         except (TypeError, ValueError):
-            signature = None, False
+            signature = None, None
         plan.context._signature = signature
-    signature, plain = signature
-    if signature is None or not kwargs and plain is not False and plain == len(args):
+    signature, full = signature
+    if signature is None and kwargs:
+        raise errors.ArgumentError(f"{cls.__name__}.apply takes no keyword arguments")
+    if not kwargs and (full is None or full == len(args)):
         return args
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
