@@ -61,6 +61,7 @@ _LAZY = {
     "library": "library",
     "derivatives": "derivatives",
     "aot": "aot",
+    "debug": "debug",
     "cache": "compile.cache",
     "random": "random_api",
 }
@@ -71,6 +72,8 @@ _FROM = {
     "inference_mode": "autograd.grad_mode",
     "is_grad_enabled": "autograd.grad_mode",
     "is_inference_mode_enabled": "autograd.grad_mode",
+    "is_anomaly_enabled": "autograd.anomaly_mode",
+    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "vmap": "func.vmap",
     "manual_seed": "random_api",
     "seed": "random_api",

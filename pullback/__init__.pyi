@@ -26,6 +26,7 @@ from pullback.core.generator import Generator as Generator
 from pullback import aot as aot
 from pullback import autograd as autograd
 from pullback.compile import cache as cache
+from pullback import debug as debug
 from pullback import derivatives as derivatives
 from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
@@ -1276,6 +1277,8 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
+def is_anomaly_check_nan_enabled() -> _bool: ...
+def is_anomaly_enabled() -> _bool: ...
 def is_complex(input: Tensor) -> _bool: ...
 def is_floating_point(input: Tensor) -> _bool: ...
 def is_grad_enabled() -> _bool: ...

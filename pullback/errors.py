@@ -210,6 +210,15 @@ class GradientShapeError(PullbackError, RuntimeError):
     """
 
 
+class NotFinite(PullbackError, RuntimeError):
+    """An operator made infinities or NaN out of finite numbers, and somebody asked to be told.
+
+    Cause: a division by zero, the logarithm or root of zero, an overflow; or the gradient of a
+    branch that `where` discards, which is 0 times infinity.  Cure: as the message says.  Raised
+    under `debug.nans()` and `autograd.detect_anomaly()` only.
+    """
+
+
 class UnusedInput(PullbackError, RuntimeError):
     """An input of `autograd.grad` was not used in the graph of the outputs.
 

@@ -14,7 +14,7 @@ import numpy as np
 from . import errors
 from .core import device as dev
 from .core import dtype as dt
-from .core import fast, surface
+from .core import fast, hooks, surface
 from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
 from .core.fake import Fake
@@ -87,6 +87,8 @@ def _set_requires_grad(self, value: bool = True):
             )
         if _up_to_date(self)._edge is None:
             self._edge = Accumulate(self)
+            if self._meta is not None and self._meta.hooks is not None:
+                self._edge.hooks = {"tensor": self._meta.hooks}
     elif self._edge is not None:
         if not isinstance(self._edge, Accumulate):
             raise errors.NoGraph(
@@ -96,6 +98,8 @@ def _set_requires_grad(self, value: bool = True):
                     cure="use detach() to get a tensor without history",
                 )
             )
+        if self._edge.hooks is not None:  # they are the tensor's: back when it requires grad again
+            meta_of(self).hooks = self._edge.hooks.get("tensor")
         self._edge = None
 
 
@@ -390,14 +394,19 @@ def __new__(cls, *args, **kwargs):
 
 # autograd front
 
+_run_backward = None  # the engine's, once it is there
+
 
 def backward(
     self: Tensor, gradient=None, retain_graph=None, create_graph: bool = False, inputs=None
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves."""
-    from .autograd.engine import backward as run
+    global _run_backward
+    if _run_backward is None:
+        from .autograd.engine import backward as _run_backward
 
-    run([self], None if gradient is None else [gradient], retain_graph, create_graph, inputs)
+    seeds = None if gradient is None else [gradient]
+    _run_backward([self], seeds, retain_graph, create_graph, inputs)
 
 
 def detach(self: Tensor) -> Tensor:
@@ -415,66 +424,35 @@ def detach_(self: Tensor) -> Tensor:
     return self
 
 
-class _Handle:
-    """Removes a hook."""
-
-    def __init__(self, table: dict, key: int):
-        self.table, self.key = table, key
-
-    def remove(self) -> None:
-        self.table.pop(self.key, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
-
-
-def _add(table: dict, hook) -> _Handle:
-    key = max(table, default=-1) + 1
-    table[key] = hook
-    return _Handle(table, key)
-
-
-def register_hook(self: Tensor, hook) -> _Handle:
+def register_hook(self: Tensor, hook) -> hooks.RemovableHandle:
     """Call `hook(grad)` when this tensor's gradient is computed; it may return another gradient."""
-    edge = _up_to_date(self)._edge
-    if edge is None:
-        raise errors.NoGraph("cannot register a hook on a tensor that doesn't require gradient")
-    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
-    if node.hooks is None:
-        node.hooks = {}
-    return _add(node.hooks.setdefault("tensor", {}).setdefault(number, {}), hook)
+    if _up_to_date(self)._edge is None:
+        raise errors.NoGraph(
+            errors.text(
+                "cannot register a hook on a tensor that doesn't require gradient "
+                f"({errors.user_line(2)})",
+                cure="call requires_grad_() on it before computing",
+            )
+        )
+    return hooks.on_tensor(self, hook)
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook) -> _Handle:
+def register_post_accumulate_grad_hook(self: Tensor, hook) -> hooks.RemovableHandle:
     """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+    if self._edge is None:
+        raise errors.NoGraph("cannot register a hook on a tensor that doesn't require gradient")
     if not isinstance(self._edge, Accumulate):
         raise errors.NoGraph("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    meta = meta_of(self)
-    meta.post_hooks = meta.post_hooks or {}
-    return _add(meta.post_hooks, hook)
+    return hooks.on_accumulated(self, hook)
 
 
 def retain_grad(self: Tensor) -> None:
     """Keep the gradient of this non-leaf in `.grad`."""
-    if self._edge is None:
+    edge = _up_to_date(self)._edge
+    if edge is None:
         raise errors.NoGraph("can't retain_grad on Tensor that has requires_grad=False")
-    if isinstance(self._edge, Accumulate) or meta_of(self).retains:
-        return
-    import weakref
-
-    meta_of(self).retains = True
-    owner = weakref.ref(self)
-
-    def keep(grad):
-        t = owner()
-        if t is not None:
-            have = t._meta.grad
-            t._meta.grad = grad if have is None else have + grad
-
-    register_hook(self, keep)
+    if not isinstance(edge, Accumulate) and not meta_of(self).retains:
+        hooks.retain(self)
 
 
 # conversions that the table cannot spell

@@ -6,12 +6,15 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 __all__ = [
     "Function",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "grad",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 
@@ -26,4 +29,12 @@ def __getattr__(name: str):
 
         module = importlib.import_module(".function", __name__)
         return module if name == "function" else module.Function
+    if name in ("detect_anomaly", "set_detect_anomaly"):
+        from . import anomaly_mode
+
+        return getattr(anomaly_mode, name)
+    if name in ("anomaly_mode", "graph"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"pullback.autograd has no attribute '{name}'")

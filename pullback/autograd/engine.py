@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import operator
 import sys
+import threading
+from _thread import _count as threads_running
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Tensor, is_buffer, make, meta_of
+from ..core.hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.project import project
 from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
-from ..core.tape import Accumulate, Origin, Port, level_own
+from ..core.tape import Accumulate, Node, Origin, Port, level_own, port
 from ..interp.vmap import Vmap
 
 _ndarray = np.ndarray
@@ -84,6 +88,11 @@ def sweep(
     wanted = None
     if targets is not None:
         wanted = reaching([*leaves, *pending], {node for node, _ in targets})
+        if wanted is not None:
+            state.task.wanted = wanted
+    watch = WATCH
+    due = _last_steps(list(pending), wanted) if fast["LEAFHOOKS"] else None
+    add = _accumulate_locked if threads_running() else accumulate
     while True:
         node, newest = newest, None
         if heap and (node is None or -heap[0][0] > node.seq):
@@ -96,19 +105,24 @@ def sweep(
         grads = pending.pop(node)
         if node.outputs == 1:
             grads = [grads]
-        if node.hooks is not None:
-            run_hooks(node, grads)
         edges = node.edges
         if wanted is not None or targets is not None and not edges:
-            for number, g in enumerate(grads):
-                if (node, number) in targets:
-                    captured[node, number] = g
             if wanted is not None:
                 if node not in wanted:
                     continue
                 edges = tuple(
                     [e if e is not None and node_of(e) in wanted else None for e in edges]
                 )
+            ends = node.hooks is not None and all(e is None for e in edges)
+            if ends:
+                run_tensor_hooks(node, grads)
+            for number, g in enumerate(grads):
+                if (node, number) in targets:
+                    captured[node, number] = g
+            if ends:
+                continue
+        if node.hooks is not None:
+            run_hooks(node, grads)
         if None not in edges:
             if not edges:
                 continue
@@ -117,8 +131,8 @@ def sweep(
             needs = [e is not None for e in edges]
             if True not in needs:
                 continue
-        results = node.apply(grads, needs)
-        if node.hooks is not None:
+        results = node.apply(grads, needs) if watch is None else watch(node, grads, needs)
+        if node.hooks is not None and "post" in node.hooks:
             results = run_post_hooks(node, results, grads)
         for edge, g, meta in zip(edges, results, node.metas):
             if g is None or edge is None:
@@ -138,15 +152,64 @@ def sweep(
         results = g = data = have = None  # a leaf may take over a gradient that nobody else holds
         if not keep and node.saved:
             node.release()
+        if due is not None and node in due:
+            for leaf in due[node]:
+                if leaf in leaves:
+                    _arrive(leaf, [leaves.pop(leaf)], targets, captured, into_leaves, create)
     for node in list(leaves):
-        grads = [leaves.pop(node)]
-        if node.hooks is not None:
-            run_hooks(node, grads)
-        if targets is not None and (node, 0) in targets:
-            captured[node, 0] = grads[0]
-        if into_leaves and (targets is None or (node, 0) in targets):
-            accumulate(node, grads, create)
+        if targets is None and into_leaves and node.hooks is None:
+            add(node, [leaves.pop(node)], create)
+        else:
+            _arrive(node, [leaves.pop(node)], targets, captured, into_leaves, create)
     return captured
+
+
+def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, create: bool) -> None:
+    """The whole gradient of a leaf is there."""
+    hooks = node.hooks
+    if hooks is not None:
+        run_tensor_hooks(node, grads)
+    if targets is not None and (node, 0) in targets:
+        captured[node, 0] = grads[0]
+    if not into_leaves or targets is not None and (node, 0) not in targets:
+        return
+    add = _accumulate_locked if threads_running() else accumulate
+    if hooks is None:
+        add(node, grads, create)
+        return
+    if "pre" in hooks:
+        run_pre_hooks(node, grads)
+    add(node, list(grads), create)
+    if "post" in hooks:
+        run_post_hooks(node, (), grads)
+
+
+def _last_steps(roots: list, wanted: set | None) -> dict:
+    """Node -> leaves that are complete when it has run: the oldest node that leads to each.
+
+    Only wanted where leaves have hooks; else leaves come after everything, which costs nothing.
+    """
+    oldest: dict = {}
+    seen, todo = set(roots), list(roots)
+    while todo:
+        node = todo.pop()
+        for edge in node.edges:
+            if edge is None:
+                continue
+            kind = edge.__class__
+            if kind is Accumulate:
+                have = oldest.get(edge)
+                if have is None or node.seq < have.seq:
+                    oldest[edge] = node
+                continue
+            after = edge.node if kind is Port else edge
+            if after not in seen and (wanted is None or after in wanted):
+                seen.add(after)
+                todo.append(after)
+    return {
+        node: [e for e in dict.fromkeys(node.edges) if oldest.get(e) is node]
+        for node in oldest.values()
+    }
 
 
 def _send(pending: dict, heap: list, leaves: dict, plus, newest, edge, g: Tensor):
@@ -196,31 +259,27 @@ def _adder(raw: bool):
 
 
 def run_hooks(node, grads: list) -> None:
-    """Hooks of tensors and of the node, before it runs; they may replace gradients."""
-    for number, hooks in node.hooks.get("tensor", {}).items():
-        for hook in list(hooks.values()):
-            if grads[number] is None:
-                continue
-            new = hook(grads[number])
-            if new is not None:
-                grads[number] = new
-    for hook in list(node.hooks.get("pre", {}).values()):
-        new = hook(tuple(grads))
-        if new is not None:
-            grads[:] = [new] if isinstance(new, Tensor) else list(new)
+    """Hooks of tensors, then of the node, before it runs; they may replace gradients."""
+    run_tensor_hooks(node, grads)
+    if "pre" in node.hooks:
+        run_pre_hooks(node, grads)
 
 
-def run_post_hooks(node, results, grads):
-    """Hooks of the node after it ran; they may replace the gradients of its inputs."""
-    for hook in list(node.hooks.get("post", {}).values()):
-        new = hook(tuple(results), tuple(grads))
-        if new is not None:
-            results = [new] if isinstance(new, Tensor) else list(new)
-    return results
+_adding = threading.RLock()
 
 
-def accumulate(node: Accumulate, grads: list, create: bool) -> None:
-    """Add a gradient to a leaf's `.grad`."""
+def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:
+    """The same where there are threads: two sweeps may reach one leaf."""
+    with _adding:
+        accumulate(node, grads, create, False)
+    leaf = node.leaf()
+    if leaf is not None and leaf._meta is not None and leaf._meta.post_hooks:
+        for hook in list(leaf._meta.post_hooks.values()):
+            hook(leaf)
+
+
+def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) -> None:
+    """Add a gradient to a leaf's `.grad`, then call its hooks."""
     leaf = node.leaf()
     g = grads.pop()
     if leaf is None or g is None:
@@ -250,18 +309,27 @@ def accumulate(node: Accumulate, grads: list, create: bool) -> None:
         bump(have)
     else:
         meta.grad = have + g
-    if meta.post_hooks:
+    if hooks and meta.post_hooks:
         for hook in list(meta.post_hooks.values()):
             hook(leaf)
 
 
 class _sweeping:
-    """The tape's state during a sweep: recording only if the gradients are to be differentiated."""
+    """A sweep, and the tape's state during it: recording only if the gradients are to be
+    differentiated.
+    """
 
-    def __init__(self, level: int, create: bool):
-        self.level, self.create = level, create
+    reached = callbacks = wanted = parent = None
+    depth = 0
+
+    def __init__(self, level: int, create: bool, roots: list):
+        self.level, self.create, self.roots = level, create, roots
 
     def __enter__(self):
+        parent = state.task
+        if parent is not None:
+            self.parent, self.depth = parent, parent.depth + 1
+        state.task = self
         self.before = state.record[self.level]
         state.record[self.level] = self.create
         self.counted = not self.create
@@ -270,8 +338,53 @@ class _sweeping:
 
     def __exit__(self, *exc):
         state.record[self.level] = self.before
+        state.task = self.parent
         if self.counted:
             count("GRADOFF", -1)
+
+    def at_end(self, callback) -> None:
+        """Call a function when the sweep is through."""
+        if self.callbacks is None:
+            self.callbacks = []
+        self.callbacks.append(callback)
+
+    def runs(self, node) -> bool:
+        """Will this sweep come to a node (or has it)?"""
+        if self.wanted is not None and node not in self.wanted:
+            return False
+        if self.reached is None:
+            found = {node_of(e) for e in self.roots}
+            todo = list(found)
+            while todo:
+                for edge in todo.pop().edges:
+                    after = node_of(edge)
+                    if after is not None and after not in found:
+                        found.add(after)
+                        todo.append(after)
+            self.reached = found
+        return node in self.reached
+
+
+WATCH = None  # looks at every node that runs, where something does: (node, grads, needs) -> results
+_THREAD_EVERY = 30  # so many sweeps inside of one another, then a thread of its own: Python's stack
+
+
+def run(
+    level: int, roots: list, seeds: list, targets: dict | None, keep: bool, into_leaves: bool,
+    create: bool,
+) -> dict:
+    """A sweep at a level."""
+    task, parent = _sweeping(level, create, roots), state.task
+    if parent is not None and parent.depth % _THREAD_EVERY == _THREAD_EVERY - 1:
+        from .deep import elsewhere
+
+        return elsewhere(task, sweep, (roots, seeds, targets, keep, into_leaves, create))
+    with task:
+        captured = sweep(roots, seeds, targets, keep, into_leaves, create)
+        if task.callbacks is not None:
+            for callback in task.callbacks:
+                callback()
+    return captured
 
 
 def seeds_for(outputs: list, gradients, what: str) -> list:
@@ -287,7 +400,12 @@ def seeds_for(outputs: list, gradients, what: str) -> list:
         )
     seeds = []
     for out, g in zip(outputs, gradients):
-        if out._edge is None:
+        if out.__class__ is GradientEdge:
+            out = _stand_in(out)
+            if out is None:
+                seeds.append(_given(g))
+                continue
+        elif out._edge is None:
             edge_of(out)
         if g is None:
             if out.numel() != 1:
@@ -327,6 +445,29 @@ def seeds_for(outputs: list, gradients, what: str) -> list:
     return seeds
 
 
+def _stand_in(edge: GradientEdge) -> Tensor | None:
+    """A tensor of the shape of those that an edge belongs to, None where that is not known."""
+    leaf = edge.node.leaf() if isinstance(edge.node, Accumulate) else None
+    if leaf is not None:
+        return leaf
+    token = edge.ownership_token
+    if token is None:
+        return None
+    return make(np.broadcast_to(np.zeros((), token.dtype), token.shape))
+
+
+def _given(g) -> Tensor:
+    if g is None:
+        raise errors.GradientShapeError(
+            errors.text(
+                "the gradient of a GradientEdge that was made by hand must be given "
+                f"({errors.user_line(3)})",
+                cure="pass it, or make the edge with get_gradient_edge(tensor)",
+            )
+        )
+    return g
+
+
 _UNITS: dict = {}  # 0-d ones per dtype: the seed of nearly every sweep
 
 
@@ -340,18 +481,29 @@ def _unit(out: Tensor) -> Tensor:
     return make(_UNITS[data.dtype])
 
 
+class GradientEdge(NamedTuple):
+    """A place in a graph where a gradient arrives: an output of a node."""
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None  # keeps a leaf alive, and knows the shape
+
+
 def _listed(value) -> list:
-    return [value] if isinstance(value, Tensor) else list(value)
+    return [value] if isinstance(value, (Tensor, GradientEdge)) else list(value)
 
 
 def _roots(outputs: list) -> list:
     edges = []
-    for out in outputs:
+    for i, out in enumerate(outputs):
+        if out.__class__ is GradientEdge:
+            edges.append(port(out.node, out.output_nr))
+            continue
         edge = edge_of(out)
         if edge is None:
             raise errors.NoGraph(
                 errors.text(
-                    f"element 0 of tensors does not require grad and does not have a grad_fn "
+                    f"element {i} of tensors does not require grad and does not have a grad_fn "
                     f"({errors.user_line(2)})",
                     f"tensor: {out.dtype.name}{list(out.shape)}",
                     "call requires_grad_() on an input before computing, and compute outside of "
@@ -380,18 +532,24 @@ def backward(
         if not inputs:
             raise errors.NoGraph("'inputs' argument to backward cannot be empty.")
         targets = dict.fromkeys(_target(t) for t in inputs)
-    level = max([level_own(t._data) for t in outputs] + [state.mode])
-    with _sweeping(level, create_graph):
-        captured = sweep(roots, seeds, targets, keep, True, create_graph)
-        for t in inputs or ():
-            key = _target(t)
-            if not isinstance(key[0], Accumulate) and captured.get(key) is not None:
-                meta = meta_of(t)
-                g = captured[key]
-                meta.grad = g if meta.grad is None else meta.grad + g
+        for t in inputs:
+            if isinstance(t, Tensor):
+                t.retain_grad()
+    run(_level(outputs), roots, seeds, targets, keep, True, create_graph)
 
 
-def _target(t: Tensor) -> tuple:
+def _level(outputs: list) -> int:
+    """The level that a sweep from these outputs runs on."""
+    level = state.mode
+    for t in outputs:
+        own = t.node.level if t.__class__ is GradientEdge else level_own(t._data)
+        level = own if own > level else level
+    return level
+
+
+def _target(t) -> tuple:
+    if t.__class__ is GradientEdge:
+        return t.node, t.output_nr
     edge = edge_of(t)
     if edge is None:
         raise errors.NoGraph(
@@ -435,38 +593,56 @@ def grad(
     seeds = seeds_for(outputs, grad_outputs, "sum")
     keys = [_target(t) for t in inputs]
     keep = create_graph if retain_graph is None else retain_graph
-    level = max([level_own(t._data) for t in outputs] + [state.mode])
-    with _sweeping(level, create_graph):
-        captured = sweep(roots, seeds, dict.fromkeys(keys), keep, False, create_graph)
+    captured = run(
+        _level(outputs), roots, seeds, dict.fromkeys(keys), keep, False, create_graph
+    )
     results = []
     for t, key in zip(inputs, keys):
         g = captured.get(key)
+        if t.__class__ is GradientEdge:
+            t = _stand_in(t)
+            if t is None:
+                if g is None and not allow_unused:
+                    raise _unused("a GradientEdge")
+                results.append(g)
+                continue
         if g is None and materialize_grads:
             g = ops.zeros_like(t)
         elif g is None and not allow_unused:
-            raise errors.UnusedInput(
-                errors.text(
-                    f"One of the differentiated Tensors appears to not have been used in the graph "
-                    f"({errors.user_line(2)})",
-                    f"tensor: {t.dtype.name}{list(t.shape)}",
-                    "Set allow_unused=True if this is the desired behavior (its gradient is then "
-                    "None)",
-                )
-            )
+            raise _unused(f"{t.dtype.name}{list(t.shape)}")
         elif g is not None and (g._data.shape != t._data.shape or g._data.dtype != t._data.dtype):
             g = project(g, t._data.shape, t._data.dtype)
         results.append(g)
     return tuple(results)
 
 
+def _unused(what: str) -> errors.UnusedInput:
+    return errors.UnusedInput(
+        errors.text(
+            "One of the differentiated Tensors appears to not have been used in the graph "
+            f"({errors.user_line(3)})",
+            f"tensor: {what}",
+            "Set allow_unused=True if this is the desired behavior (its gradient is then None)",
+        )
+    )
+
+
 def _batched_grad(
     outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize
 ):
     """Gradients for a batch of seeds at once: one sweep below a batching level."""
-    seeds = _listed(grad_outputs)
+    seeds = _listed(grad_outputs) if grad_outputs is not None else []
+    if not seeds or any(g is None for g in seeds):
+        raise errors.GradientShapeError(
+            errors.text(
+                f"is_grads_batched=True needs all grad_outputs ({errors.user_line(3)})",
+                cure="give one batch of gradients per output, the batch dimension first",
+            )
+        )
+    keep = create_graph if retain_graph is None else retain_graph
     with Vmap(seeds[0].shape[0]) as level:
         batch = [level.wrap(g) for g in seeds]
-        found = grad(outputs, inputs, batch, True, create_graph, allow_unused, False, materialize)
+        found = grad(outputs, inputs, batch, keep, create_graph, allow_unused, False, materialize)
         return tuple(None if g is None else level.stacked(g) for g in found)
 
 

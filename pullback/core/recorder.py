@@ -72,7 +72,7 @@ def _source(ov, rule) -> str:
         '    n.stamp = counters["CLOCK"]',
         "    n.hooks = None",
         "    n.level = 0",
-        "    n.where = place()",
+        "    n.where = place(5)",  # recorder, record, bind, the operator: then maybe the user
         "    out._edge = n",
     ]
     return "\n".join(lines)

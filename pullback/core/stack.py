@@ -152,6 +152,10 @@ def bind(ov, flat: tuple):
         surface.link_views(ov, flat, out, level)
     if state.births:
         note_birth(out, level)
+    if state.packing and tracked and state.record[level]:
+        from .hooks import pack_saved
+
+        pack_saved(out)
     return out
 
 

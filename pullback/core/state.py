@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import threading
 
-fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "CLOCK": 0, "__name__": "pullback.generated",
-              "__builtins__": __builtins__}
+fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "CLOCK": 0, "LEAFHOOKS": 0,
+              "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
 _lock = threading.Lock()
 
@@ -26,6 +26,10 @@ class State(threading.local):
         self.births = 0  # how many interpreters want to know which handles are made
         self.inference = False
         self.fake = False  # creation operators make fake arrays
+
+    packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last
+    packing_refused: str | None = None  # why there must be none
+    task = None  # the sweep that runs
 
 
 state = State()

@@ -87,6 +87,12 @@ def refresh(t: Tensor) -> None:
         return
     link.seen = version
     base = link.base
+    _replay(t, link, base)
+    if t._meta is not None and t._meta.retains:
+        _retain_again(t)
+
+
+def _replay(t: Tensor, link: Link, base: Tensor) -> None:
     if is_buffer(t._data) and is_buffer(base._data):
         if base._edge is None and (t._edge is None or isinstance(t._edge, tape.Accumulate)):
             return  # a view that was made a leaf stays one
@@ -345,6 +351,8 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     link = x._link
     new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
     x._data, x._edge = new._data, new._edge
+    if x._meta is not None and x._meta.retains:
+        _retain_again(x)
     cell_of(x)
     if link is not None:
         x._link = Link(
@@ -376,6 +384,13 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
         data = data.copy()
     shadow = make(data, x._edge)
     return tuple(shadow if v is x else v for v in flat)
+
+
+def _retain_again(t: Tensor) -> None:
+    """A tensor that keeps its gradient has a new history by a write."""
+    from .hooks import retain_again
+
+    retain_again(t)
 
 
 def check_result(ov, x: Tensor, shape: tuple, dtype: dt.DType) -> None:
@@ -412,6 +427,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
             store(x._data, new._data)
         if record and (new._edge is not None or base._edge is not None):
             base._edge = new._edge if link is None else copy_slices(base, link.chain, new)
+            if base._meta is not None and base._meta.retains:
+                _retain_again(base)
         bump(x)
         if link is not None:
             link.seen = -1
@@ -423,6 +440,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
     if link is not None:
         x._data, x._edge, link.seen = new._data, new._edge, -1
         refresh(x)
+    if base._meta is not None and base._meta.retains:
+        _retain_again(base)
     return x
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from .. import errors
 from . import dtype as dt
 from . import recorder
-from .expression import fact_value
+from .expression import fact_name, fact_value
 from .handle import Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
 
@@ -72,8 +72,37 @@ class Node(Edge):
 
     def __getattr__(self, name: str):
         if name.startswith("_saved_"):
-            return self.saved_value(name[len("_saved_") :])
+            return self.saved_value(_local_name(name[len("_saved_") :]))
+        if name.startswith("_raw_saved_"):
+            from .hooks import raw_saved
+
+            return raw_saved(self, name[len("_raw_saved_") :])
         raise AttributeError(f"{type(self).__name__} has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        names, raw = [], []
+        for local, kind, name, attribute in self.rule.saves if self.rule else ():
+            shape = kind == "fact" and attribute == "shape"
+            names.append(f"_saved_{name[1]}_sym_sizes" if shape else f"_saved_{local}")
+            if kind in ("arg", "out"):
+                raw.append(f"_raw_saved_{local}")
+        return [*super().__dir__(), *names, *raw]
+
+    def _sequence_nr(self) -> int:
+        """The number of the node, in order of creation."""
+        return self.seq
+
+    def register_hook(self, fn):
+        """Call `fn(grad_inputs, grad_outputs)` after this node ran; it may return other ones."""
+        from .hooks import on_node
+
+        return on_node(self, "post", fn)
+
+    def register_prehook(self, fn):
+        """Call `fn(grad_outputs)` before this node runs; it may return other ones."""
+        from .hooks import on_node
+
+        return on_node(self, "pre", fn)
 
     def saved_value(self, name: str):
         """A saved value by its name in the formulas."""
@@ -81,7 +110,8 @@ class Node(Edge):
             raise freed(self)
         for (local, _, _, _), value in zip(self.rule.saves, self.unpack()):
             if local == name:
-                return value
+                numbers = type(value) is list and all(isinstance(v, int) for v in value)
+                return tuple(value) if numbers else value
         raise AttributeError(f"{self.name()} saved no '{name}'")
 
     def unpack(self) -> list:
@@ -151,6 +181,14 @@ class Node(Edge):
         """Drop the saved tensors; numbers and shapes alone cost nothing and stay."""
         if self.saved and self.rule.saves_tensors:
             self.saved = None
+
+
+def _local_name(name: str) -> str:
+    """A saved value's name here, given PyTorch's: `self_sym_sizes` is the fact `self.shape`."""
+    for ending in ("_sym_sizes", "_sizes"):
+        if name.endswith(ending):
+            return fact_name(name[: -len(ending)], "shape")
+    return name
 
 
 class GroupedNode(Node):
@@ -235,9 +273,12 @@ class _Internal(dict):
 _internal = _Internal()
 
 
-def place() -> tuple:
-    """The user's place: code object and instruction offset of the innermost outer frame."""
-    frame = sys._getframe(2)
+def place(depth: int = 2) -> tuple:
+    """The user's place: code object and instruction offset of the innermost outer frame.
+
+    Looking at a frame makes an object of it, so those known to be ours are skipped by `depth`.
+    """
+    frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         if not _internal[code.co_filename]:

@@ -1,0 +1,283 @@
+"""The graph as users may look into it: nodes, edges, hooks of several tensors, saved tensors.
+
+Read next: `../core/hooks.py`, where hooks are kept; `engine.py`, which calls them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from .. import errors
+from ..core import surface
+from ..core.handle import Tensor, cell_of, is_buffer, make
+from ..core.hooks import RemovableHandle, SavedTensor
+from ..core.state import count, state
+from ..core.surface import bump
+from ..core.tape import Node, Port
+from .engine import GradientEdge, edge_of
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "SavedTensor",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+# edges
+
+
+class _Space(NamedTuple):
+    """Shape and dtype of the gradients that arrive somewhere."""
+
+    shape: tuple
+    dtype: Any
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The place where the gradient of a tensor arrives.
+
+    `backward` and `grad` take it instead of the tensor, whose memory can then be given up.
+    """
+    edge = edge_of(tensor)
+    if edge is None:
+        raise errors.NoGraph(
+            errors.text(
+                "It is not possible to get the gradient edge for a Tensor that does not require "
+                f"gradients ({errors.user_line(2)})",
+                cure="call requires_grad_() on it before computing",
+            )
+        )
+    if type(edge) is Port:
+        return GradientEdge(edge.node, edge.number, _Space(tensor._data.shape, tensor._data.dtype))
+    leaf = edge if edge.edges == () and hasattr(edge, "variable") else None
+    token = tensor if leaf is not None else _Space(tensor._data.shape, tensor._data.dtype)
+    return GradientEdge(edge, 0, token)
+
+
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Note that tensors were written by code that autograd did not see."""
+    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        bump(t)
+
+
+# saved tensors
+
+
+class saved_tensors_hooks:
+    """Keep what `pack_hook(tensor)` returns instead of each tensor saved for backward.
+
+    `unpack_hook` makes the tensor of it again when a gradient needs it.  Of nested pairs the
+    innermost acts.  Works as decorator too.
+    """
+
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if state.packing_refused is not None:
+            raise RuntimeError(state.packing_refused)
+        state.packing = (*state.packing, (self.pack_hook, self.unpack_hook))
+        count("ACTIVE", 1)  # off the fast path, which saves without asking
+
+    def __exit__(self, *exc) -> None:
+        state.packing = state.packing[:-1]
+        count("ACTIVE", -1)
+
+    def __call__(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with saved_tensors_hooks(self.pack_hook, self.unpack_hook):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what is saved for backward in main memory, and bring it back when it is needed."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(t: Tensor) -> tuple:
+            return t.device, t.detach().cpu() if t.device.type != "cpu" else t.detach().clone()
+
+        def unpack(kept: tuple) -> Tensor:
+            device, t = kept
+            return t if t.device == device else t.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Refuse `saved_tensors_hooks` inside, with a message."""
+    if state.packing:
+        raise RuntimeError(error_message)
+    before = state.packing_refused
+    state.packing_refused = error_message
+    try:
+        yield
+    finally:
+        state.packing_refused = before
+
+
+class _Kept:
+    """A saved tensor that must keep its value: the tensor itself until somebody writes to it."""
+
+    __slots__ = ("__weakref__", "tensor")
+
+    def __init__(self, tensor: Tensor):
+        self.tensor = tensor
+
+
+class _Mutations:
+    """What `allow_mutation_on_saved_tensors` knows: the tensors saved per piece of memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[int, list] = {}  # identity of the version cell -> references to `_Kept`
+        self.cells: dict[int, Any] = {}  # keeps the cells alive, and with them their identities
+        self.cloned = 0  # how many were copied because of a write
+
+    def pack(self, t: Tensor) -> _Kept:
+        shown = make(t._data)
+        cell = shown._cell = cell_of(t)
+        kept = _Kept(shown)
+        self.cells[id(cell)] = cell
+        self.kept.setdefault(id(cell), []).append(weakref.ref(kept))
+        return kept
+
+    def before_write(self, t: Tensor) -> None:
+        cell = t._cell
+        if cell is None or not is_buffer(t._data):
+            return
+        for ref in self.kept.pop(id(cell), ()):
+            kept = ref()
+            if kept is not None:
+                kept.tensor = make(kept.tensor._data.copy())
+                self.cloned += 1
+
+    def clear(self) -> None:
+        self.kept.clear()
+        self.cells.clear()
+
+
+class _Watchers(threading.local):
+    contexts: tuple = ()
+
+
+_watchers = _Watchers()
+_watching = threading.Lock()
+_plain_check = surface.may_write
+_count = 0
+
+
+def _may_write(x: Tensor, *rest, **options) -> None:
+    """Takes the place of `surface.may_write` while someone wants to know of writes."""
+    _plain_check(x, *rest, **options)
+    for context in _watchers.contexts:
+        context.before_write(x)
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
+    """Let tensors that were saved for backward be overwritten: they are copied before that.
+
+    Backward must run inside, too.
+    """
+    global _count
+    context = _Mutations()
+    with _watching:
+        _count += 1
+        surface.may_write = _may_write
+    _watchers.contexts = (*_watchers.contexts, context)
+    try:
+        with saved_tensors_hooks(context.pack, lambda kept: kept.tensor):
+            yield context
+    finally:
+        _watchers.contexts = _watchers.contexts[:-1]
+        context.clear()
+        with _watching:
+            _count -= 1
+            if not _count:
+                surface.may_write = _plain_check
+
+
+# hooks of several tensors
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable, *, mode: str = "all"
+) -> RemovableHandle:
+    """Call a hook once per backward for several tensors.
+
+    With mode "all": `fn(grads)` when the gradients of all tensors that take part are there, None
+    for the others.  With mode "any": `fn(grad)` with the first of them.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    tensors = list(tensors)
+    tasks: Any = weakref.WeakKeyDictionary()  # sweep -> what has arrived
+    guard = threading.Lock()
+    ends = [_node(t) for t in tensors]
+
+    def hook_all(index: int, g: Tensor) -> None:
+        task = state.task
+        with guard:
+            if task not in tasks:
+                tasks[task] = [sum(task.runs(n) for n in ends), 0, [None] * len(tensors)]
+                task.at_end(finish)
+            record = tasks[task]
+            record[1] += 1
+            record[2][index] = g
+            complete = record[1] == record[0]
+        if complete:
+            finish()
+
+    def finish() -> None:
+        """Called at the end, too: a node may run without a gradient for one of its outputs."""
+        record = tasks.get(state.task)
+        if record is not None and record[2] is not None:
+            grads, record[2] = record[2], None
+            fn(grads)
+
+    def hook_any(index: int, g: Tensor) -> None:
+        with guard:
+            first = state.task not in tasks
+            tasks[state.task] = True
+        if first:
+            fn(g)
+
+    chosen = hook_all if mode == "all" else hook_any
+    handles = [t.register_hook(functools.partial(chosen, i)) for i, t in enumerate(tensors)]
+    return _Several(handles)
+
+
+def _node(t: Tensor) -> Node:
+    edge = edge_of(t)
+    return edge.node if type(edge) is Port else edge
+
+
+class _Several(RemovableHandle):
+    """One handle for the hooks of several tensors."""
+
+    def __init__(self, handles: list) -> None:
+        self.id = next(RemovableHandle._numbers)
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
