@@ -302,6 +302,14 @@ class TransformError(PullbackError, RuntimeError):
     """
 
 
+class CheckpointError(PullbackError, RuntimeError):
+    """A checkpointed function computed something else when it ran again.
+
+    Cause: it depends on something that changed in between, such as global state.  Cure: make it a
+    function of its arguments; `debug=True` shows the operators of both runs.
+    """
+
+
 _COMPILER = (
     "CacheUnusable",
     "CompileWarning",

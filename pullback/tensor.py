@@ -125,7 +125,9 @@ def _set_grad(self, value):
 
 def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
-    return make(_up_to_date(self)._data)
+    data = _up_to_date(self)._data
+    own = getattr(data, "interp", None)
+    return make(data.inner._data if own is not None and own.shares else data)
 
 
 def _set_data(self, value: Tensor) -> None:

@@ -10,13 +10,14 @@ import warnings
 
 import numpy as np
 
+from .. import errors
 from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.surface import current
 from ..core.table import ops
-from ..interp.jvp import Jvp
 from ..interp.vmap import Vmap
-from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import grad
+from .forward_ad import DualLevel
 from .grad_mode import enable_grad, no_grad
 
 
@@ -52,17 +53,28 @@ class _Problem:
     """A function, its inputs, and the inputs that are differentiated."""
 
     def __init__(self, func, inputs):
-        self.func = func
-        self.inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+        flat, structure = tree_flatten(given)  # tensors may be in lists, too
+        self.func = lambda *flat: func(*tree_unflatten(list(flat), structure))
+        self.inputs = tuple(flat)
         self.leaves = [t for t in self.inputs if isinstance(t, Tensor) and t.requires_grad]
 
     def check_inputs(self) -> None:
         if not self.leaves:
             raise ValueError(
                 "gradcheck expects at least one input tensor to require gradient, "
-                "but none of the them have requires_grad=True."
+                "but none of them have requires_grad=True."
             )
         for i, t in enumerate(self.leaves):
+            if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
+                raise errors.ViewWriteError(
+                    errors.text(
+                        f"gradcheck: the {i}th input has a dimension with stride 0, so that its "
+                        f"elements cannot be moved one by one ({errors.user_line(2)})",
+                        f"shape {list(t.shape)}, strides {list(t.stride())}",
+                        "pass input.contiguous()",
+                    )
+                )
             if t.dtype.name not in ("float64", "complex128"):
                 warnings.warn(
                     f"Input #{i} requires gradient and is not a double precision floating point or "
@@ -98,11 +110,25 @@ def _numeric(problem: _Problem, k: int, eps: float) -> list[np.ndarray]:
             moved[j] += step
             arrays = list(values)
             arrays[k] = _from_real(moved, values[k])
-            sides.append([_as_real(o).copy() for o in problem.at(arrays)])
+            sides.append([o.copy() for o in problem.at(arrays)])
+        _same_kind(*sides, eps)
+        sides = [[_as_real(o) for o in side] for side in sides]
         columns.append([(a - b) / (2 * eps) for a, b in zip(*sides)])
     if not columns:
         return [np.zeros((_as_real(o).size, 0)) for o in problem.at(values)]
     return [np.stack(c, 1) if len(c) else np.zeros((0, base.size)) for c in zip(*columns)]
+
+
+def _same_kind(left: list, right: list, eps: float) -> None:
+    """Both sides of a difference must be of one shape and dtype."""
+    for i, (a, b) in enumerate(zip(left, right)):
+        for what in ("shape", "dtype"):
+            if getattr(a, what) != getattr(b, what):
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are "
+                    f"perturbed by {eps}, but output {i} has {what}s {getattr(a, what)} and "
+                    f"{getattr(b, what)}."
+                )
 
 
 def _pull(problem: _Problem, out: Tensor, seed: np.ndarray, leaves=None) -> list:
@@ -131,7 +157,7 @@ def _tangents(problem: _Problem, k: int, tangent: Tensor) -> list[Tensor]:
     """Tangents of the outputs, given one of leaf k."""
     tracked = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad]
     args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
-    with Jvp() as level:
+    with DualLevel() as level:  # backward may run through duals: forward over reverse
         args[tracked[k]] = level.wrap(args[tracked[k]], tangent)
         outs = [current(o) for o in _outputs(problem.func(*args))]
         pushed = [(level.primal(o), level.tangent(o)) for o in outs]
@@ -154,7 +180,7 @@ def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
     return [np.stack(c, 1) for c in zip(*columns)]
 
 
-def _compare(numeric, analytic, atol, rtol, what: str) -> None:
+def _compare(numeric, analytic, atol, rtol, what: str, pair: tuple = ()) -> None:
     difference = np.abs(numeric - analytic)
     allowed = atol + rtol * np.abs(numeric)
     bad = ~(difference <= allowed) & ~(
@@ -166,7 +192,7 @@ def _compare(numeric, analytic, atol, rtol, what: str) -> None:
         )
         raise GradcheckError(
             f"Jacobian mismatch for {what}\n"
-            f"  worst entry {tuple(int(i) for i in worst)}: numerical {numeric[worst]:.8g}, "
+            f"  worst entry {_entry(worst, pair)}: numerical {numeric[worst]:.8g}, "
             "analytical "
             f"{analytic[worst]:.8g}; {int(bad.sum())} of {bad.size} entries differ (atol={atol}, "
             f"rtol={rtol})\n"
@@ -174,8 +200,27 @@ def _compare(numeric, analytic, atol, rtol, what: str) -> None:
         )
 
 
+def _entry(place: tuple, pair: tuple) -> str:
+    """An entry of a Jacobian: which element of the output by which of the input."""
+    text = str(tuple(int(i) for i in place))
+    if not pair:
+        return text
+    named = [_element(int(i), t, name) for i, t, name in zip(place, pair, ("output", "input"))]
+    return f"{text}, d {named[0]} / d {named[1]}"
+
+
+def _element(number: int, t: Tensor, name: str) -> str:
+    """`output[1, 2].imag` for a place in the real vector of a tensor."""
+    part = ""
+    if t.dtype.is_complex:
+        number, second = divmod(number, 2)
+        part = ".imag" if second else ".real"
+    index = np.unravel_index(number, t.shape) if t.ndim else ()
+    return f"{name}[{', '.join(str(int(i)) for i in index)}]{part}" if t.ndim else name + part
+
+
 def _show(matrix: np.ndarray) -> str:
-    return np.array2string(matrix, precision=5, threshold=40, prefix="    ")
+    return "    " + np.array2string(matrix, precision=5, threshold=40, prefix="    ")
 
 
 def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
@@ -189,6 +234,7 @@ def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
                     atol,
                     rtol,
                     f"output {i} with respect to input {k} (backward)",
+                    (out, problem.leaves[k]),
                 )
     if forward_ad:
         for k in range(len(problem.leaves)):
@@ -198,12 +244,27 @@ def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
                     matrix,
                     atol,
                     rtol,
-                    f"output {i} with respect to input {k} (forward)",
+                    f"output {i} with respect to input {k}, computed with forward mode",
+                    (outs[i], problem.leaves[k]),
                 )
 
 
 def _check_fast(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
-    """u^T J v for random unit vectors."""
+    """u^T J v for random unit vectors; where that fails the whole Jacobian says which entry."""
+    try:
+        _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad)
+    except GradcheckError as error:
+        try:
+            _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad)
+        except GradcheckError as found:
+            raise GradcheckError(f"{found}\n  (found in fast mode)") from None
+        raise GradcheckError(
+            f"{error}\n  Fast gradcheck failed but element-wise differences are small: slow mode "
+            "(fast_mode=False) passes"
+        ) from None
+
+
+def _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None:
     random = np.random.default_rng(0)
     values = [_value(t) for t in problem.leaves]
     directions = []
@@ -297,7 +358,9 @@ def _check_batched(problem, outs) -> None:
                     and not np.allclose(_value(t)[b], _value(single), equal_nan=True)
                 ):
                     raise GradcheckError(
-                        f"batched gradients disagree: output {i}, input {k}, entry {b}"
+                        f"batched gradients disagree: output {i}, input {k}, entry {b}\n"
+                        f"  got:\n{None if t is None else _show(_value(t)[b])}\n"
+                        f"  expected:\n{None if single is None else _show(_value(single))}"
                     )
 
 
@@ -408,7 +471,7 @@ def gradcheck(
             if check_batched_grad:
                 _check_batched(problem, outs)
         return True
-    except (GradcheckError, ValueError):
+    except GradcheckError:
         if raise_exception:
             raise
         return False
@@ -434,6 +497,16 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """Compare second derivatives of `func` at `inputs` with finite differences of the first."""
+    assert check_fwd_over_rev or check_rev_over_rev, (
+        "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+    )
+    for name, asked in (
+        ("check_undefined_grad", check_undefined_grad),
+        ("check_batched_grad", check_batched_grad),
+    ):
+        assert check_rev_over_rev or not asked, (
+            f"Setting {name}=True requires check_rev_over_rev to be True"
+        )
     problem = _Problem(func, inputs)
     outs = problem.run()
     if grad_outputs is None:
@@ -444,23 +517,20 @@ def gradgradcheck(
             seed = random.normal(size=shape)
             if np.iscomplexobj(_value(o)):
                 seed = seed + 1j * random.normal(size=shape)
-            grad_outputs.append(make(np.asarray(seed, dtype=dtype)).requires_grad_())
+            array = np.asarray(seed, dtype=dtype)
+            if gen_non_contig_grad_outputs and array.ndim:
+                array = np.repeat(array, 2, -1)[..., ::2]
+            grad_outputs.append(make(array).requires_grad_())
     seeds = _tensors(grad_outputs)
     count = len(problem.inputs)
 
     def first(*args):
         given = [
-            t.detach().requires_grad_(t.requires_grad)
-            if isinstance(t, Tensor) and not t.requires_grad
-            else t
-            for t in args[:count]
-        ]
-        given = [
             _attached(t) if isinstance(p, Tensor) and p.requires_grad else t
-            for t, p in zip(given, problem.inputs)
+            for t, p in zip(args[:count], problem.inputs)
         ]
         with enable_grad():
-            results = _outputs(func(*given))
+            results = _outputs(problem.func(*given))
             leaves = [
                 t
                 for t, p in zip(given, problem.inputs)
@@ -490,9 +560,10 @@ def gradgradcheck(
         check_forward_ad=check_fwd_over_rev,
         check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
+        masked=masked,
     )
 
 
 def _attached(t: Tensor) -> Tensor:
     """A tensor that takes part in autograd: itself, or a new leaf where it does not."""
-    return t if t.requires_grad else t.detach().requires_grad_()
+    return t if t.requires_grad else make(t._data).requires_grad_()  # its tangent stays

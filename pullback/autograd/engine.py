@@ -322,8 +322,9 @@ class _sweeping:
     reached = callbacks = wanted = parent = None
     depth = 0
 
-    def __init__(self, level: int, create: bool, roots: list):
+    def __init__(self, level: int, create: bool, roots: list, into_leaves: bool = True):
         self.level, self.create, self.roots = level, create, roots
+        self.into_leaves = into_leaves
 
     def __enter__(self):
         parent = state.task
@@ -332,6 +333,11 @@ class _sweeping:
         state.task = self
         self.before = state.record[self.level]
         state.record[self.level] = self.create
+        self.outer, state.into_leaves = state.into_leaves, self.into_leaves
+        self.shared = self.level if self.level and state.stack[self.level].shares else 0
+        if self.shared:
+            self.below = state.record[self.shared - 1]
+            state.record[self.shared - 1] = self.create
         self.counted = not self.create
         if self.counted:
             count("GRADOFF", 1)
@@ -339,6 +345,9 @@ class _sweeping:
     def __exit__(self, *exc):
         state.record[self.level] = self.before
         state.task = self.parent
+        state.into_leaves = self.outer
+        if self.shared:
+            state.record[self.shared - 1] = self.below
         if self.counted:
             count("GRADOFF", -1)
 
@@ -374,7 +383,8 @@ def run(
     create: bool,
 ) -> dict:
     """A sweep at a level."""
-    task, parent = _sweeping(level, create, roots), state.task
+    whole = into_leaves and targets is None
+    task, parent = _sweeping(level, create, roots, whole), state.task
     if parent is not None and parent.depth % _THREAD_EVERY == _THREAD_EVERY - 1:
         from .deep import elsewhere
 

@@ -69,6 +69,7 @@ class Box:
     """Base of the values that transforms put in place of arrays."""
 
     __slots__ = ()
+    cell = None  # version cell of the memory below, where that can be written
     __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
 
 

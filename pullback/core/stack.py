@@ -29,6 +29,7 @@ class Interpreter:
     modal = False  # wants operators without boxed arguments too
     random = False  # wants random operators
     owns_tape = False  # `no_grad` inside does not reach the levels below
+    shares = False  # its tape goes on in that of the level below: one sweep runs through both
     counts_births = False  # wants to know which handles of lower levels are made while it runs
     title = "a transform"
 
@@ -63,6 +64,15 @@ class Interpreter:
     def process(self, ov, flat):
         """Interpret an operator."""
         raise NotImplementedError
+
+    def record(self, ov, flat, out) -> None:
+        """Put an operator of this level on the tape."""
+        tape.record(ov, flat, out, self.level)
+
+    def rebound_to(self, handle, new) -> bool:
+        """A handle of this level is overwritten; was its version moved on the way?"""
+        handle._data = new._data
+        return False
 
     def mine(self, value) -> bool:
         """Is this a handle of this level?"""
@@ -127,7 +137,7 @@ def bind(ov, flat: tuple):
     level = state.mode
     if ov.is_random and state.random > level:
         level = state.random
-    tracked = False
+    tracked, space = False, None  # NumPy if all arrays are its and there is one
     owner = state.stack[level] if level else None
     adopts = owner is not None and owner.adopts
     for t in tensors_in(flat):
@@ -137,17 +147,25 @@ def bind(ov, flat: tuple):
         if adopts and type(data) is _ndarray:
             owner.adopt(t)
             data = t._data
-        own = 0 if type(data) is _ndarray else level_of(ov, data)
+        if type(data) is _ndarray:
+            own, space = 0, np if space is None else space
+        else:
+            own, space = level_of(ov, data), False
         if own > level:
             level, tracked = own, t._edge is not None
         elif own == level and t._edge is not None:
             tracked = True
-    if level == 0:
-        out = evaluate(ov, flat, tuple([raw_of(v) for v in flat]))
+    if state.caching is not None:
+        out = state.caching.run(ov, flat, level)
     else:
-        out = state.stack[level].process(ov, flat)
+        out = interpret(ov, flat, level, space)
     if tracked and state.record[level]:
-        tape.record(ov, flat, out, level)
+        if level:
+            state.stack[level].record(ov, flat, out)
+        else:
+            tape.record(ov, flat, out, 0)
+        if state.saving is not None:
+            state.saving.recorded(out, level)
     if ov.is_view:
         surface.link_views(ov, flat, out, level)
     if state.births:
@@ -157,6 +175,13 @@ def bind(ov, flat: tuple):
 
         pack_saved(out)
     return out
+
+
+def interpret(ov, flat: tuple, level: int, space=None):
+    """The value of an operator on a level, without history."""
+    if level == 0:
+        return evaluate(ov, flat, tuple([raw_of(v) for v in flat]), space or None)
+    return state.stack[level].process(ov, flat)
 
 
 def bind_eager(ov, flat: tuple):

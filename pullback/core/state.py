@@ -25,6 +25,9 @@ class State(threading.local):
         self.random = 0  # level of the innermost interpreter that wants random operators
         self.births = 0  # how many interpreters want to know which handles are made
         self.inference = False
+        self.saving = None  # told of every operator that was recorded (with ACTIVE counted)
+        self.into_leaves = True  # does the sweep that runs collect gradients in leaves?
+        self.caching = None  # may know the result of an operator (with ACTIVE counted)
         self.fake = False  # creation operators make fake arrays
 
     packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last

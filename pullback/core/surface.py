@@ -103,7 +103,15 @@ def _replay(t: Tensor, link: Link, base: Tensor) -> None:
     again = replay(base, link.chain)
     t._edge = again._edge
     if not (is_buffer(t._data) and is_buffer(base._data)):
-        t._data = again._data
+        follow(t, again)
+
+
+def follow(view: Tensor, new: Tensor) -> None:
+    """A view takes other data, because its base did; levels that ask are told."""
+    interp = getattr(new._data, "interp", None)
+    if interp is not None and interp.shares and is_buffer(view._data):
+        interp.note_rebinding(view, view._data)
+    view._data = new._data
 
 
 def current(t: Tensor) -> Tensor:
@@ -382,6 +390,8 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     )
     if is_buffer(data) and saves_self and state.record[0]:
         data = data.copy()
+    elif saves_self and not is_buffer(data) and data.cell is not None:  # of memory to be written
+        data = data.shadow()
     shadow = make(data, x._edge)
     return tuple(shadow if v is x else v for v in flat)
 
@@ -434,24 +444,32 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
             link.seen = -1
         return x
     whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
-    rebind(base, whole)
+    moved = rebind(base, whole)
     base._edge = whole._edge if record else base._edge
-    bump(x)
+    if not moved:
+        bump(x)
     if link is not None:
-        x._data, x._edge, link.seen = new._data, new._edge, -1
+        follow(x, new)
+        x._edge, link.seen = new._edge, -1
         refresh(x)
     if base._meta is not None and base._meta.retains:
         _retain_again(base)
     return x
 
 
-def rebind(handle: Tensor, new: Tensor) -> None:
-    """Point a handle at other data, and tell the interpreter if the data are of a higher level."""
+def rebind(handle: Tensor, new: Tensor) -> bool:
+    """Point a handle at other data, and tell the interpreter if the data are of a higher level.
+
+    Returns whether the version of the handle was moved on the way.
+    """
     old = handle._data
-    interp = getattr(new._data, "interp", None)
-    if interp is not None and getattr(old, "interp", None) is not interp:
+    interp, owner = getattr(new._data, "interp", None), getattr(old, "interp", None)
+    if interp is not None and owner is not interp:
         interp.note_rebinding(handle, old)
+    if owner is not None and (interp is None or interp.level <= owner.level):
+        return owner.rebound_to(handle, new)
     handle._data = new._data
+    return False
 
 
 def write_out(ov, flat: tuple, out):

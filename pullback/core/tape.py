@@ -292,6 +292,12 @@ def level_own(data) -> int:
     return 0 if interp is None else interp.level
 
 
+def on_tape(t: Tensor, level: int) -> bool:
+    """Does the history of a handle belong to a level's tape?"""
+    own = level_own(t._data)
+    return own == level or own == level - 1 and state.stack[level].shares
+
+
 def make_node(kind, rule, edges, metas, saved, level) -> Node:
     """A node with its number, its time and its place."""
     node = _new(kind)
@@ -331,7 +337,7 @@ def record(ov, flat: tuple, out, level: int) -> None:
         items = flat[i] if is_list else (flat[i],)
         for t in items:
             edge = None
-            if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level:
+            if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level):
                 edge = t._edge
             edges.append(edge)
             metas.append(None if edge is None else (t._data.shape, t._data.dtype))
@@ -412,6 +418,7 @@ def keep(value):
     """An input as it is now: boxed handles may be rebound later, so they are copied."""
     if isinstance(value, Tensor) and not is_buffer(value._data):
         copy = make(value._data, value._edge)
+        copy._cell = value._data.cell
         return copy
     return value
 
@@ -424,7 +431,7 @@ def refuse_unlisted(ov, rule, flat, level) -> None:
         if i in rule.inputs or name in op.nondiff or name == "output":
             continue
         for t in flat[i] if isinstance(flat[i], list) else (flat[i],):
-            if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level:
+            if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level):
                 raise errors.NotDifferentiable(
                     errors.text(
                         f"{op.base_name} is not differentiable with respect to argument '{name}', "
@@ -448,7 +455,7 @@ def _refuse_later(ov, flat, outs, level) -> None:
         t._edge
         for v in flat
         for t in (v if isinstance(v, list) else (v,))
-        if isinstance(t, Tensor) and t._edge is not None and level_own(t._data) == level
+        if isinstance(t, Tensor) and t._edge is not None and on_tape(t, level)
     ]
     for o in floating:  # one node each: their gradients could not be added
         node = make_node(Refusal, None, tuple(edges), (None,) * len(edges), (), level)

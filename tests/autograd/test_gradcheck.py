@@ -254,3 +254,58 @@ def test_checks_that_need_a_mode():
                     dict(check_backward_ad=False, check_forward_ad=True, check_batched_grad=True)):
         with pytest.raises(AssertionError, match="to be True"):
             gradcheck(lambda x: x, leaf(3), **options)
+
+
+def cubic(x, y):
+    return (x.pow(3) * y).sum(1)
+
+
+@pytest.mark.parametrize("fast", [False, True], ids=["slow", "fast"])
+def test_forward_over_reverse_of_several_inputs(fast):
+    x, y = leaf(2, 3), leaf(3)
+    assert gradgradcheck(cubic, (x, y), check_fwd_over_rev=True, fast_mode=fast)
+    assert gradgradcheck(cubic, (x, y), check_fwd_over_rev=True, check_rev_over_rev=False,
+                         check_undefined_grad=False, fast_mode=fast)
+    z = leaf(2, dtype=torch.complex128)
+    assert gradgradcheck(lambda z: z * z.conj() * z, z, check_fwd_over_rev=True, fast_mode=fast)
+
+
+def test_all_options_together():
+    x, y = leaf(2, 3), leaf(3)
+    for fast in (False, True):
+        assert gradcheck(cubic, (x, y), check_forward_ad=True, check_batched_grad=True,
+                         check_batched_forward_grad=True, check_grad_dtypes=True,
+                         check_undefined_grad=True, nondet_tol=1e-9, masked=True,
+                         fast_mode=fast)
+    assert gradgradcheck(cubic, (x, y), gen_non_contig_grad_outputs=True,
+                         check_batched_grad=True, check_grad_dtypes=True)
+
+
+def test_tensors_in_lists():
+    x, y = leaf(3), leaf(3)
+    assert gradcheck(lambda ts: torch.stack(ts).sin(), ([x, y],), check_forward_ad=True)
+    assert gradgradcheck(lambda ts: torch.stack(ts).sin(), ([x, y],))
+
+
+def test_report_names_the_worst_entry():
+    with pytest.raises(RuntimeError, match=r"d output\[1, 2\] / d input\[1, 2\]") as caught:
+        gradcheck(hidden, leaf(2, 3))
+    with pytest.raises(RuntimeError, match=r"d output\[1\]\.(real|imag) / d input\[1\]"):
+        gradcheck(hidden, leaf(2, dtype=torch.complex128))
+    assert "numerical" in str(caught.value)
+    with pytest.raises(RuntimeError, match="worst entry"):
+        gradcheck(hidden, leaf(2, 3), fast_mode=True)
+
+
+def test_refusals():
+    x = leaf(3)
+    with pytest.raises(ValueError, match="at least one input"):
+        gradcheck(torch.sin, x.detach(), raise_exception=False)
+    with pytest.raises(RuntimeError, match="stride 0"):
+        gradcheck(torch.sin, x[:1].expand(3))
+    with pytest.raises(AssertionError, match="same shape"):
+        gradcheck(lambda x: x[:1] if float(x[0]) > 0.2 else x, x)
+    with pytest.raises(AssertionError, match="at least one"):
+        gradgradcheck(torch.sin, x, check_rev_over_rev=False)
+    with pytest.raises(AssertionError, match="check_undefined_grad"):
+        gradgradcheck(torch.sin, x, check_rev_over_rev=False, check_fwd_over_rev=True)

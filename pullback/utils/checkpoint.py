@@ -1,0 +1,804 @@
+"""Checkpoints: forget what a function saved for backward, and compute it again when needed.
+
+The default form watches the tape: every node that the function records is emptied, and when the
+engine asks one for its saved values the function runs again, the nodes of the second run are
+matched with those of the first in order, and their values are handed over.  The run stops as soon
+as the last node has its values.  The re-entrant form is one node that runs the function again and
+sweeps through it.  Read next: `../core/tape.py`, `../autograd/engine.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import warnings
+import weakref
+from collections import defaultdict
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+
+from .. import errors
+from ..autograd import engine
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..core import tape
+from ..core.handle import Tensor, make
+from ..core.op import OpOverload, families, overload_of
+from ..core.pytree import tree_flatten, tree_map, tree_unflatten
+from ..core.random import default_generator
+from ..core.stack import interpret
+from ..core.state import count, state
+from ..core.surface import current, refresh
+from ..core.table import ops
+
+__all__ = [
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+
+CheckpointError = errors.CheckpointError
+_early_stop: bool | None = None
+_debug: bool | None = None
+_ndarray = np.ndarray
+_CHECKS = ("default", "none")
+
+
+def noop_context_fn() -> tuple:
+    """Two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool):
+    """Within the block, checkpoints stop (or do not stop) recomputing at the last needed value."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+@contextlib.contextmanager
+def set_checkpoint_debug_enabled(enabled: bool | None):
+    """Within the block, all checkpoints are made with `debug=enabled`."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
+
+
+# what a node saves, and where it goes
+
+
+def _each(function, saved: tuple) -> tuple:
+    """A function applied to all tensors among saved values; other values stay."""
+    return tuple(
+        [
+            [function(v) if isinstance(v, Tensor) else v for v in value]
+            if type(value) is list
+            else function(value)
+            if isinstance(value, Tensor)
+            else value
+            for value in saved
+        ]
+    )
+
+
+def _tensors(saved: tuple) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in saved:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif type(value) is list:
+            found += [v for v in value if isinstance(v, Tensor)]
+    return found
+
+
+def _bare(t: Tensor) -> Tensor:
+    """A saved tensor without its history."""
+    bare = make(t._data)
+    bare._cell = t._cell
+    return bare
+
+
+def _facts(tensors: list[Tensor]) -> list[tuple]:
+    return [
+        (t._data.shape, t._data.dtype, "cpu" if type(t._data) is _ndarray else str(t.device))
+        for t in tensors
+    ]
+
+
+class _Deferred:
+    """In the place of a node's saved values: where to get them from."""
+
+    __slots__ = ("__weakref__", "edges", "facts", "frame", "name", "twin", "where")
+
+    def __init__(self, frame: _Frame, node: tape.Node, tensors: list[Tensor]):
+        self.frame, self.name, self.where = frame, node.name(), node.where
+        self.edges = [t._edge for t in tensors]
+        self.facts = _facts(tensors) if frame.check == "default" else None
+        self.twin = None  # (values, time) from the second run, until the node takes them
+
+    def take(self) -> tuple:
+        """The values with the history that they had, and the time they were saved."""
+        if self.twin is None:
+            self.frame.recompute()
+        values, stamp = self.twin
+        self.twin = None
+        edges = iter(self.edges)
+
+        def attached(t: Tensor) -> Tensor:
+            again = make(t._data, next(edges))
+            again._cell = t._cell
+            return again
+
+        return _each(attached, values), stamp
+
+
+class _Deferring:
+    """What nodes are whose saved values were dropped."""
+
+    __slots__ = ()
+
+    def unpack(self) -> list:
+        deferred, stamp = self.saved, self.stamp
+        self.saved, self.stamp = deferred.take()
+        try:
+            return super().unpack()
+        finally:
+            self.saved, self.stamp = deferred, stamp
+
+
+@functools.cache
+def _deferring(kind: type) -> type:
+    return type(kind.__name__, (_Deferring, kind), {"__slots__": ()})
+
+
+class _Watch:
+    """Told of what is recorded on a level while it is entered."""
+
+    def __init__(self, interp):
+        self.interp = interp
+
+    @property
+    def level(self) -> int:
+        return 0 if self.interp is None else self.interp.level
+
+    def __enter__(self):
+        self.before, state.saving = state.saving, self
+        self.last = tape.sequence()
+        count("ACTIVE", 1)  # the fast path would not tell
+        return self
+
+    def __exit__(self, *exc):
+        state.saving = self.before
+        count("ACTIVE", -1)
+
+    def recorded(self, out, level: int) -> None:
+        """An operator was recorded: its node is the youngest one of its results."""
+        if level != self.level:
+            return
+        for t in out if isinstance(out, (list, tuple)) else (out,):
+            edge = t._edge if isinstance(t, Tensor) else None
+            node = edge.node if type(edge) is tape.Port else edge
+            if node is not None and node.seq > self.last and node.level == level:
+                self.last = node.seq
+                if node.saved and type(node.saved) is tuple:
+                    tensors = _tensors(node.saved)
+                    if tensors:
+                        self.note(node, tensors)
+
+
+class _Inputs(tape.Node):
+    """The tensors that a function was called with, saved like those of any other node.
+
+    An outer checkpoint can thus forget the inputs of an inner one.
+    """
+
+    __slots__ = ()
+
+
+def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: int) -> tape.Node:
+    """A node that saves tensors as they are."""
+    for t in tensors:
+        if t._link is not None:
+            refresh(t)
+    saves = [(f"input{i}", "arg", None, None) for i in range(len(tensors))]
+    rule = SimpleNamespace(name=name, saves=saves, saves_tensors=True)
+    metas = tuple(
+        [None if e is None else (t._data.shape, t._data.dtype) for e, t in zip(edges, tensors)]
+    )
+    saved = tuple([tape.keep(t) for t in tensors])
+    return tape.make_node(kind, rule, edges, metas, saved, level)
+
+
+class _Frame(_Watch):
+    """One call of a checkpointed function."""
+
+    def __init__(self, interp, function, args, kwargs, options):
+        super().__init__(interp)
+        self.function = function
+        leaves, self.structure = tree_flatten((args, kwargs))
+        self.places = [i for i, v in enumerate(leaves) if isinstance(v, Tensor)]
+        tensors = [leaves[i] for i in self.places]
+        self.leaves = [None if isinstance(v, Tensor) else v for v in leaves]
+        self.inputs = _holding(_Inputs, "CheckpointInputs", tensors, (), self.level)
+        if state.saving is not None and state.saving.level == self.level and tensors:
+            state.saving.note(self.inputs, _tensors(self.inputs.saved))
+        self.tracked = [t._edge is not None for t in tensors]
+        self.where = tape.place()
+        self.check, self.stop, self.context, self.trace = options
+        self.rng = None
+        self.items: list[weakref.ref] = []
+        self.finished = False  # the function itself may ask for gradients while it runs
+
+    def note(self, node: tape.Node, tensors: list[Tensor]) -> None:
+        deferred = _Deferred(self, node, tensors)
+        self.items.append(weakref.ref(deferred))
+        node.saved = deferred
+        node.__class__ = _deferring(type(node))
+
+    def arguments(self) -> tuple:
+        """(args, kwargs) as they were, with histories that begin here."""
+        leaves = list(self.leaves)
+        for i, t, tracked in zip(self.places, self.inputs.unpack(), self.tracked):
+            leaves[i] = fresh = _bare(t)
+            if tracked:
+                fresh._edge = tape.Origin(fresh)
+        return tree_unflatten(leaves, self.structure)
+
+    def recompute(self) -> None:
+        """Run the function again and give every waiting node its values."""
+        args, kwargs = self.arguments()
+        level, second = self.level, _Second(self)
+        record, state.record[level] = state.record[level], True
+        outside = None if self.rng is None else default_generator.get_state()
+        try:
+            if self.rng is not None:
+                default_generator.set_state(self.rng)
+            with second, self.context:
+                self.function(*args, **kwargs)
+        except _Enough as enough:
+            if enough.frame is not self:
+                raise
+        finally:
+            state.record[level] = record
+            if outside is not None:
+                default_generator.set_state(outside)
+        if second.count != len(self.items):
+            raise self.mismatch(
+                "A different number of tensors was saved during the original forward and "
+                "recomputation",
+                [
+                    f"operators that saved values during forward: {len(self.items)}",
+                    f"during recomputation: {second.count}",
+                    *self.first_missing(second.count),
+                ],
+            )
+
+    def first_missing(self, number: int) -> list[str]:
+        for ref in self.items[number:]:
+            if ref() is not None:
+                return [f"first without counterpart: {_called(ref())}"]
+        return []
+
+    def mismatch(self, what: str, facts: list[str]) -> CheckpointError:
+        """The two runs differ."""
+        cure = [
+            "the function must compute the same when called again: no global state, no clock",
+            "pass debug=True to see the operators of both runs",
+        ]
+        if self.trace is not None:
+            facts = [*facts, *self.trace.lines()]
+            cure.pop()
+        return CheckpointError(
+            errors.text(f"checkpoint ({errors.describe_place(self.where)}): {what}", facts, cure)
+        )
+
+
+def _called(item) -> str:
+    return f"{item.name} ({errors.describe_place(item.where)})"
+
+
+class _Enough(BaseException):
+    """All values are there: leave the function."""
+
+    def __init__(self, frame: _Frame):
+        self.frame = frame
+
+
+class _Second(_Watch):
+    """Matches the nodes of the second run with those of the first."""
+
+    def __init__(self, frame: _Frame):
+        super().__init__(frame.interp)
+        self.frame, self.count = frame, 0
+
+    def note(self, node: tape.Node, tensors: list[Tensor]) -> None:
+        frame, number = self.frame, self.count
+        self.count += 1
+        if number >= len(frame.items):
+            return
+        first = frame.items[number]()
+        if first is not None:
+            if frame.check == "default":
+                self.compare(first, node, _facts(tensors))
+            first.twin = (_each(_bare, node.saved), node.stamp)
+        if (frame.stop or not frame.finished) and self.count == len(frame.items):
+            raise _Enough(frame)
+
+    def compare(self, first: _Deferred, node: tape.Node, facts: list[tuple]) -> None:
+        if first.name != node.name():
+            second = SimpleNamespace(name=node.name(), where=node.where)
+            raise self.frame.mismatch(
+                "Recomputation ran other operators than the forward pass",
+                [f"forward: {_called(first)}", f"recomputation: {_called(second)}"],
+            )
+        if facts != first.facts:
+            raise self.frame.mismatch(
+                "Recomputed values for the following tensors have different metadata than during "
+                "the forward pass",
+                [
+                    line
+                    for i, (a, b) in enumerate(zip(first.facts, facts))
+                    if a != b
+                    for line in (
+                        f"value {i} saved by {_called(first)}:",
+                        f"saved metadata: {_shown(a)}",
+                        f"recomputed metadata: {_shown(b)}",
+                    )
+                ],
+            )
+
+
+def _shown(fact: tuple) -> str:
+    return f"shape {list(fact[0])}, dtype {fact[1]}, device {fact[2]}"
+
+
+# results of operators that are kept
+
+
+class CheckpointPolicy(enum.Enum):
+    """What happens to the result of an operator inside of a selective checkpoint."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+_SAVED = (
+    CheckpointPolicy.MUST_SAVE,
+    CheckpointPolicy.PREFER_SAVE,
+    CheckpointPolicy.MUST_CPU_OFFLOAD,
+    CheckpointPolicy.PREFER_CPU_OFFLOAD,
+)
+SAC_IGNORED_OPS = {overload_of(families["detach"][0])}
+
+
+class SelectiveCheckpointContext:
+    """First argument of a policy: is this the second run, and what did the operator give?"""
+
+    def __init__(self, *, is_recompute: bool, op_output=None):
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+class _Hook:
+    """Sees every operator of one level while it is entered."""
+
+    def __enter__(self):
+        self.level = 0 if state.saving is None else state.saving.level
+        self.before, state.caching = state.caching, self
+        self.counts: dict = defaultdict(int)
+        count("ACTIVE", 1)
+        return self
+
+    def __exit__(self, *exc):
+        state.caching = self.before
+        count("ACTIVE", -1)
+
+    def run(self, ov, flat: tuple, level: int):
+        if level != self.level or ov in SAC_IGNORED_OPS:
+            return self.outer(ov, flat, level)
+        number = self.counts[ov]
+        self.counts[ov] += 1
+        return self.call(ov, flat, level, number)
+
+    def outer(self, ov, flat: tuple, level: int):
+        return (
+            interpret(ov, flat, level) if self.before is None else self.before.run(ov, flat, level)
+        )
+
+
+def _stored(out):
+    return tree_map(lambda v: _Value(v) if isinstance(v, Tensor) else v, out)
+
+
+class _Keeping(_Hook):
+    """First run: keeps what the policy says."""
+
+    def __init__(self, policy, storage: dict):
+        self.policy, self.storage = policy, storage
+
+    def call(self, ov, flat, level, number):
+        out = self.outer(ov, flat, level)
+        context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
+        answer = self.policy(context, ov, *flat)
+        if answer is True or answer in _SAVED:
+            self.storage[ov, number] = _stored(out)
+        else:
+            self.storage[ov, number] = None
+        return out
+
+
+class _Kept(_Hook):
+    """Second run: gives back what was kept."""
+
+    def __init__(self, storage: dict, mutable: bool):
+        self.storage, self.mutable = storage, mutable
+
+    def call(self, ov, flat, level, number):
+        try:
+            found = self.storage[ov, number]
+        except KeyError:
+            raise CheckpointError(
+                errors.text(
+                    f"{ov} was called {number + 1} times when recomputing, but not in the forward "
+                    f"pass ({errors.user_line(2)})",
+                    cure="the function must compute the same when called again",
+                )
+            ) from None
+        if found is None:
+            return self.outer(ov, flat, level)
+        return tree_map(lambda v: v.get(self.mutable) if isinstance(v, _Value) else v, found)
+
+
+class _Value:
+    """A kept result; written to since?"""
+
+    __slots__ = ("tensor", "version")
+
+    def __init__(self, t: Tensor):
+        self.tensor = make(t._data)
+        self.tensor._cell = tape.cell_of(t)
+        self.version = t._cell.version
+
+    def get(self, mutable: bool) -> Tensor:
+        if not mutable and self.tensor._cell.version != self.version:
+            raise CheckpointError(
+                errors.text(
+                    "Tensor cached during selective activation checkpoint has been mutated "
+                    f"({errors.user_line(2)})",
+                    f"tensor: {self.tensor.dtype.name}{list(self.tensor.shape)}",
+                    "clone() before writing, or pass allow_cache_entry_mutation=True",
+                )
+            )
+        again = make(self.tensor._data)
+        again._cell = self.tensor._cell
+        return again
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list, allow_cache_entry_mutation: bool = False
+) -> tuple:
+    """Contexts for `checkpoint(context_fn=...)` that keep the results of some operators."""
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, OpOverload):
+                raise errors.BadValue(
+                    errors.text(
+                        "Expected op in `op_list` to be an OpOverload but got: "
+                        f"{op} of type {type(op).__name__} ({errors.user_line()})",
+                        cure="name the overload: ops.aten.mm.default instead of ops.aten.mm",
+                    )
+                )
+        chosen = list(policy_fn_or_list)
+
+        def policy(context, op, *args, **kwargs):
+            keep = any(op is c for c in chosen)
+            return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
+
+    elif callable(policy_fn_or_list):
+        policy = policy_fn_or_list
+    else:
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    storage: dict = {}
+    return _Keeping(policy, storage), _Kept(storage, allow_cache_entry_mutation)
+
+
+def _keep_random(context, op, *args, **kwargs) -> bool:
+    """In a capture random numbers are drawn when the graph runs: once."""
+    return op.is_random
+
+
+class _Listing(_Hook):
+    """Writes down the operators of a run."""
+
+    def __init__(self):
+        self.calls: list = []
+
+    def __enter__(self):
+        self.calls.clear()
+        return super().__enter__()
+
+    def call(self, ov, flat, level, number):
+        out = self.outer(ov, flat, level)
+        facts = _facts([out]) if isinstance(out, Tensor) else ()
+        self.calls.append((str(ov), tape.place(), facts))
+        return out
+
+
+class _Traces:
+    """The operators of both runs, for `debug=True`."""
+
+    def __init__(self):
+        self.runs = _Listing(), _Listing()
+
+    def lines(self) -> list[str]:
+        text = []
+        for title, run in zip(("forward", "recomputation"), self.runs):
+            text.append(f"Operations executed during {title}:")
+            for name, where, facts in run.calls:
+                shape = f" -> {_shown(facts[0])}" if facts else ""
+                text.append(f"  {name}{shape} ({errors.describe_place(where)})")
+        return text
+
+
+# the function
+
+
+def _recording_level():
+    """(may values be dropped here?, the interpreter on whose level nodes are made).
+
+    Not under transforms whose tape is that of a level below: the function could not run again
+    after they ended.  Nothing is dropped there, and the result is the same.
+    """
+    top = state.stack[-1]
+    if top is None or top.owns_tape or top.modal or top.shares:
+        return state.record[-1], top
+    return False, None
+
+
+def checkpoint(
+    function: Callable,
+    *args,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs,
+):
+    """Call a function; what it saves for backward is dropped and computed again when needed."""
+    if use_reentrant is None:
+        warnings.warn(
+            "utils.checkpoint: the use_reentrant parameter should be passed explicitly; it is "
+            "taken to be True now, and use_reentrant=False is recommended.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise errors.BadValue(
+                errors.text(
+                    f"Unexpected keyword arguments: {', '.join(kwargs)} ({errors.user_line()})",
+                    cure="pass use_reentrant=False, which takes them",
+                )
+            )
+        if context_fn is not noop_context_fn or debug:
+            raise errors.BadValue(
+                errors.text(
+                    "Passing `context_fn` or `debug` is only supported when use_reentrant=False "
+                    f"({errors.user_line()})"
+                )
+            )
+        if len(state.stack) == 1:
+            return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in _CHECKS:
+        raise errors.BadValue(
+            f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check} "
+            f"({errors.user_line()})"
+        )
+    trace = None
+    if debug if _debug is None else _debug:
+        if context_fn is not noop_context_fn:
+            raise errors.BadValue(
+                f"debug=True is incompatible with non-default context_fn ({errors.user_line()})"
+            )
+        trace = _Traces()
+    possible, interp = _recording_level()
+    if not possible:
+        return function(*args, **kwargs)
+    forward, second = context_fn() if trace is None else trace.runs
+    if state.mode and context_fn is noop_context_fn and trace is None:
+        forward, second = create_selective_checkpoint_contexts(_keep_random)
+    stop = early_stop if _early_stop is None else _early_stop
+    frame = _Frame(interp, function, args, kwargs, (determinism_check, stop, second, trace))
+    if preserve:
+        frame.rng = default_generator.get_state()
+    with frame, forward:
+        out = function(*args, **kwargs)
+    frame.finished = True
+    return out
+
+
+# the re-entrant form
+
+
+class _Again(tape.Node):
+    """A function that ran without being recorded; backward runs it again, recorded."""
+
+    __slots__ = ("arguments", "function", "places", "rng")
+
+    def apply(self, grads, needs) -> list:
+        if self.saved is None:
+            raise tape.freed(self)
+        args, inputs = list(self.arguments), []
+        create = state.record[0]
+        for i, t, edge in zip(self.places, self.unpack(), self.edges):
+            if create and edge is not None:
+                with enable_grad():
+                    fresh = ops.view_as(t, t)  # a place of its own on the tape
+            else:
+                fresh = _bare(t)
+                if edge is not None:
+                    fresh._edge = tape.Accumulate(fresh)
+            args[i] = fresh
+            inputs.append(fresh)
+        outside = default_generator.get_state()
+        try:
+            if self.rng is not None:
+                default_generator.set_state(self.rng)
+            with enable_grad():
+                out = self.function(*args)
+        finally:
+            if self.rng is not None:
+                default_generator.set_state(outside)
+        pairs = [
+            (o, g) for o, g in zip(_differentiable(out), grads) if g is not None and o.requires_grad
+        ]
+        if not pairs:
+            raise errors.NoGraph(
+                errors.text(
+                    "none of output has requires_grad=True, this checkpoint() is not necessary "
+                    f"({errors.describe_place(self.where)})"
+                )
+            )
+        outs, seeds = [o for o, _ in pairs], [g for _, g in pairs]
+        wanted = [t for t, e in zip(inputs, self.edges) if e is not None]
+        if not state.into_leaves:  # autograd.grad: nothing but the inputs
+            found = iter(engine.grad(outs, wanted, seeds, create_graph=create, allow_unused=True))
+        else:
+            for t in wanted:
+                t.retain_grad()
+            engine.backward(outs, seeds, create_graph=create)
+            found = iter([t.grad for t in wanted])
+        return [None if e is None else next(found) for e in self.edges]
+
+
+def _differentiable(out) -> list[Tensor]:
+    outs = out if isinstance(out, (list, tuple)) else (out,)
+    return [o for o in outs if isinstance(o, Tensor) and o.dtype.category >= 2]
+
+
+@functools.cache
+def _again(outputs: int) -> type:
+    return type("CheckpointFunctionBackward", (_Again,), {"__slots__": (), "outputs": outputs})
+
+
+class CheckpointFunction:
+    """The re-entrant form: one node for the whole function."""
+
+    @staticmethod
+    def apply(function: Callable, preserve_rng_state: bool, *args):
+        """Call the function without recording; its node computes it again."""
+        check_backward_validity(args)
+        rng = default_generator.get_state() if preserve_rng_state else None
+        places = [i for i, v in enumerate(args) if isinstance(v, Tensor)]
+        tensors = [args[i] for i in places]
+        edges = tuple([engine.edge_of(t) for t in tensors])
+        tracked = state.record[0] and any(e is not None for e in edges)
+        if tracked:
+            name = "CheckpointFunctionBackward"
+            node = _holding(_Again, name, tensors, edges, 0)
+        with no_grad():
+            out = function(*args)
+        outs = _differentiable(out)
+        if not tracked or not outs:
+            return out
+        node.__class__ = _again(len(outs))
+        node.function, node.places, node.rng = function, places, rng
+        node.arguments = [None if isinstance(v, Tensor) else v for v in args]
+        node.seq = tape.sequence()  # younger than what the function made
+        ports = iter([tape.port(node, i) for i in range(len(outs))])
+
+        def attached(o):
+            if not (isinstance(o, Tensor) and o.dtype.category >= 2):
+                return o
+            t = make(current(o)._data, next(ports))
+            t._cell = o._cell
+            return t
+
+        if isinstance(out, Tensor):
+            result = attached(out)
+        else:
+            made = [attached(o) for o in out]
+            result = type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
+        if state.saving is not None:
+            state.saving.recorded(result, 0)
+        return result
+
+
+def detach_variable(inputs: tuple) -> tuple:
+    """Copies of the tensors without history that require grad as the originals do."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            "Only tuple of tensors is supported. Got Unsupported input type: "
+            f"{type(inputs).__name__}"
+        )
+    return tuple(
+        [v.detach().requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v for v in inputs]
+    )
+
+
+def check_backward_validity(inputs) -> None:
+    """Warn where no input requires grad: the re-entrant form then gives no gradients."""
+    if not any(isinstance(v, Tensor) and v.requires_grad for v in inputs):
+        warnings.warn(
+            "None of the inputs have requires_grad=True. Gradients will be None", stacklevel=4
+        )
+
+
+def checkpoint_sequential(
+    functions, segments: int, input, use_reentrant: bool | None = None, **kwargs
+):
+    """Run functions one after the other, in segments that are checkpoints (but for the last)."""
+    if use_reentrant is None:
+        warnings.warn(
+            "utils.checkpoint_sequential: the use_reentrant parameter should be passed "
+            "explicitly; it is taken to be True now, and use_reentrant=False is recommended.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise errors.BadValue(
+            f"Unexpected keyword arguments: {', '.join(kwargs)} ({errors.user_line()})"
+        )
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def run(start: int, end: int):
+        def forward(value):
+            for step in steps[start:end]:
+                value = step(value)
+            return value
+
+        return forward
+
+    size = len(steps) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(
+            run(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
+    return run(end, len(steps))(input)
