@@ -22,6 +22,7 @@ import numpy as np
 from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make
+from ..core.hooks import Packed, packed
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import _lock, fast, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
@@ -109,7 +110,9 @@ class FunctionCtx:
             return tuple([t for t, _ in kept]) if kept else self._to_save
         values, stamp = [], node.stamp
         for i, (value, number) in enumerate(kept):
-            if value is not None:
+            if value.__class__ is Packed:
+                value = value.open(port(node, number) if number >= 0 else value.edge)
+            elif value is not None:
                 cell = value._cell
                 if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                     raise modified(node, f"saved_tensors[{i}]", value)
@@ -613,6 +616,8 @@ def _keep(t: Tensor | None, numbers: dict) -> tuple:
     if t is None:
         return None, -1
     number = numbers.get(id(t), -1)
+    if state.packing:
+        return packed(t, number >= 0), number
     if number < 0:
         return keep(t), -1
     snapshot = make(t._data)

@@ -655,7 +655,8 @@ def once_differentiable(fn):
 
 def _saved(ctx) -> list:
     kept = ctx._kept or ()
-    return [t for t, _ in kept if t is not None] + [t for t in ctx._to_save if t is not None]
+    held = [t for t, _ in kept if isinstance(t, Tensor)]  # what a hook packed is not looked at
+    return held + [t for t in ctx._to_save if t is not None]
 
 
 def _collect(tensors, edges: dict, top: int) -> None:
