@@ -54,7 +54,10 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
                     ],
                 )
             )
-        data = data.concrete(t, what)._data
+        t = data.concrete(t, what)
+        data = t._data
+    if state.mode:
+        state.stack[state.mode].was_read(t)
     return data
 
 

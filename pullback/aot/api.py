@@ -128,13 +128,14 @@ class Compiled:
             return self.function(*args, **kwargs)
         key = (spec, state.record[0], dt.default(), *[key_of(v) for v in flat], aliases(tensors))
         program = self.programs.get(key)
-        if program is None or not self._adopted_fit(program):
+        if program is None or not self._fits(program):
             program = self.programs[key] = self.build(flat, spec)
         if (
             not kwargs
             and len(tensors) == len(args)
             and key[-1] is None
             and not program.joint.adopted
+            and not program.joint.reads
             and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
         ):
             guards = (
@@ -164,8 +165,11 @@ class Compiled:
         return list(self.programs.values())[program].graphs()
 
     @staticmethod
-    def _adopted_fit(program: Program) -> bool:
-        return all(key_of(t) == k for t, k in zip(program.joint.adopted, program.adopted_keys))
+    def _fits(program: Program) -> bool:
+        """Are the tensors that the function found outside still what they were?"""
+        return all(
+            key_of(t) == k for t, k in zip(program.joint.adopted, program.adopted_keys)
+        ) and all(read.same for read in program.joint.reads)
 
     def build(self, flat: list, spec) -> Program:
         """Capture and compile for one signature."""

@@ -8,7 +8,7 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor, make
@@ -46,6 +46,10 @@ class Capture(Trace):
     def __init__(self, recorder, decompositions):
         super().__init__(recorder, True, decompositions)
         self.adopted: list[Adopted] = []
+        self.reads: list[Read] = []
+
+    def was_read(self, t: Tensor) -> None:
+        self.reads.append(Read(t, contents(t)))
 
     def adopt(self, t: Tensor) -> None:
         """Make a tensor from outside an input of the graph."""
@@ -60,6 +64,27 @@ class Capture(Trace):
         for a in self.adopted:
             a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
         return super().__exit__(*exc)
+
+
+def contents(t: Tensor) -> tuple:
+    """Everything that Python can read from a plain tensor."""
+    array = t._data
+    return array.shape, array.dtype, array.tobytes()
+
+
+@dataclass(slots=True)
+class Read:
+    """A tensor from outside whose values became part of the capture (`item()`, `tolist()`, `if`).
+
+    The graph is right as long as they are the same.
+    """
+
+    tensor: Tensor
+    was: tuple
+
+    @property
+    def same(self) -> bool:
+        return contents(self.tensor) == self.was
 
 
 @dataclass(slots=True)
@@ -136,6 +161,7 @@ class Joint:
     tangent_of: list[int]  # graph output that each tangent belongs to
     grad_of: list[int]  # input that each gradient belongs to
     differentiable: bool = False
+    reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
 
 
 def capture(function, flat: list, spec, decompositions: dict) -> Joint:
@@ -198,6 +224,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         graph_outputs += [None if g is None else level.node(g) for g in grads]
         joint.differentiable = True
     joint.module = recorder.module(tuple(graph_outputs), "joint")
+    joint.reads = level.reads
     return joint
 
 

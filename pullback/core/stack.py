@@ -33,6 +33,9 @@ class Interpreter:
     counts_births = False  # wants to know which handles of lower levels are made while it runs
     title = "a transform"
 
+    def was_read(self, t: Tensor) -> None:
+        """Told of the values of a tensor from outside that became Python values (`modal` only)."""
+
     def __enter__(self):
         self.level = len(state.stack)
         self.alive = True

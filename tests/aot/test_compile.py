@@ -286,3 +286,46 @@ def test_aot_function_hands_graphs_to_the_compilers():
     assert "tangents_1" in seen["backward"] and "def forward(self" in seen["backward"]
     a, b = inputs
     close(a.grad, (a * b).cos() * b)
+
+
+READERS = {
+    "item": lambda x, s: x * s.item(),
+    "condition": lambda x, s: x * 2 if s else x * 5,
+    "tolist": lambda x, s: x * s.tolist(),
+    "numpy": lambda x, s: x * float(s.numpy()),
+    "index": lambda x, s: x[int(s)],
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_values_read_outside_of_the_function_are_not_kept_when_they_change(name):
+    s, x = pb.tensor(1.0), pb.arange(5.0)
+    compiled = pb.compile(lambda x: READERS[name](x, s), backend="numpy")
+    for value in (1.0, 3.0, 3.0, 0.0, 1.0, float("nan") if name == "item" else 4.0):
+        s.fill_(value)
+        for _ in range(2):  # the second call takes the shortest way
+            assert pb.equal(
+                compiled(x).nan_to_num(), READERS[name](x, s).nan_to_num()
+            ), (name, value)
+
+
+def test_a_value_that_stays_is_captured_once():
+    s, calls = pb.tensor(float("nan")), []
+
+    def f(x):
+        calls.append(s.item())
+        return x + 1
+
+    compiled = pb.compile(f, backend="numpy")
+    for _ in range(4):
+        compiled(pb.ones(2))
+    assert len(calls) == 1
+
+
+def test_memory_shared_with_numpy_is_watched_too():
+    memory = np.array([2.0])
+    s = pb.from_numpy(memory)
+    compiled = pb.compile(lambda x: x * s.item(), backend="numpy")
+    assert compiled(pb.ones(1)).tolist() == [2]
+    memory[0] = 7  # moves no version
+    assert compiled(pb.ones(1)).tolist() == [7]
