@@ -86,9 +86,15 @@ def translated(name: str, error: Exception, state: str | list[str] = ()) -> Exce
     if isinstance(error, ValueError):
         return named(BadValue, name, what, state)
     if type(error) is RuntimeError:
-        dtypes = any(word in what for word in _DTYPE_WORDS)
-        return named(DTypeError if dtypes else ShapeError, name, what, state)
+        if any(word in what for word in _DTYPE_WORDS):
+            return named(DTypeError, name, what, state)
+        shapes = any(word in what.lower() for word in _SHAPE_WORDS)
+        return named(ShapeError if shapes else RefusedValue, name, what, state)
     return error
+
+
+_SHAPE_WORDS = ("shape", "size", "dim", "broadcast", "element", "length", "stride", "row", "column",
+                "batch", "channel", "class", "empty", "scalar", "tensor", "matri", "vector", "-d ")
 
 
 class PullbackError(Exception):
@@ -150,6 +156,14 @@ class BadValue(PullbackError, ValueError):
     """An argument has a value that the operator does not take.
 
     Cause: for instance a slice with a negative step.  Cure: as the message says.
+    """
+
+
+class RefusedValue(PullbackError, RuntimeError):
+    """An argument has a value that the operator does not take.
+
+    Cause: for instance a quantile outside of [0, 1].  `BadValue` is the same where PyTorch raises
+    a ValueError.  Cure: as the message says.
     """
 
 

@@ -488,3 +488,11 @@ def test_table_entries_raise_only_classes_with_a_base():
             assert not isinstance(node, ast.Assert), f"{path.name}:{node.lineno}"
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
                 assert getattr(node.exc.func, "id", "") != "Exception", f"{path.name}:{node.lineno}"
+
+
+def test_a_refused_value_is_not_called_a_wrong_shape():
+    with pytest.raises(errors.RefusedValue, match=r"quantile .*range \[0, 1\]") as info:
+        torch.quantile(torch.ones(3), 1.5)
+    assert isinstance(info.value, RuntimeError) and "reshape" not in str(info.value)
+    with pytest.raises(errors.ShapeError, match="reshape"):
+        torch.ones(3, 4) @ torch.ones(3, 4)
