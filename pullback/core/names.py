@@ -49,14 +49,17 @@ NAMES = {
         "unsafe_split_with_sizes:m unsafe_chunk:m unbind:m tensor_split:m hsplit:m vsplit:m "
         "dsplit:m view_as_real:m view_as_complex:m select_scatter:m slice_scatter:m "
         "diagonal_scatter:m as_strided_scatter:m select_backward slice_backward diagonal_backward "
-        "unfold_backward clone:p contiguous:m _to_copy to:m type_as:m copy:i cat concat "
-        "concatenate stack hstack vstack row_stack dstack column_stack repeat:m tile:m flip:m "
-        "fliplr:m flipud:m roll:m rot90:m tril:mi triu:mi diag_embed:m diag:m diagflat:m "
-        "repeat_interleave:m constant_pad_nd meshgrid atleast_1d atleast_2d atleast_3d block_diag "
-        "cartesian_prod combinations:m _chunk_cat resolve_conj:m resolve_neg:m resize_as_:m "
-        "view_copy permute_copy transpose_copy t_copy expand_copy squeeze_copy unsqueeze_copy "
-        "select_copy slice_copy diagonal_copy unfold_copy as_strided_copy alias_copy split_copy "
-        "split_with_sizes_copy unbind_copy view_as_real_copy view_as_complex_copy"
+        "unfold_backward view_copy permute_copy transpose_copy t_copy expand_copy squeeze_copy "
+        "unsqueeze_copy select_copy slice_copy diagonal_copy unfold_copy as_strided_copy "
+        "alias_copy split_copy split_with_sizes_copy unbind_copy view_as_real_copy "
+        "view_as_complex_copy"
+    ),
+    "arrange": (
+        "clone:p contiguous:m _to_copy to:m type_as:m copy:i cat concat concatenate stack hstack "
+        "vstack row_stack dstack column_stack repeat:m tile:m flip:m fliplr:m flipud:m roll:m "
+        "rot90:m tril:mi triu:mi diag_embed:m diag:m diagflat:m repeat_interleave:m "
+        "constant_pad_nd meshgrid atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
+        "combinations:m _chunk_cat resolve_conj:m resolve_neg:m resize_as_:m"
     ),
     "index": (
         "index _unsafe_index index_put:mi _unsafe_index_put _unsafe_masked_index "
@@ -64,9 +67,12 @@ NAMES = {
         "index_copy:mi index_fill:mi gather:m scatter:mi scatter_add:mi scatter_reduce:mi "
         "index_reduce:mi masked_fill:pi masked_select:m masked_scatter:mi masked_scatter_backward "
         "take:m put:mi take_along_dim:m nonzero:m nonzero_numpy nonzero_static:m argwhere:m "
-        "embedding embedding_dense_backward one_hot sort:m argsort:m msort:m topk:m kthvalue:m "
-        "_unique2 _unique unique_dim unique_dim_consecutive unique:m unique_consecutive "
-        "searchsorted bucketize isin bincount:m"
+        "embedding embedding_dense_backward one_hot"
+    ),
+    "order": (
+        "sort:m argsort:m msort:m topk:m kthvalue:m _unique2 _unique unique_dim "
+        "unique_dim_consecutive unique:m unique_consecutive searchsorted bucketize isin "
+        "bincount:m"
     ),
     "create": (
         "empty zeros ones full empty_like zeros_like ones_like full_like new_empty:m new_zeros:m "

@@ -14,9 +14,9 @@ from ..core.dims import broadcast_shapes, wrap_dim
 from ..core.op import Composite, Op, Pointwise, Random
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from .layout import in_front
 from .pointwise import backward_points, points, refuse
 from .random import placed
-from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
 # Shrinkage: small values become zero

@@ -20,9 +20,9 @@ from ..formulas.batchnorm import (
     other_dims,
     per_channel,
 )
+from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import refuse
-from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
 # Kernels

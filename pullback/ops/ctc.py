@@ -12,8 +12,8 @@ from ..core import dtype as dt
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
+from .layout import in_front
 from .pointwise import refuse, title
-from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
 # Kernels

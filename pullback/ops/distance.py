@@ -20,8 +20,8 @@ from ..formulas.distance import (
     pairs_of,
     pdist_pullback,
 )
+from .layout import in_front, pad_rank
 from .pointwise import refuse, title
-from .shape import in_front, pad_rank
 
 MODES = {0: "if_necessary", 1: "always", 2: "never"}
 MANY = 25  # from more rows than this on, Euclidean distances go through a product of matrices

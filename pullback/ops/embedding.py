@@ -12,9 +12,9 @@ from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.embedding import MAX, MEAN, SUM, bag_entry_grad, bag_table_grad
 from .index import add_rows
+from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
-from .shape import in_front
 
 
 def _check_bags(weight, indices, offsets, mode, per_sample_weights):

@@ -22,9 +22,9 @@ from ..formulas.batchnorm import (
 )
 from ..formulas.norm import trailing_dims
 from .batchnorm import statistics_dtype
+from .layout import in_front
 from .norm import check_normalized, narrowed, statistics_shape, widened
 from .pointwise import refuse
-from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
 # Groups of channels

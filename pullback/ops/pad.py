@@ -2,7 +2,7 @@
 
 Along one dim, each such padding lists which element comes at each place.  The list consists of a
 few runs that go up, down or stay at one element (`runs`), so that a kernel is a few slice copies
-and its adjoint a few slice additions.  Padding with a constant is in `ops/shape.py`.
+and its adjoint a few slice additions.  Padding with a constant is in `ops/arrange.py`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from ..core.handle import Box, cell_of
 from ..core.op import Composite, Pointwise, View
 from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError, TransformError
+from .layout import owner, storage_view
 from .pointwise import points
-from .shape import derive_copies, owner, storage_view
+from .shape import derive_copies
 
 # ---------------------------------------------------------------------------------------------
 # Views under other names

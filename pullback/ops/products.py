@@ -13,9 +13,9 @@ from ..core.evaluate import Spec
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
-from .shape import in_front
 from .statistics import one_by_one
 
 # ---------------------------------------------------------------------------------------------

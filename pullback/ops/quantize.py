@@ -16,9 +16,9 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DimError, DTypeError, ShapeError
 from ..formulas.quantize import along_axis, fake_quantized, learnable_pullback
+from .layout import in_front
 from .norm import widened
 from .pointwise import refuse, title
-from .shape import in_front
 from .statistics import one_by_one
 
 STRAIGHT_THROUGH = ("pullback", "second_order")  # not the slopes of the rounded values

@@ -18,8 +18,8 @@ from ..core.table import ops
 from ..errors import BadValue, DTypeError
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self
 from .gamma_kernels import beta_slope, gamma_ratio
+from .layout import in_front, pad_rank
 from .pointwise import title
-from .shape import in_front, pad_rank
 
 
 def source(generator):

@@ -1,7 +1,7 @@
 """Statistics: modes, medians and quantiles, histograms, norm clipping, segment reductions; and the
 numerical calculus that goes with them: differences, gradients, integrals.
 
-Sums and means are in `ops/reduce.py`, sorting and counting in `ops/index.py`.  Longer formulas are
+Sums and means are in `ops/reduce.py`, sorting and search in `ops/order.py`.  Longer formulas are
 in `formulas/statistics.py`; distances between points are in `ops/distance.py`.
 """
 
@@ -18,10 +18,10 @@ from ..core.xp import accumulate_at, running_maximum
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
 from .create import _linspace
+from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import refuse, title
 from .reduce import _along, check_size, extremes, extremes_of_all, reduced, rows
-from .shape import in_front
 
 # ---------------------------------------------------------------------------------------------
 # Modes and medians
@@ -1266,26 +1266,14 @@ class trapezoid_dx(Composite):
         return _trapezoid_dx("trapezoid", y, dx, dim)
 
 
-class trapz_x(Composite):
+class trapz_x(trapezoid_x):
     """Another name of `trapezoid`."""
     schema = "trapz.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor"
-    method = False
-    complex = True
-    samples = _x_samples
-
-    def compose(y, x, dim):
-        return _trapezoid_x("trapezoid", y, x, dim)
 
 
-class trapz_dx(Composite):
+class trapz_dx(trapezoid_dx):
     """Another name of `trapezoid`."""
     schema = "trapz.dx(Tensor y, *, float dx=1., int dim=-1) -> Tensor"
-    method = False
-    complex = True
-    samples = _dx_samples
-
-    def compose(y, dx, dim):
-        return _trapezoid_dx("trapezoid", y, dx, dim)
 
 
 class cumulative_trapezoid_x(Composite):

@@ -1,0 +1,1289 @@
+"""Operators that copy, convert or move elements: clone, cast, concatenate, repeat, flip, pad.
+
+Derivatives that need more than a line are in `formulas/shape.py`. Read `index.py` next for
+selection by tensors.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ..core import dtype as dt
+from ..core.device import transfer
+from ..core.dims import (
+    expanded_shape,
+    numel,
+    wrap_dim,
+    wrap_dims,
+)
+from ..core.op import Composite, Op, Pointwise, overload_of
+from ..core.table import ops
+from ..errors import BadValue
+from .layout import convert, diagonal_view, in_front, inner, layout, pad_rank, two_dims
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+class clone(Pointwise):
+    """A copy in memory of its own."""
+
+    schema = "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor"
+    promote = "same"
+    inplace = False
+    complex = True
+    grad = {"self": "grad"}
+    push = "clone(self_t, memory_format=memory_format)"  # laid out like the result
+    c = "{self}"
+
+    def run(xp, self, memory_format):
+        return self.copy(layout(memory_format))
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4).T)
+        yield s(s.real())
+        yield s(s.real(0, 3))
+
+
+class contiguous(Composite):
+    """The tensor itself if it is row-major, else a row-major copy."""
+
+    schema = (
+        "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, memory_format):
+        if self.is_contiguous():
+            return self
+        return overload_of(clone).call(self, "contiguous_format")
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4).T)
+
+
+class to_copy(Pointwise):
+    """A copy in another dtype or on another device."""
+
+    schema = (
+        "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+        "MemoryFormat? memory_format=None) -> Tensor"
+    )
+    promote = "keep"
+    inplace = False
+    method = False
+    complex = True
+    grad = {"self": "grad.to(self.device)"}  # cast back by the projection
+    push = "_to_copy(self_t, dtype=result.dtype, device=device, memory_format=memory_format)"
+    c = "{self}"
+
+    def dtype(self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+        return dtype or self.dtype
+
+    def run(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+        target = self.dtype if dtype is None else dtype.np
+        order = "C" if str(memory_format).endswith("contiguous_format") else "K"
+        out = convert(self, target, order)
+        return out if device is None else transfer(out, device)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(3, 4).T)
+        yield s(s.real())
+
+
+def _to(self, dtype, device, copy: bool, memory_format=None):
+    """The tensor itself if nothing changes, else a converted copy."""
+    changes = {}
+    if dtype is not None and dtype is not self.dtype:
+        changes["dtype"] = dtype
+    if device is not None and device != self.device:
+        changes["device"] = device
+    if memory_format is not None and not str(memory_format).endswith("preserve_format"):
+        changes["memory_format"] = memory_format
+    return ops._to_copy(self, **changes) if changes or copy else self
+
+
+class to_other(Composite):
+    """Conversion to the dtype and device of another tensor."""
+
+    schema = (
+        "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, other, non_blocking, copy, memory_format):
+        return _to(self, other.dtype, other.device, copy, memory_format)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
+
+
+class to_dtype(Composite):
+    """Conversion to a dtype."""
+
+    schema = (
+        "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, dtype, non_blocking, copy, memory_format):
+        return _to(self, dtype, None, copy, memory_format)
+
+    def samples(s):
+        yield s(s.real(3, 4), dt.complex128)
+        yield s(s.real(3, 4), dt.int64)
+
+
+class to_device(Composite):
+    """Conversion to a device and optionally a dtype."""
+
+    schema = (
+        "to.device(Tensor(a) self, Device device, ScalarType? dtype=None, bool non_blocking=False, "
+        "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, device, dtype, non_blocking, copy, memory_format):
+        return _to(self, dtype, device, copy, memory_format)
+
+    def samples(s):
+        yield s(s.real(3, 4), "cpu")
+        yield s(s.real(3, 4), "cpu", dt.complex128)
+
+
+class to_dtype_layout(Composite):
+    """Conversion by keywords."""
+
+    schema = (
+        "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)"
+    )
+    function = False
+
+    def compose(self, dtype, layout, device, pin_memory, non_blocking, copy, memory_format):
+        return _to(self, dtype, device, copy, memory_format)
+
+    def samples(s):
+        yield s(s.real(3, 4), dtype=dt.float64, copy=True)
+
+
+class type_as(Composite):
+    """Conversion to the dtype of another tensor."""
+
+    schema = "type_as(Tensor self, Tensor other) -> Tensor"
+    function = False
+
+    def compose(self, other):
+        return _to(self, other.dtype, other.device, False)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.tensor(0, dt.complex128))
+
+
+# Tensor properties, by the operator that each stands for.
+PROPERTIES = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H"}
+
+class copy(Op):
+    """`src` broadcast to the shape, and cast to the dtype, of `self`."""
+
+    schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
+    promote = "keep"
+    function = False
+    method = False
+    inplace = True
+    complex = True
+    linear = ("src",)
+    constant = ("self",)
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {"src": "grad"}
+
+    def run(xp, self, src, non_blocking):
+        shape = expanded_shape(src.shape, self.shape)
+        out = xp.empty(shape, self.dtype)
+        if src.dtype.kind == "c" and self.dtype.kind not in "cb":
+            src = src.real
+        out[...] = src
+        return out
+
+    def batch(n, batched, self, src, non_blocking):
+        self = in_front(self, batched[0], n)
+        if batched[1]:
+            src = pad_rank(src, self.ndim - 1)
+        return ops.copy(self, src)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.real(3, 4), s.real(4))
+        yield s(s.real(3, 4), s.real())
+
+
+def cat_parts(tensors) -> list:
+    """What `cat` joins: legacy empty vectors are skipped."""
+    if not tensors:
+        raise BadValue("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(tensors):
+        if x.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    parts = [x for x in tensors if tuple(x.shape) != (0,)]
+    return parts or list(tensors[:1])
+
+
+def cat_shape(tensors, dim: int) -> tuple[int, ...]:
+    """The shape of `cat`, after checking its arguments."""
+    parts = cat_parts(tensors)
+    first = parts[0]
+    dim = wrap_dim(dim, first.ndim)
+    total = 0
+    for i, x in enumerate(parts):
+        if x.ndim != first.ndim:
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
+            )
+        for d in range(first.ndim):
+            if d != dim and x.shape[d] != first.shape[d]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                    f"{first.shape[d]} but got size {x.shape[d]} for tensor number {i} in the list."
+                )
+        total = total + x.shape[dim]
+    return (*first.shape[:dim], total, *first.shape[dim + 1 :])
+
+
+def unified(tensors, parts) -> list:
+    """Arrays in the dtype that all `tensors` promote to."""
+    common = dt.result_type(tensors).np
+    return [p if p.dtype == common else p.astype(common) for p in parts]
+
+
+class cat(Op):
+    """Tensors joined along a dim."""
+
+    schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+    promote = "keep"
+    complex = True
+    linear = ("tensors",)
+    out = ("apart", "castable")
+    cost = "cheap"
+    grad = {"tensors": "cat_backward(grad, tensors.shape, dim)"}
+
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
+    def run(xp, tensors, dim):
+        cat_shape(tensors, dim)
+        return xp.concatenate(unified(tensors, cat_parts(tensors)), axis=dim)
+
+    def shape(tensors, dim):
+        return cat_shape(tensors, dim)
+
+    def batch(n, batched, tensors, dim):
+        flags = batched[0]
+        parts = [
+            in_front(x, b, n)
+            for x, b in zip(tensors, flags, strict=True)
+            if tuple(x.shape[1:] if b else x.shape) != (0,)
+        ]
+        if not parts:
+            return in_front(tensors[0], flags[0], n)
+        if parts[0].ndim == 1:
+            raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+        return ops.cat(parts, inner(dim, parts[0]))
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(4, 3)])
+        yield s([s.real(2, 3), s.real(2, 1), s.real(2, 0)], -1)
+        yield s([s.real(0), s.real(2, 3)], 1)
+        yield s([s.real(3)])
+
+
+class concat(Composite):
+    """Another name of `cat`."""
+
+    schema = "concat(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+
+    def compose(tensors, dim):
+        return ops.cat(tensors, dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(4, 3)])
+
+
+class concatenate(Composite):
+    """Another name of `cat`."""
+
+    schema = "concatenate(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+
+    def compose(tensors, dim):
+        return ops.cat(tensors, dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 1)], 1)
+
+
+def stack_shape(tensors, dim: int) -> tuple[int, ...]:
+    """The shape of `stack`, after checking its arguments."""
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tuple(tensors[0].shape)
+    for i, x in enumerate(tensors):
+        if tuple(x.shape) != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 "
+                f"and {list(x.shape)} at entry {i}"
+            )
+    dim = wrap_dim(dim, len(first) + 1)
+    return (*first[:dim], len(tensors), *first[dim:])
+
+
+class stack(Op):
+    """Tensors of one shape joined along a new dim."""
+
+    schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    out = ("castable",)
+    method = False
+    promote = "keep"
+    complex = True
+    linear = ("tensors",)
+    cost = "cheap"
+    grad = {"tensors": "grad.unbind(dim)"}
+
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
+    def run(xp, tensors, dim):
+        stack_shape(tensors, dim)
+        return xp.stack(unified(tensors, tensors), axis=dim)
+
+    def shape(tensors, dim):
+        return stack_shape(tensors, dim)
+
+    def batch(n, batched, tensors, dim):
+        parts = [in_front(x, b, n) for x, b in zip(tensors, batched[0], strict=True)]
+        return ops.stack(parts, wrap_dim(dim, parts[0].ndim) + 1)
+
+    def decomp(tensors, dim):
+        dim = wrap_dim(dim, tensors[0].ndim + 1)
+        return ops.cat([ops.unsqueeze(x, dim) for x in tensors], dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 3)])
+        yield s([s.real(2, 3), s.real(2, 3)], -1)
+        yield s([s.real(), s.real()])
+
+
+class hstack(Composite):
+    """Tensors joined along the second dim (the first of vectors)."""
+
+    schema = "hstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("hstack expects a non-empty TensorList")
+        parts = ops.atleast_1d(tensors)
+        return ops.cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)])
+        yield s([s.real(2, 3), s.real(2, 1)])
+        yield s([s.real(), s.real()])
+
+
+class vstack(Composite):
+    """Tensors joined along the first dim, vectors as rows."""
+
+    schema = "vstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("vstack expects a non-empty TensorList")
+        return ops.cat(ops.atleast_2d(tensors), 0)
+
+    def samples(s):
+        yield s([s.real(3), s.real(2, 3)])
+
+
+class row_stack(Composite):
+    """Another name of `vstack`."""
+
+    schema = "row_stack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        return ops.vstack(tensors)
+
+    def samples(s):
+        yield s([s.real(3), s.real(2, 3)])
+
+
+class dstack(Composite):
+    """Tensors joined along the third dim."""
+
+    schema = "dstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("dstack expects a non-empty TensorList")
+        return ops.cat(ops.atleast_3d(tensors), 2)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 3)])
+        yield s([s.real(3), s.real(3)])
+
+
+class column_stack(Composite):
+    """Tensors joined along the second dim, vectors as columns."""
+
+    schema = "column_stack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("column_stack expects a non-empty TensorList")
+        return ops.hstack([x.reshape((x.numel(), 1)) if x.ndim <= 1 else x for x in tensors])
+
+    def samples(s):
+        yield s([s.real(3), s.real(3, 2)])
+
+
+def repeated_shape(shape, repeats) -> tuple[int, ...]:
+    """The shape of `repeat`."""
+    extra = len(repeats) - len(shape)
+    if extra < 0:
+        raise RuntimeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions "
+            "of tensor"
+        )
+    result = tuple(r * n for r, n in zip(repeats, (1,) * extra + tuple(shape), strict=True))
+    for r, size in zip(repeats, result, strict=True):
+        if r < 0:
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {size}: {list(result)}"
+            )
+    return result
+
+
+class repeat(Op):
+    """The whole tensor repeated along each dim."""
+
+    schema = "repeat(Tensor self, SymInt[] repeats) -> Tensor"
+    promote = "keep"
+    function = False
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "repeat_backward(grad, repeats, self.shape)"}
+
+    def run(xp, self, repeats):
+        repeated_shape(self.shape, repeats)
+        return xp.tile(self, tuple(repeats)) if len(repeats) else self.copy()
+
+    def shape(self, repeats):
+        return repeated_shape(self.shape, repeats)
+
+    def batch(n, batched, self, repeats):
+        repeated_shape(self.shape[1:], repeats)
+        return pad_rank(self, len(repeats)).repeat((1, *repeats))
+
+    def samples(s):
+        yield s(s.real(2, 3), (2, 1))
+        yield s(s.real(2, 3), (2, 1, 3))
+        yield s(s.real(), (3,))
+        yield s(s.real(2), (0,))
+
+
+class tile(Composite):
+    """`repeat` with missing repeats taken as 1."""
+
+    schema = "tile(Tensor self, SymInt[] dims) -> Tensor"
+
+    def compose(self, dims):
+        return self.repeat((1,) * (self.ndim - len(dims)) + tuple(dims))
+
+    def samples(s):
+        yield s(s.real(2, 3), (2,))
+        yield s(s.real(2, 3), (2, 1, 2))
+
+
+class flip(Op):
+    """The order of the elements reversed along dims."""
+
+    schema = "flip(Tensor self, int[] dims) -> Tensor"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {"self": "grad.flip(dims)"}
+
+    def run(xp, self, dims):
+        dims = wrap_dims(dims, self.ndim, empty_is_all=False)
+        key = tuple(slice(None, None, -1 if d in dims else None) for d in range(self.ndim))
+        return self[(*key, ...)].copy()
+
+    def batch(n, batched, self, dims):
+        return self.flip(tuple(d + 1 for d in wrap_dims(dims, self.ndim - 1, empty_is_all=False)))
+
+    def samples(s):
+        yield s(s.real(2, 3), (0,))
+        yield s(s.real(2, 3), (0, -1))
+        yield s(s.real(2, 3), ())
+        yield s(s.real(), (0,))
+
+
+class fliplr(Composite):
+    """Columns in reverse order."""
+
+    schema = "fliplr(Tensor self) -> Tensor"
+
+    def compose(self):
+        if self.ndim < 2:
+            raise RuntimeError("Input must be >= 2-d.")
+        return self.flip((1,))
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class flipud(Composite):
+    """Rows in reverse order."""
+
+    schema = "flipud(Tensor self) -> Tensor"
+
+    def compose(self):
+        if self.ndim < 1:
+            raise RuntimeError("Input must be >= 1-d.")
+        return self.flip((0,))
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+def checked_roll(shifts, dims, ndim: int) -> tuple[int, ...]:
+    """Wrapped dims of `roll`; () stands for the flattened tensor."""
+    if not len(shifts):
+        raise RuntimeError("`shifts` required")
+    if not len(dims) and len(shifts) == 1:
+        return ()
+    if len(shifts) != len(dims):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+        )
+    return tuple(wrap_dim(d, ndim, scalar_ok=False) for d in dims)
+
+
+class roll(Op):
+    """Elements moved along dims; what leaves at one end enters at the other."""
+
+    schema = "roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {"self": "grad.roll([-k for k in reversed(shifts)], list(reversed(dims)))"}
+
+    def run(xp, self, shifts, dims):
+        dims = checked_roll(shifts, dims, self.ndim)
+        if not dims:
+            return xp.roll(self, shifts[0])
+        return xp.roll(self, tuple(shifts), dims)
+
+    def batch(n, batched, self, shifts, dims):
+        dims = checked_roll(shifts, dims, self.ndim - 1)
+        if not dims:
+            return (
+                self.reshape((n, -1 if self.numel() else 0)).roll(shifts, (1,)).reshape(self.shape)
+            )
+        return self.roll(shifts, tuple(d + 1 for d in dims))
+
+    def decomp(self, shifts, dims):
+        dims = checked_roll(shifts, dims, self.ndim)
+        if self.numel() == 0:
+            return ops.clone(self)
+        if not dims:
+            return ops.view(ops.roll(ops.reshape(self, (-1,)), shifts, (0,)), self.shape)
+        for shift, dim in zip(shifts, dims, strict=True):
+            size = self.shape[dim]
+            start = (size - shift % size) % size
+            if start:
+                head, tail = ops.slice(self, dim, 0, start), ops.slice(self, dim, start)
+                self = ops.cat([tail, head], dim)
+        return self
+
+    def samples(s):
+        yield s(s.real(2, 3), (1,))
+        yield s(s.real(2, 3), (1,), (1,))
+        yield s(s.real(2, 3), (4, -2), (-1, 0))
+        yield s(s.real(), (1,))
+        yield s(s.real(0, 3), (1,), (0,))
+
+
+def checked_rot90(dims, ndim: int) -> tuple[int, int]:
+    """The two wrapped dims of `rot90`."""
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    first, second = wrap_dim(dims[0], ndim), wrap_dim(dims[1], ndim)
+    if first == second:
+        raise RuntimeError(
+            f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
+    return first, second
+
+
+class rot90(Op):
+    """Rotation by multiples of 90 degrees in the plane of two dims."""
+
+    schema = "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "grad.rot90(-k, dims)"}
+
+    def run(xp, self, k, dims):
+        return xp.rot90(self, k, checked_rot90(dims, self.ndim)).copy()
+
+    def shape(self, k, dims):
+        a, b = checked_rot90(dims, self.ndim)
+        out = list(self.shape)
+        if k % 2:
+            out[a], out[b] = out[b], out[a]
+        return tuple(out)
+
+    def batch(n, batched, self, k, dims):
+        a, b = checked_rot90(dims, self.ndim - 1)
+        return self.rot90(k, (a + 1, b + 1))
+
+    def decomp(self, k, dims):
+        a, b = checked_rot90(dims, self.ndim)
+        k %= 4
+        if k == 0:
+            return ops.clone(self)
+        if k == 2:
+            return ops.flip(self, (a, b))
+        return ops.transpose(ops.flip(self, (b if k == 1 else a,)), a, b)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+        yield s(s.real(2, 3), -1)
+        yield s(s.real(2, 3, 4), 2, (0, 2))
+        yield s(s.real(2, 3), 0)
+
+
+def _triangle_mask(self, diagonal: int, lower: bool):
+    rows = ops.arange(self.shape[-2], device=self.device).unsqueeze(-1)
+    cols = ops.arange(self.shape[-1], device=self.device)
+    return cols - rows <= diagonal if lower else cols - rows >= diagonal
+
+
+def _matrix_only(ndim: int, name: str) -> None:
+    if ndim < 2:
+        raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
+
+
+class tril(Op):
+    """The lower triangle of matrices, zero elsewhere."""
+
+    schema = "tril(Tensor self, SymInt diagonal=0) -> Tensor"
+    promote = "keep"
+    complex = True
+    inplace = True
+    linear = ("self",)
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {"self": "grad.tril(diagonal)"}
+
+    def run(xp, self, diagonal):
+        _matrix_only(self.ndim, "tril")
+        return xp.tril(self, diagonal)
+
+    def batch(n, batched, self, diagonal):
+        _matrix_only(self.ndim - 1, "tril")
+        return self.tril(diagonal)
+
+    def decomp(self, diagonal):
+        return ops.where(_triangle_mask(self, diagonal, True), self, ops.new_zeros(self, ()))
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(2, 3, 3), -1)
+        yield s(s.real(3, 4).T, 1)
+
+
+class triu(Op):
+    """The upper triangle of matrices, zero elsewhere."""
+
+    schema = "triu(Tensor self, SymInt diagonal=0) -> Tensor"
+    promote = "keep"
+    complex = True
+    inplace = True
+    linear = ("self",)
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {"self": "grad.triu(diagonal)"}
+
+    def run(xp, self, diagonal):
+        _matrix_only(self.ndim, "triu")
+        return xp.triu(self, diagonal)
+
+    def batch(n, batched, self, diagonal):
+        _matrix_only(self.ndim - 1, "triu")
+        return self.triu(diagonal)
+
+    def decomp(self, diagonal):
+        return ops.where(_triangle_mask(self, diagonal, False), self, ops.new_zeros(self, ()))
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.real(2, 3, 3), -1)
+        yield s(s.real(3, 4).T, 1)
+
+
+def embedded_shape(shape, offset: int, dim1: int, dim2: int):
+    """Shape of `diag_embed`, and its two wrapped dims."""
+    if not shape:
+        wrap_dim(dim1, 0), wrap_dim(dim2, 0)
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
+    dim1, dim2 = two_dims(dim1, dim2, len(shape) + 1)
+    side = shape[-1] + abs(offset)
+    out = list(shape[:-1])
+    for dim in sorted((dim1, dim2)):
+        out.insert(dim, side)
+    return tuple(out), dim1, dim2
+
+
+class diag_embed(Op):
+    """Matrices with the last dim on a diagonal, zero elsewhere."""
+
+    schema = "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "grad.diagonal(offset, dim1, dim2)"}
+
+    def run(xp, self, offset, dim1, dim2):
+        shape, dim1, dim2 = embedded_shape(self.shape, offset, dim1, dim2)
+        out = xp.zeros(shape, self.dtype)
+        diagonal_view(xp, out, offset, dim1, dim2)[...] = self
+        return out
+
+    def shape(self, offset, dim1, dim2):
+        return embedded_shape(tuple(self.shape), offset, dim1, dim2)[0]
+
+    def batch(n, batched, self, offset, dim1, dim2):
+        _, dim1, dim2 = embedded_shape(tuple(self.shape[1:]), offset, dim1, dim2)
+        return self.diag_embed(offset, dim1 + 1, dim2 + 1)
+
+    def decomp(self, offset, dim1, dim2):
+        shape, dim1, dim2 = embedded_shape(tuple(self.shape), offset, dim1, dim2)
+        zeros = ops.new_zeros(self, shape)
+        return ops.diagonal_scatter(zeros, self, offset, dim1, dim2)
+
+    def samples(s):
+        yield s(s.real(3))
+        yield s(s.real(2, 3), 1)
+        yield s(s.real(2, 3), -1, 0, 2)
+
+
+class diag(Composite):
+    """A matrix from its diagonal, or the diagonal of a matrix."""
+
+    schema = "diag(Tensor self, int diagonal=0) -> Tensor"
+    out = ("exact",)
+
+    def compose(self, diagonal):
+        if self.ndim == 1:
+            return self.diag_embed(diagonal)
+        if self.ndim == 2:
+            return self.diagonal(diagonal).clone(memory_format="contiguous_format")
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.ndim}D")
+
+    def samples(s):
+        yield s(s.real(3))
+        yield s(s.real(3), 1)
+        yield s(s.real(3, 4), -1)
+
+
+class diagflat(Composite):
+    """A matrix with all elements on its diagonal."""
+
+    schema = "diagflat(Tensor self, int offset=0) -> Tensor"
+
+    def compose(self, offset):
+        return self.reshape((-1,)).diag_embed(offset)
+
+    def samples(s):
+        yield s(s.real(2, 3))
+        yield s(s.real(3), 1)
+
+
+def _along(self, dim):
+    """The tensor and dim that repeat_interleave works on: without dim, the flattened tensor."""
+    if dim is None:
+        return self.flatten(), 0
+    return (self if self.ndim else self.unsqueeze(0)), wrap_dim(dim, self.ndim)
+
+
+class repeat_interleave_self_int(Composite):
+    """Each element repeated the same number of times."""
+
+    schema = (
+        "repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor"
+    )
+    complex = True
+
+    def compose(self, repeats, dim, output_size):
+        self, dim = _along(self, dim)
+        if repeats < 0:
+            raise RuntimeError("Repeats must be non-negative")
+        shape = self.shape
+        wide = self.unsqueeze(dim + 1).expand((*shape[: dim + 1], repeats, *shape[dim + 1 :]))
+        copied = wide.clone(memory_format="contiguous_format")
+        return copied.view((*shape[:dim], shape[dim] * repeats, *shape[dim + 1 :]))
+
+    def samples(s):
+        yield s(s.real(2, 3), 2)
+        yield s(s.real(2, 3), 3, -1)
+        yield s(s.real(), 2)
+        yield s(s.real(2, 3), 0, 1)
+
+
+class repeat_interleave_self_Tensor(Composite):
+    """Each element repeated as often as a tensor says."""
+
+    schema = (
+        "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, "
+        "SymInt? output_size=None) -> Tensor"
+    )
+
+    def compose(self, repeats, dim, output_size):
+        self, dim = _along(self, dim)
+        size = self.shape[dim]
+        if repeats.ndim == 0 or (repeats.ndim == 1 and repeats.shape[0] == 1):
+            repeats = repeats.reshape((1,)).expand((size,))
+        elif repeats.ndim != 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        elif repeats.shape[0] != size:
+            raise RuntimeError(
+                "repeats must have the same size as input along dim, but got "
+                f"repeats.size(0) = {repeats.shape[0]} and input.size({dim}) = {size}"
+            )
+        return self.index_select(dim, ops.repeat_interleave(repeats, output_size=output_size))
+
+    def samples(s):
+        yield s(s.real(3, 2), s.int(3, low=0, high=4), 0)
+        yield s(s.real(2, 2), s.int(1, low=1, high=3))
+
+
+class repeat_interleave_Tensor(Op):
+    """The index of each entry, as often as the entry says."""
+
+    schema = "repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor"
+    promote = "keep"
+    method = False
+
+    def run(xp, repeats, output_size):
+        if repeats.ndim != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        if repeats.dtype.kind != "i":
+            raise NotImplementedError(f"repeat_interleave is not implemented for {repeats.dtype}")
+        if repeats.size and repeats.min() < 0:
+            raise RuntimeError("repeats can not be negative")
+        index = xp.repeat(xp.arange(repeats.shape[0], dtype=repeats.dtype), repeats)
+        if output_size is not None and index.shape[0] != output_size:
+            raise RuntimeError("allocated size does not match required size")
+        return index
+
+    def shape(repeats, output_size):
+        if output_size is not None:
+            return (output_size,)
+        from ..errors import DataDependentError
+
+        raise DataDependentError(
+            "repeat_interleave: the size of the result is the sum of `repeats`, which is not known "
+            "here. Fix: pass output_size."
+        )
+
+    def samples(s):
+        yield s(s.int(4, low=0, high=3))
+
+
+def padded_shape(shape, pad) -> tuple[int, ...]:
+    """The shape of `constant_pad_nd`."""
+    if len(pad) % 2:
+        raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")
+    if len(pad) > 2 * len(shape):
+        raise RuntimeError(
+            "Length of pad should be no more than twice the number of dimensions of the input. "
+            f"Pad length is {len(pad)} while the input has {len(shape)} dimensions."
+        )
+    out = list(shape)
+    for i in range(len(pad) // 2):
+        dim = len(shape) - 1 - i
+        out[dim] = out[dim] + pad[2 * i] + pad[2 * i + 1]
+        if out[dim] < 0:
+            raise RuntimeError(
+                f"The input size {shape[dim]}, plus negative padding {pad[2 * i]} and "
+                f"{pad[2 * i + 1]} resulted in a negative output size, which is invalid. "
+                f"Check dimension {dim} of your input."
+            )
+    return tuple(out)
+
+
+class constant_pad_nd(Op):
+    """A constant border around the last dims; negative widths cut off."""
+
+    schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+    promote = "keep"
+    method = False
+    complex = True
+    cost = "cheap"
+    grad = {"self": "constant_pad_nd(grad, [-p for p in pad], 0)"}
+    push = "constant_pad_nd(self_t, pad, 0)"
+
+    def run(xp, self, pad, value):
+        shape = padded_shape(self.shape, pad)
+        if self.dtype.kind in "iu":
+            value = int(value)
+        out = xp.full(shape, value, self.dtype)
+        source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
+        for i in range(len(pad) // 2):
+            dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]
+            low, high = max(-before, 0), self.shape[dim] - max(-after, 0)
+            if high <= low:
+                return out
+            source[dim] = slice(low, high)
+            target[dim] = slice(max(before, 0), max(before, 0) + high - low)
+        out[(*target, ...)] = self[(*source, ...)]
+        return out
+
+    def shape(self, pad, value):
+        return padded_shape(tuple(self.shape), pad)
+
+    def batch(n, batched, self, pad, value):
+        padded_shape(tuple(self.shape[1:]), pad)
+        return ops.constant_pad_nd(self, pad, value)
+
+    def samples(s):
+        yield s(s.real(2, 3), (1, 2))
+        yield s(s.real(2, 3), (1, -1, 0, 2), 1.5)
+        yield s(s.real(2, 3), (-1, -1))
+        yield s(s.real(), ())
+        yield s(s.real(2, 0), (1, 1))
+
+
+def _grid(tensors, indexing: str):
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(
+            f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'
+        )
+    for x in tensors:
+        if x.ndim > 1:
+            raise RuntimeError(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list "
+                f"but got a tensor of shape {list(x.shape)}"
+            )
+        if x.dtype is not tensors[0].dtype:
+            raise RuntimeError("meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) >= 2
+    flat = [x.reshape((-1,)) for x in tensors]
+    if swap:
+        flat[0], flat[1] = flat[1], flat[0]
+    shape = tuple(x.shape[0] for x in flat)
+    grids = []
+    for i, x in enumerate(flat):
+        sizes = [1] * len(shape)
+        sizes[i] = shape[i]
+        grids.append(x.view(sizes).expand(shape))
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return grids
+
+
+class meshgrid_indexing(Composite):
+    """Coordinate grids from coordinate vectors."""
+
+    schema = "meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]"
+    method = False
+
+    def compose(tensors, indexing):
+        return _grid(tensors, indexing)
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)], indexing="ij")
+        yield s([s.real(2), s.real(3), s.real()], indexing="xy")
+
+
+class meshgrid(Composite):
+    """Coordinate grids from coordinate vectors, matrix indexing."""
+
+    schema = "meshgrid(Tensor[] tensors) -> Tensor[]"
+    method = False
+
+    def compose(tensors):
+        return _grid(tensors, "ij")
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)])
+
+
+def _at_least(x, rank: int):
+    if rank == 3 and x.ndim == 2:
+        return x.unsqueeze(-1)
+    if rank == 3 and x.ndim == 1:
+        return x.unsqueeze(0).unsqueeze(-1)
+    while x.ndim < rank:
+        x = x.unsqueeze(0)
+    return x
+
+
+class atleast_1d(Composite):
+    """A 0-d tensor as a vector."""
+
+    schema = "atleast_1d(Tensor self) -> Tensor"
+    method = False
+
+    def compose(self):
+        return _at_least(self, 1)
+
+    def samples(s):
+        yield s(s.real())
+
+
+class atleast_1d_Sequence(Composite):
+    """0-d tensors as vectors."""
+
+    schema = "atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]"
+    method = False
+
+    def compose(tensors):
+        return [_at_least(x, 1) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2)])
+
+
+class atleast_2d(Composite):
+    """A scalar or vector as a matrix of one row."""
+
+    schema = "atleast_2d(Tensor self) -> Tensor"
+    method = False
+
+    def compose(self):
+        return _at_least(self, 2)
+
+    def samples(s):
+        yield s(s.real(3))
+
+
+class atleast_2d_Sequence(Composite):
+    """Scalars and vectors as matrices of one row."""
+
+    schema = "atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]"
+    method = False
+
+    def compose(tensors):
+        return [_at_least(x, 2) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2)])
+
+
+class atleast_3d(Composite):
+    """A tensor with at least three dims."""
+
+    schema = "atleast_3d(Tensor self) -> Tensor"
+    method = False
+
+    def compose(self):
+        return _at_least(self, 3)
+
+    def samples(s):
+        yield s(s.real(3))
+        yield s(s.real(3, 4))
+
+
+class atleast_3d_Sequence(Composite):
+    """Tensors with at least three dims."""
+
+    schema = "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]"
+    method = False
+
+    def compose(tensors):
+        return [_at_least(x, 3) for x in tensors]
+
+    def samples(s):
+        yield s([s.real(), s.real(2, 3)])
+
+
+class block_diag(Composite):
+    """A matrix with the given matrices on its diagonal."""
+
+    schema = "block_diag(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        for i, x in enumerate(tensors):
+            if x.ndim > 2:
+                raise RuntimeError(
+                    "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                    f"Input {i} has {x.ndim} dimensions"
+                )
+        if not tensors:
+            return ops.empty((1, 0))
+        blocks = ops.atleast_2d(tensors)
+        width = sum(x.shape[1] for x in blocks)
+        rows, left = [], 0
+        for x in blocks:
+            rows.append(ops.constant_pad_nd(x, (left, width - left - x.shape[1])))
+            left += x.shape[1]
+        return ops.cat(rows, 0)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2), s.real()])
+
+
+class cartesian_prod(Composite):
+    """All combinations of the elements of vectors, as rows."""
+
+    schema = "cartesian_prod(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        for x in tensors:
+            if x.ndim != 1:
+                raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+        if len(tensors) == 1:
+            return tensors[0]
+        return ops.stack([g.flatten() for g in _grid(tensors, "ij")], 1)
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)])
+
+
+class combinations(Composite):
+    """All combinations of r elements of a vector, as rows."""
+
+    schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor"
+
+    def compose(self, r, with_replacement):
+        if self.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+        if r < 0:
+            raise RuntimeError(f"Expect a non-negative number, but got {r}")
+        if r == 0:
+            return self.new_empty((0,))
+        choose = (
+            itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        )
+        rows = list(choose(range(self.shape[0]), r))
+        columns = [self[[row[i] for row in rows]] for i in range(r)]
+        return ops.stack(columns, 1)
+
+    def samples(s):
+        yield s(s.real(4))
+        yield s(s.real(3), 3, True)
+
+
+class _chunk_cat(Composite):
+    """Tensors cut into chunks along a dim, filled up with zeros; all first chunks, all second..."""
+
+    schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor"
+    complex = True
+    method = False
+
+    def compose(tensors, dim, num_chunks):
+        dim = _common_dim(tensors, dim)
+        if num_chunks < 1:
+            raise RuntimeError("_chunk_cat expects positive num_chunks")
+        rows = []
+        for x in tensors:
+            size = -(-x.shape[dim] // num_chunks) * num_chunks
+            border = [0, 0] * (x.ndim - dim - 1) + [0, size - x.shape[dim]]
+            width = size // num_chunks * numel(x.shape[dim + 1 :])
+            padded = ops.constant_pad_nd(x, border)
+            rows.append(padded.reshape((*x.shape[:dim], num_chunks, width)))
+        return ops.cat(rows, dim + 1)
+
+    def samples(s):
+        yield s([s.real(3, 2), s.real(4)], 0, 2)
+        yield s([s.real(2, 5), s.real(2, 3, 2)], 1, 3)
+        yield s([s.real(4, 2).T], -1, 2)
+
+
+def _common_dim(tensors, dim: int) -> int:
+    """The dim along which `_chunk_cat` cuts, counted from the front."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if any(0 in x.shape for x in tensors):
+        raise RuntimeError("_chunk_cat expects non-empty tensor")
+    if dim < 0 and len({x.ndim for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different "
+                           "ndims")
+    dim = wrap_dim(dim, tensors[0].ndim)
+    if any(x.ndim <= dim for x in tensors):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    if len({tuple(x.shape[:dim]) for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim
+
+
+class resolve_conj(Composite):
+    """The tensor itself: conjugation is never put off here."""
+
+    schema = "resolve_conj(Tensor(a) self) -> Tensor(a)"
+    complex = True
+
+    def compose(self):
+        return self
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class resolve_neg(Composite):
+    """The tensor itself: negation is never put off here."""
+
+    schema = "resolve_neg(Tensor(a) self) -> Tensor(a)"
+    complex = True
+
+    def compose(self):
+        return self
+
+    def samples(s):
+        yield s(s.real(2, 3))
+
+
+class resize_as_(Composite):
+    """`resize_` to the shape of another tensor."""
+
+    schema = (
+        "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None)"
+        " -> Tensor(a!)"
+    )
+
+    def compose(self, the_template, memory_format):
+        return self.resize_(tuple(the_template.shape), memory_format=memory_format)
+
+    def samples(s):
+        yield s(s.int(2, 3), s.int(4))
+        yield s(s.int(2, 3), s.int(3, 2))
