@@ -29,6 +29,14 @@ from .activations import (
 from .attention import (
     MultiheadAttention,
 )
+from .containers import (
+    Container,
+    ModuleDict,
+    ModuleList,
+    ParameterDict,
+    ParameterList,
+    Sequential,
+)
 from .layers import (
     ELU,
     GELU,
@@ -81,11 +89,8 @@ from .layers import (
     MaxUnpool1d,
     MaxUnpool2d,
     MaxUnpool3d,
-    ModuleDict,
-    ModuleList,
     MSELoss,
     NLLLoss,
-    ParameterList,
     PixelShuffle,
     PixelUnshuffle,
     ReflectionPad1d,
@@ -96,7 +101,6 @@ from .layers import (
     ReplicationPad2d,
     ReplicationPad3d,
     RMSNorm,
-    Sequential,
     Sigmoid,
     SiLU,
     SmoothL1Loss,
@@ -175,6 +179,7 @@ __all__ = [
     "ELU", "GELU", "BCELoss", "BCEWithLogitsLoss", "Buffer", "CrossEntropyLoss", "Dropout",
     "Embedding", "Flatten", "Fold", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm",
     "LeakyReLU", "Linear", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList", "NLLLoss",
-    "Parameter", "ParameterList", "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid",
+    "Container", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "Sequential",
+    "SiLU", "Sigmoid",
     "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Unfold", "functional", "init",
 ]
