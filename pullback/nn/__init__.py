@@ -1,185 +1,81 @@
-"""Neural networks: `Module`, layers, losses, and `functional` without state."""
+"""Neural networks: `Module`, layers, losses, and `functional` without state.
 
-from . import functional, init, utils
-from .activations import (
-    CELU,
-    GLU,
-    SELU,
-    AlphaDropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LogSigmoid,
-    Mish,
-    PReLU,
-    ReLU6,
-    RReLU,
-    Softmax2d,
-    Softmin,
-    Softshrink,
-    Softsign,
-    Tanhshrink,
-    Threshold,
-)
-from .attention import (
-    MultiheadAttention,
-)
-from .containers import (
-    Container,
-    ModuleDict,
-    ModuleList,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
-from .layers import (
-    ELU,
-    GELU,
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    BCELoss,
-    BCEWithLogitsLoss,
-    ChannelShuffle,
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    CrossEntropyLoss,
-    Dropout,
-    Embedding,
-    EmbeddingBag,
-    Flatten,
-    Fold,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    HuberLoss,
-    Identity,
-    KLDivLoss,
-    L1Loss,
-    LayerNorm,
-    LeakyReLU,
-    Linear,
-    LogSoftmax,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-    MSELoss,
-    NLLLoss,
-    PixelShuffle,
-    PixelUnshuffle,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReLU,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    RMSNorm,
-    Sigmoid,
-    SiLU,
-    SmoothL1Loss,
-    Softmax,
-    Softplus,
-    Tanh,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .losses import (
-    CosineEmbeddingLoss,
-    CosineSimilarity,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    LinearCrossEntropyOptions,
-    MarginRankingLoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    PairwiseDistance,
-    PoissonNLLLoss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
+A file of layers is loaded when one of its names is used for the first time.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from . import functional as functional
+from . import init as init
+from . import parameter as parameter
+from . import utils as utils
 from .module import Module
-from .normalisation import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LocalResponseNorm,
-)
 from .parameter import Buffer, Parameter
-from .recurrent import (
-    GRU,
-    LSTM,
-    RNN,
-    GRUCell,
-    LSTMCell,
-    RNNBase,
-    RNNCell,
-    RNNCellBase,
-)
 
-__all__ = [
-    "AlphaDropout", "CELU", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
-    "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LogSigmoid", "Mish", "PReLU",
-    "ReLU6", "RReLU", "SELU", "Softmax2d", "Softmin", "Softshrink", "Softsign", "Tanhshrink",
-    "Threshold", "MultiheadAttention", "CosineEmbeddingLoss", "CosineSimilarity", "CTCLoss",
-    "GaussianNLLLoss", "HingeEmbeddingLoss", "LinearCrossEntropyOptions", "MarginRankingLoss",
-    "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PairwiseDistance",
-    "PoissonNLLLoss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "LocalResponseNorm", "GRU", "LSTM", "RNN", "GRUCell",
-    "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase", "EmbeddingBag", "utils",
-    "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
-    "AvgPool1d", "AvgPool2d", "AvgPool3d", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d",
-    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d",
-    "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
-    "ReplicationPad2d", "ReplicationPad3d", "CircularPad1d", "CircularPad2d", "CircularPad3d",
-    "Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "PixelShuffle", "PixelUnshuffle",
-    "ChannelShuffle",
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "ELU", "GELU", "BCELoss", "BCEWithLogitsLoss", "Buffer", "CrossEntropyLoss", "Dropout",
-    "Embedding", "Flatten", "Fold", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LayerNorm",
-    "LeakyReLU", "Linear", "LogSoftmax", "MSELoss", "Module", "ModuleDict", "ModuleList", "NLLLoss",
-    "Container", "Parameter", "ParameterDict", "ParameterList", "RMSNorm", "ReLU", "Sequential",
-    "SiLU", "Sigmoid",
-    "SmoothL1Loss", "Softmax", "Softplus", "Tanh", "Unfold", "functional", "init",
-]
+if TYPE_CHECKING:  # for editors and type checkers
+    from . import attention as attention
+    from .activations import *
+    from .attention.layer import *
+    from .containers import *
+    from .conv import *
+    from .dropout import *
+    from .embedding import *
+    from .linear import *
+    from .losses import *
+    from .normalisation import *
+    from .padding import *
+    from .pooling import *
+    from .recurrent import *
+    from .resampling import *
+    from .reshaping import *
+
+# file -> what it offers here
+_FILES = {
+    "linear": "Identity Linear",
+    "embedding": "Embedding EmbeddingBag",
+    "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
+    "pooling": "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d "
+               "AvgPool1d AvgPool2d AvgPool3d AdaptiveAvgPool1d AdaptiveAvgPool2d "
+               "AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d "
+               "FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d LPPool3d",
+    "padding": "ConstantPad1d ConstantPad2d ConstantPad3d ZeroPad1d ZeroPad2d ZeroPad3d "
+               "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
+               "ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
+    "resampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
+    "reshaping": "Flatten Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle",
+    "normalisation": "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d "
+                     "InstanceNorm3d GroupNorm LocalResponseNorm LayerNorm RMSNorm",
+    "activations": "Threshold Hardtanh ReLU6 Hardsigmoid Hardswish Mish SELU CELU GLU Hardshrink "
+                   "Softshrink Softsign Tanhshrink LogSigmoid Softmin Softmax2d PReLU RReLU ReLU "
+                   "LeakyReLU ELU GELU SiLU Tanh Sigmoid Softplus Softmax LogSoftmax",
+    "dropout": "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout",
+    "losses": "MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss NLLLoss CrossEntropyLoss BCELoss "
+              "BCEWithLogitsLoss CosineSimilarity PairwiseDistance PoissonNLLLoss GaussianNLLLoss "
+              "CTCLoss LinearCrossEntropyOptions HingeEmbeddingLoss CosineEmbeddingLoss "
+              "MarginRankingLoss SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss "
+              "MultiLabelSoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
+    "recurrent": "RNNBase RNN GRU LSTM RNNCellBase RNNCell GRUCell LSTMCell",
+    "attention.layer": "MultiheadAttention",
+    "containers": "Container Sequential ModuleList ModuleDict ParameterList ParameterDict",
+}
+_HOME = {name: file for file, names in _FILES.items() for name in names.split()}
+
+__all__ = ["Module", "Parameter", "Buffer", *_HOME, "functional", "init", "parameter", "utils"]
+
+
+def __getattr__(name: str):
+    if name in _HOME:
+        value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    elif name == "attention":
+        value = importlib.import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *_HOME, "attention"})

@@ -1,4 +1,4 @@
-"""Modules of activations and dropout beyond the common ones of `nn/layers.py`.
+"""Modules of activations.
 
 Most hold a few numbers and call the function of the same name.  `_Simple` makes such a class from
 the names of its arguments: they are the attributes, the arguments of the function and the text that
@@ -8,10 +8,11 @@ the names of its arguments: they are the attributes, the arguments of the functi
 from __future__ import annotations
 
 from ..core.handle import Tensor
+from ..core.table import ops
 from . import functional as F
 from . import init
-from .layers import _new
 from .module import Module
+from .shared import new
 
 
 class _Simple(Module):
@@ -178,7 +179,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = _new((num_parameters,), device, dtype)
+        self.weight = new((num_parameters,), device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -206,49 +207,127 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" * self.inplace)
 
 
-class _DropoutNd(Module):
-    """A dropout with a probability."""
+class ReLU(Module):
+    """max(x, 0)."""
 
-    function = None
-
-    def __init__(self, p: float = 0.5, inplace: bool = False):
+    def __init__(self, inplace: bool = False):
         super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
+        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        return type(self).function(input, self.p, self.training, self.inplace)
+        return F.relu(input, self.inplace)
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+        return "inplace=True" if self.inplace else ""
 
 
-class Dropout1d(_DropoutNd):
-    """Zeroes whole channels of (N, C, L) or (C, L) while training."""
+class LeakyReLU(Module):
+    """x, scaled by `negative_slope` where it is negative."""
 
-    function = staticmethod(F.dropout1d)
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
+        super().__init__()
+        self.negative_slope, self.inplace = negative_slope, inplace
 
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
 
-class Dropout2d(_DropoutNd):
-    """Zeroes whole channels of (N, C, H, W) while training."""
-
-    function = staticmethod(F.dropout2d)
-
-
-class Dropout3d(_DropoutNd):
-    """Zeroes whole channels of (N, C, D, H, W) or (C, D, H, W) while training."""
-
-    function = staticmethod(F.dropout3d)
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}" + (", inplace=True" if self.inplace else "")
 
 
-class AlphaDropout(_DropoutNd):
-    """Dropout that keeps the mean and variance of self-normalising networks."""
+class ELU(Module):
+    """x, or alpha * (exp(x) - 1) where x is negative."""
 
-    function = staticmethod(F.alpha_dropout)
+    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+        super().__init__()
+        self.alpha, self.inplace = alpha, inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
-class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels."""
+class GELU(Module):
+    """x times the normal distribution function of x."""
 
-    function = staticmethod(F.feature_alpha_dropout)
+    def __init__(self, approximate: str = "none"):
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class SiLU(Module):
+    """x * sigmoid(x)."""
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.silu(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class Tanh(Module):
+    """Hyperbolic tangent."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.tanh(input)
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return ops.sigmoid(input)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softmax(Module):
+    """Exponentials divided by their sum along `dim`."""
+
+    def __init__(self, dim: int | None = None):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(input, self.dim, _stacklevel=5)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Module):
+    """Logarithm of the softmax along `dim`."""
+
+    def __init__(self, dim: int | None = None):
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.log_softmax(input, self.dim, _stacklevel=5)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"

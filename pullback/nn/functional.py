@@ -1,7 +1,7 @@
 """`pullback.nn.functional`: the stateless half of nn, with PyTorch's signatures.
 
 Each function sorts out its arguments (words for reductions, legacy flags, sizes) and calls
-operators of the table.  Modules that hold parameters are in `nn/layers.py`.
+operators of the table.  Modules that hold parameters are in the files beside this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..core.dims import broadcast_shapes, numel
 from ..core.handle import Tensor
 from ..core.table import ops
 from ..errors import DataDependentError
-from .multihead import multi_head_attention_forward as multi_head_attention_forward
+from .attention.forward import multi_head_attention_forward as multi_head_attention_forward
 
 # ---------------------------------------------------------------------------------------------
 # Arguments

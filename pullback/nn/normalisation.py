@@ -1,4 +1,4 @@
-"""Modules of batch, instance, group and local response normalisation."""
+"""Modules of normalisation over batches, instances, layers, groups and neighbouring channels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..core.handle import Tensor
 from ..core.table import ops
 from . import functional as F
 from . import init
-from .layers import _new
 from .module import Module
+from .shared import new
 
 
 class _NormBase(Module):
@@ -23,7 +23,7 @@ class _NormBase(Module):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         for name in ("weight", "bias"):
-            self.register_parameter(name, _new((num_features,), device, dtype) if affine else None)
+            self.register_parameter(name, new((num_features,), device, dtype) if affine else None)
         kept = {"running_mean": None, "running_var": None, "num_batches_tracked": None}
         if track_running_stats:
             kept["running_mean"] = ops.zeros([num_features], device=device, dtype=dtype)
@@ -142,7 +142,7 @@ class GroupNorm(Module):
         self.num_groups, self.num_channels = num_groups, num_channels
         self.eps, self.affine = eps, affine
         for name, given in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, _new((num_channels,), device, dtype) if given else None)
+            self.register_parameter(name, new((num_channels,), device, dtype) if given else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -171,3 +171,64 @@ class LocalResponseNorm(Module):
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class LayerNorm(Module):
+    """Zero mean and unit variance over the last dims, then scale and shift."""
+
+    def __init__(self, normalized_shape, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device=None, dtype=None):
+        super().__init__()
+        if isinstance(normalized_shape, int):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", None)
+        self.register_parameter("bias", None)
+        if elementwise_affine:
+            self.weight = new(self.normalized_shape, device, dtype)
+            if bias:
+                self.bias = new(self.normalized_shape, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale one, shift zero."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+
+
+class RMSNorm(Module):
+    """Division by the root mean square over the last dims, then scale."""
+
+    def __init__(self, normalized_shape, eps: float | None = None,
+                 elementwise_affine: bool = True, device=None, dtype=None):
+        super().__init__()
+        if isinstance(normalized_shape, int):
+            normalized_shape = (normalized_shape,)
+        self.normalized_shape = tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", None)
+        if elementwise_affine:
+            self.weight = new(self.normalized_shape, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale one."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}")

@@ -11,9 +11,9 @@ import warnings
 from ..core.handle import Tensor
 from ..core.table import ops
 from . import init
-from .layers import _new
 from .module import Module
 from .parameter import Parameter
+from .shared import new
 from .utils.rnn import PackedSequence
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
@@ -49,7 +49,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 ending = f"_l{layer}" + ("_reverse" if direction else "")
                 for name, shape in shapes.items():
-                    self.register_parameter(name + ending, _new(shape, device, dtype))
+                    self.register_parameter(name + ending, new(shape, device, dtype))
                 names = [name + ending for name in shapes]
                 self._flat_weights_names += names
                 self._all_weights.append(names)
@@ -243,10 +243,10 @@ class RNNCellBase(Module):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = self.gates * hidden_size
-        self.weight_ih = _new((rows, input_size), device, dtype)
-        self.weight_hh = _new((rows, hidden_size), device, dtype)
+        self.weight_ih = new((rows, input_size), device, dtype)
+        self.weight_hh = new((rows, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
-            self.register_parameter(name, _new((rows,), device, dtype) if bias else None)
+            self.register_parameter(name, new((rows,), device, dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

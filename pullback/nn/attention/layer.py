@@ -1,12 +1,13 @@
-"""The module of multi-head attention; the function that it calls is in `nn/multihead.py`."""
+"""The module of multi-head attention; its function is in `nn/attention/forward.py`."""
 
 from __future__ import annotations
 
-from ..core.handle import Tensor
-from . import functional as F
-from . import init
-from .layers import Linear, _new
-from .module import Module
+from ...core.handle import Tensor
+from .. import functional as F
+from .. import init
+from ..linear import Linear
+from ..module import Module
+from ..shared import new
 
 
 class MultiheadAttention(Module):
@@ -36,12 +37,12 @@ class MultiheadAttention(Module):
                       "v_proj_weight": (embed_dim, self.vdim)}
         for name in names:
             shape = shapes.get(name)
-            self.register_parameter(name, None if shape is None else _new(shape, device, dtype))
+            self.register_parameter(name, None if shape is None else new(shape, device, dtype))
         self.register_parameter("in_proj_bias",
-                                _new((3 * embed_dim,), device, dtype) if bias else None)
+                                new((3 * embed_dim,), device, dtype) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            extra = _new((1, 1, embed_dim), device, dtype) if add_bias_kv else None
+            extra = new((1, 1, embed_dim), device, dtype) if add_bias_kv else None
             self.register_parameter(name, extra)
         self._reset_parameters()
 

@@ -2,15 +2,15 @@
 
 Sequences are (time, batch, features) inside; heads are folded into the batch.  Masks of truth
 values become additive ones, with minus infinity where attention is forbidden.
-The module around it is in `nn/attention.py`.
+The module around it is in `nn/attention/layer.py`.
 """
 
 from __future__ import annotations
 
 import math
 
-from ..core.handle import Tensor
-from ..core.table import ops
+from ...core.handle import Tensor
+from ...core.table import ops
 
 # ---------------------------------------------------------------------------------------------
 # Arguments

@@ -1,0 +1,1 @@
+"""Attention: the function of several heads (`forward`), its module (`layer`)."""

@@ -1,0 +1,251 @@
+"""Pooling over sliding windows."""
+
+from __future__ import annotations
+
+from ..core.handle import Tensor
+from . import functional as F
+from .module import Module
+from .shared import sizes
+
+
+class _Pool(Module):
+    """A pooling: keeps its arguments under their names and calls the function of its name."""
+
+    shown: tuple[str, ...] = ()  # arguments in the printed form
+
+    def extra_repr(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)}" for name in self.shown)
+
+
+class _MaxPoolNd(_Pool):
+    shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+
+    def __init__(self, kernel_size, stride=None, padding=0, dilation=1,
+                 return_indices: bool = False, ceil_mode: bool = False):
+        super().__init__()
+        self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
+        self.stride = kernel_size if stride is None else stride
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.kernel_size, self.stride, self.padding,
+                                   self.dilation, self.ceil_mode, self.return_indices)
+
+
+class MaxPool1d(_MaxPoolNd):
+    """Maxima over sliding windows of signals."""
+
+    function = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_MaxPoolNd):
+    """Maxima over sliding windows of images."""
+
+    function = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Maxima over sliding windows of volumes."""
+
+    function = staticmethod(F.max_pool3d)
+
+
+class _MaxUnpoolNd(_Pool):
+    shown = ("kernel_size", "stride", "padding")
+    rank: int
+
+    def __init__(self, kernel_size, stride=None, padding=0):
+        super().__init__()
+        self.kernel_size = sizes(kernel_size, self.rank)
+        self.stride = sizes(kernel_size if stride is None else stride, self.rank)
+        self.padding = sizes(padding, self.rank)
+
+    def forward(self, input: Tensor, indices: Tensor, output_size=None) -> Tensor:
+        return type(self).function(input, indices, self.kernel_size, self.stride, self.padding,
+                                   output_size)
+
+
+class MaxUnpool1d(_MaxUnpoolNd):
+    """Zeros with the elements of signals at the places that pooling found."""
+
+    rank, function = 1, staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpoolNd):
+    """Zeros with the elements of images at the places that pooling found."""
+
+    rank, function = 2, staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpoolNd):
+    """Zeros with the elements of volumes at the places that pooling found."""
+
+    rank, function = 3, staticmethod(F.max_unpool3d)
+
+
+class AvgPool1d(_Pool):
+    """Means over sliding windows of signals."""
+
+    shown = ("kernel_size", "stride", "padding")
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True):
+        super().__init__()
+        self.kernel_size, self.padding = sizes(kernel_size, 1), sizes(padding, 1)
+        self.stride = sizes(kernel_size if stride is None else stride, 1)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)
+
+
+class AvgPool2d(_Pool):
+    """Means over sliding windows of images."""
+
+    shown = ("kernel_size", "stride", "padding")
+    function = staticmethod(F.avg_pool2d)
+
+    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None):
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.kernel_size, self.stride, self.padding,
+                                   self.ceil_mode, self.count_include_pad, self.divisor_override)
+
+
+class AvgPool3d(AvgPool2d):
+    """Means over sliding windows of volumes."""
+
+    function = staticmethod(F.avg_pool3d)
+
+
+class _AdaptiveAvgPoolNd(_Pool):
+    shown = ("output_size",)
+
+    def __init__(self, output_size):
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, self.output_size)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of signals as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of images as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Means over as many windows of volumes as asked for."""
+
+    function = staticmethod(F.adaptive_avg_pool3d)
+
+
+class _AdaptiveMaxPoolNd(_Pool):
+    shown = ("output_size",)
+
+    def __init__(self, output_size, return_indices: bool = False):
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of signals as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of images as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maxima over as many windows of volumes as asked for."""
+
+    function = staticmethod(F.adaptive_max_pool3d)
+
+
+class _FractionalMaxPoolNd(_Pool):
+    rank: int
+
+    def __init__(self, kernel_size, output_size=None, output_ratio=None,
+                 return_indices: bool = False, _random_samples: Tensor | None = None):
+        super().__init__()
+        self.kernel_size = sizes(kernel_size, self.rank)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else sizes(output_size, self.rank)
+        self.output_ratio = None if output_ratio is None else sizes(output_ratio, self.rank)
+        name = type(self).__name__
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output size, or a pooling "
+                             "ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        if output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Tensor):
+        return type(self).function(input, self.kernel_size, self.output_size, self.output_ratio,
+                                   self.return_indices, self._random_samples)
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    """Maxima over windows of images at pseudo-random places."""
+
+    rank, function = 2, staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    """Maxima over windows of volumes at pseudo-random places."""
+
+    rank, function = 3, staticmethod(F.fractional_max_pool3d)
+
+
+class _LPPoolNd(_Pool):
+    shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
+
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False):
+        super().__init__()
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
+
+    def forward(self, input: Tensor) -> Tensor:
+        return type(self).function(input, float(self.norm_type), self.kernel_size, self.stride,
+                                   self.ceil_mode)
+
+
+class LPPool1d(_LPPoolNd):
+    """Power sums over sliding windows of signals."""
+
+    function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPoolNd):
+    """Power sums over sliding windows of images."""
+
+    function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPoolNd):
+    """Power sums over sliding windows of volumes."""
+
+    function = staticmethod(F.lp_pool3d)
