@@ -64,6 +64,7 @@ _LAZY = {
     "debug": "debug",
     "cache": "compile.cache",
     "random": "random_api",
+    "version": "version",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -108,6 +109,8 @@ _FROM = {
     "get_device": "creation",
     "detach_": "creation",
     "make_fx": "fx.make_fx",
+    "install_as_torch": "as_torch",
+    "uninstall_as_torch": "as_torch",
     "einsum": "functional",
     "tensordot": "functional",
     "chain_matmul": "functional",

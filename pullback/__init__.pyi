@@ -48,6 +48,7 @@ from pullback import signal as signal
 from pullback import special as special
 from pullback import testing as testing
 from pullback import utils as utils
+from pullback import version as version
 
 class Tensor:
     __hash__: Any
@@ -1272,6 +1273,7 @@ def get_rng_state() -> Tensor: ...
 half: _dtype
 inf: _float
 def initial_seed() -> _int: ...
+def install_as_torch() -> Any: ...
 int: _dtype
 int16: _dtype
 int32: _dtype
@@ -1314,6 +1316,7 @@ def to_dlpack(tensor: Tensor) -> Any: ...
 def typename(value: Any) -> _str: ...
 uint64: _dtype
 uint8: _dtype
+def uninstall_as_torch() -> None: ...
 def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *, chunk_size: _int | None = None) -> Any: ...
 def abs(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""
 def absolute(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""

@@ -3,6 +3,8 @@
     python -m pullback table                 all operators
     python -m pullback table tanh            one, with everything derived from its entry
     python -m pullback table tanh --yaml     its derivative in the classic layout
+    python -m pullback run FILE [ARGS]       run a program that says `import torch`
+    python -m pullback run -m MODULE [ARGS]  the same for a module
     python -m pullback demo                  train a small transformer
     python -m pullback version
 """
@@ -25,6 +27,9 @@ Section = tuple[str, list[str]]  # a label and its lines
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["run"] and arguments[1:2] not in ([], ["-h"], ["--help"]):
+        return run_program(arguments[1:])  # all that follows is the program's
     parser = argparse.ArgumentParser(
         prog="pullback", description="Automatic differentiation of Python array programs.")
     commands = parser.add_subparsers(dest="command", title="commands")
@@ -32,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     table.add_argument("op", nargs="?", help="an operator (tanh) or an overload (mul.Tensor)")
     table.add_argument("--yaml", action="store_true", help="in the classic derivatives.yaml layout")
     commands.add_parser("version", help="print the version")
+    commands.add_parser("run", usage="pullback run (FILE | -m MODULE) [ARGS]",
+                        help="run a program that says `import torch`, unchanged")
     commands.add_parser("demo", help="train a small transformer; takes its options too",
                         add_help=False)
     chosen, rest = parser.parse_known_args(arguments)
@@ -44,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"pullback {__version__}")
         elif chosen.command == "demo":
             return run_demo(rest)
+        elif chosen.command == "run":
+            parser.error("run wants a file, or -m and a module")
         else:
             parser.print_help()
         sys.stdout.flush()
@@ -53,7 +62,33 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
 
-# demo
+# run, demo
+
+
+def run_program(arguments: list[str]) -> int:
+    """Run a file, or `-m` a module, in which `import torch` means this package."""
+    import runpy
+
+    from .as_torch import install_as_torch
+    by_name = arguments[0] == "-m"
+    program = arguments[1] if by_name and len(arguments) > 1 else arguments[0]
+    if program == "-m" or not by_name and not Path(program).exists():
+        print(f"pullback run: there is no file {program!r}" if program != "-m" else
+              "pullback run: -m wants the name of a module", file=sys.stderr)
+        return 2
+    before = sys.argv, sys.path[:]
+    sys.argv = [program, *arguments[1 + by_name:]]
+    # the place that Python itself would look in first
+    sys.path.insert(0, os.getcwd() if by_name else str(Path(program).resolve().parent))
+    try:
+        with install_as_torch():
+            if by_name:
+                runpy.run_module(program, run_name="__main__", alter_sys=True)
+            else:
+                runpy.run_path(program, run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = before
+    return 0
 
 
 def run_demo(arguments: list[str]) -> int:

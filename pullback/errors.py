@@ -324,6 +324,14 @@ class CheckpointError(PullbackError, RuntimeError):
     """
 
 
+class InstallError(PullbackError, RuntimeError):
+    """`install_as_torch()` while PyTorch itself is imported.
+
+    Cause: a module that was imported earlier says `import torch` and found the real one.  Cure:
+    call `install_as_torch()` first, or run the program with `python -m pullback run`.
+    """
+
+
 _COMPILER = (
     "CacheUnusable",
     "CompileWarning",

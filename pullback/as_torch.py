@@ -1,0 +1,213 @@
+"""Pullback under the name `torch`, for files that say `import torch`.
+
+`install_as_torch()` puts a finder in front of Python's import system.  It answers for `torch` and
+everything below it: with the module of the same path in this package, the same object, or, where
+PyTorch keeps names in a file that this package does not have, with a `Facade` that looks them up in
+the places that `PLACES` lists.  Nothing is copied, and nothing is done before a program asks.
+`uninstall_as_torch()` takes all of it back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import sys
+import types
+
+from . import errors, version
+
+OWN = __package__
+
+_LAYERS = (
+    "activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold "
+    "instancenorm lazy linear loss module normalization padding pixelshuffle pooling rnn sparse "
+    "transformer upsampling utils"
+)
+# PyTorch's module -> where its names are here, in the order in which they are looked up.  A path
+# that exists in this package needs no line.
+PLACES = {
+    "torch.torch_version": "version",
+    "torch._tensor": ".",
+    "torch.nn.modules": "nn nn.module",
+    **{f"torch.nn.modules.{n}": "nn nn.module nn.layers" for n in _LAYERS.split()},
+    "torch.autograd.variable": "autograd",
+    "torch.autograd.gradcheck": "autograd.differences autograd",
+    "torch.fx.experimental": "fx",
+    "torch.fx.experimental.proxy_tensor": "fx.make_fx",
+    "torch.fx._symbolic_trace": "fx",
+    "torch._decomp": "decomp",
+    "torch._decomp.decompositions": "decomp",
+    "torch._functorch": "func",
+    "torch._functorch.aot_autograd": "aot aot.api",
+    "torch._functorch.compilers": "aot aot.api fx.make_fx",
+    "torch._functorch.partitioners": "aot.partition aot",
+    "torch._functorch.vmap": "func.vmap func",
+    "torch._functorch.eager_transforms": "func.grad func.jacobian func",
+    "torch._functorch.apis": "func",
+    "torch._functorch.functional_call": "func",
+    "functorch": "func fx.make_fx",
+    "functorch.compile": "aot aot.api aot.partition decomp fx.make_fx",
+    "functorch.experimental": "func",
+}
+NAMES = ("torch", "functorch")
+
+_active: _Finder | None = None
+
+
+class Facade(types.ModuleType):
+    """A module of PyTorch's tree whose names live elsewhere in this package."""
+
+    def __init__(self, name: str, places: str):
+        super().__init__(name, f"Names of {OWN}: {places}.")
+        self.__path__: list[str] = []  # modules below are asked for by name, never searched
+        self._places = tuple(OWN if p == "." else f"{OWN}.{p}" for p in places.split())
+
+    def _modules(self):
+        return (m for p in self._places if (m := _found(p)) is not None)
+
+    def __getattr__(self, name: str):
+        if not name.startswith("__"):
+            for module in self._modules():
+                try:
+                    return getattr(module, name)
+                except AttributeError:
+                    continue
+        if name == "__all__":
+            return [n for n in dir(self) if not n.startswith("_")]
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self):
+        return sorted({*self.__dict__, *(n for m in self._modules() for n in dir(m))})
+
+
+def _found(path: str) -> types.ModuleType | None:
+    """A module of this package, None if there is no such file."""
+    if path in sys.modules:
+        return sys.modules[path]
+    parent, _, _ = path.rpartition(".")
+    if parent and not hasattr(_found(parent), "__path__"):
+        return None
+    return importlib.import_module(path) if importlib.util.find_spec(path) else None
+
+
+def counterpart(name: str) -> types.ModuleType | None:
+    """The module that stands for a module of PyTorch, None if there is none."""
+    if name == "torch":
+        return sys.modules[OWN]
+    if name in PLACES:
+        return Facade(name, PLACES[name])
+    parent, _, tail = name.rpartition(".")
+    above = sys.modules.get(parent) or counterpart(parent) if parent else None
+    if above is None:
+        return None
+    if isinstance(above, Facade) or not hasattr(above, "__path__"):
+        return None
+    own = _found(f"{above.__name__}.{tail}")
+    held = getattr(above, tail, own)
+    if isinstance(held, types.ModuleType):  # it may be a file of another name
+        return held
+    if own is not None:  # a name over a file of ours: the next finder would load it once more
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    return None
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Answers imports of `torch`, and questions about the version that is installed."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname.partition(".")[0] not in NAMES:
+            return None
+        module = counterpart(fullname)
+        if module is None:
+            return None
+        return importlib.machinery.ModuleSpec(
+            fullname, _Loader(module), origin=getattr(module, "__file__", None),
+            is_package=hasattr(module, "__path__"))
+
+    def find_distributions(self, context=None):
+        name = getattr(context, "name", None)
+        return [_Distribution()] if name is None or name.lower() == "torch" else []
+
+    def invalidate_caches(self):
+        """Nothing is kept."""
+
+
+class _Loader(importlib.abc.Loader):
+    """Hands over a module that exists already."""
+
+    def __init__(self, module: types.ModuleType):
+        self.module = module
+        self.kept = getattr(module, "__spec__", None)
+
+    def create_module(self, spec):
+        return self.module
+
+    def exec_module(self, module):
+        if self.kept is not None:  # the import system has put the spec of the new name in its place
+            module.__spec__ = self.kept
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` tells programs that ask for PyTorch."""
+
+    def read_text(self, filename):
+        if filename == "METADATA":
+            return f"Metadata-Version: 2.1\nName: torch\nVersion: {version.__version__}\n"
+        return None
+
+    def locate_file(self, path):
+        return path
+
+
+class Installation:
+    """What `install_as_torch` returns: leave a `with` block of it to uninstall."""
+
+    def __enter__(self) -> Installation:
+        return self
+
+    def __exit__(self, *exc) -> None:
+        uninstall_as_torch()
+
+
+def install_as_torch() -> Installation:
+    """Make `import torch` give this package, for files that cannot be changed.
+
+    Refused where the real one has been imported: two libraries under one name would meet in the
+    same program. Undone by `uninstall_as_torch()`, or at the end of a `with` block.
+    """
+    global _active
+    if _active is not None:
+        return Installation()
+    own = sys.modules[OWN]
+    other = next((n for n in sys.modules if n.partition(".")[0] in NAMES), None)
+    if other is not None:
+        raise errors.InstallError(errors.text(
+            f"PyTorch itself is already imported here ({errors.user_line(2)})",
+            f"sys.modules has {other!r}, from {getattr(sys.modules[other], '__file__', 'memory')}",
+            "call install_as_torch() before anything imports torch, or in a new process: "
+            "python -m pullback run FILE"))
+    _active = _Finder()
+    sys.meta_path.insert(0, _active)
+    _active.version, own.__version__ = own.__version__, version.__version__
+    sys.modules["torch"] = own
+    return Installation()
+
+
+def uninstall_as_torch() -> None:
+    """Take back `install_as_torch`; modules that were imported meanwhile keep what they hold."""
+    global _active
+    if _active is None:
+        return
+    sys.meta_path.remove(_active)
+    sys.modules[OWN].__version__ = _active.version
+    for name in [n for n in sys.modules if n.partition(".")[0] in NAMES]:
+        module = sys.modules.pop(name)
+        parent, _, tail = name.rpartition(".")
+        if isinstance(module, Facade) and parent:  # the import system bound it to its parent
+            above = counterpart(parent)
+            if getattr(above, "__dict__", {}).get(tail) is module:
+                delattr(above, tail)
+    _active = None

@@ -1,0 +1,172 @@
+"""`install_as_torch`: unchanged files run, the modules are the same objects, all is taken back."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+import textwrap
+import types
+
+import pytest
+
+import pullback
+from pullback import errors
+from pullback.as_torch import PLACES, Facade
+from pullback.version import TorchVersion
+
+
+@pytest.fixture(autouse=True)
+def without_torch(monkeypatch):
+    """The real one may be imported by other tests of the process: out of sight meanwhile."""
+    names = [n for n in sys.modules if n.partition(".")[0] in ("torch", "functorch")]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+    yield
+    pullback.uninstall_as_torch()
+
+
+PROGRAM = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch import optim
+from torch.nn.modules.linear import Linear
+from torch.autograd import Function
+from torch.utils._pytree import tree_map
+
+torch.manual_seed(0)
+model = nn.Sequential(Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+opt = optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(8, 3)
+losses = []
+for _ in range(5):
+    opt.zero_grad()
+    loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
+    loss.backward()
+    opt.step()
+    losses.append(loss.item())
+"""
+
+
+def test_an_unchanged_program_runs():
+    names = {}
+    with pullback.install_as_torch():
+        exec(PROGRAM, names)
+    assert names["losses"][-1] < names["losses"][0]
+    assert names["torch"] is pullback and names["Linear"] is pullback.nn.Linear
+
+
+def test_modules_are_the_same_objects_and_keep_their_specs():
+    before = pullback.nn.__spec__
+    with pullback.install_as_torch():
+        import torch
+        import torch.nn
+        import torch.nn.functional
+        import torch.random
+
+        assert torch is pullback and sys.modules["torch.nn"] is pullback.nn
+        assert sys.modules["torch.nn.functional"] is pullback.nn.functional
+        assert sys.modules["torch.random"] is pullback.random  # a file of another name
+        assert pullback.nn.__spec__ is before and pullback.nn.__name__ == "pullback.nn"
+        assert importlib.util.find_spec("torch").name == "pullback"
+        assert importlib.util.find_spec("torch.optim") is not None
+
+
+def test_names_that_live_elsewhere():
+    with pullback.install_as_torch():
+        from functorch import vmap
+        from functorch.compile import aot_function
+        from torch._functorch.aot_autograd import aot_function as again
+        from torch._functorch.partitioners import min_cut_rematerialization_partition as cut
+        from torch.fx.experimental.proxy_tensor import make_fx
+        from torch.nn.modules.conv import Conv2d
+
+        assert vmap is pullback.vmap and make_fx is pullback.make_fx
+        assert aot_function is again is pullback.aot.aot_function
+        assert Conv2d is pullback.nn.Conv2d
+        assert cut.__module__ == "pullback.aot.partition"
+        with pytest.raises(ImportError):
+            exec("from torch.nn.modules.conv import no_such_layer")
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_every_place_exists(name):
+    with pullback.install_as_torch():
+        module = importlib.import_module(name)
+        assert isinstance(module, Facade)
+        for place in module._places:
+            assert importlib.import_module(place) is not None
+        assert len(module.__all__) > 1
+
+
+@pytest.mark.parametrize(
+    "name", ["torch._six", "torch.no_such", "torch.nn.no_such", "torch.tensor", "torch.nn.a.b"]
+)
+def test_what_is_not_there_is_missing_as_usual(name):
+    with pullback.install_as_torch():
+        with pytest.raises(ModuleNotFoundError) as caught:
+            importlib.import_module(name)
+        assert name.startswith(caught.value.name)
+        assert callable(pullback.tensor)
+
+
+def test_the_version_that_programs_see():
+    own = pullback.__version__
+    with pullback.install_as_torch():
+        import torch
+
+        assert importlib.metadata.version("torch") == torch.__version__ == "2.13.0"
+        assert torch.__version__ >= "2.9" and torch.__version__ > (1, 13)
+        assert torch.version.cuda is None and torch.version.hip is None
+    assert pullback.__version__ == own
+
+
+@pytest.mark.parametrize(
+    "low, high",
+    [("1.9", "1.13"), ("2.0.0rc1", "2.0"), ("2.0", "2.0.1"), ("2.0.dev1", "2.0a1"), ("2", (2, 1)),
+     ("2.0", "2.0.post1")],
+)
+def test_versions_compare_by_number(low, high):
+    assert TorchVersion(low) < high and TorchVersion(low) <= high and TorchVersion(low) != high
+    assert not TorchVersion(low) > high and not TorchVersion(low) >= high
+    assert TorchVersion("2.0") == "2.0.0" and TorchVersion(low) == low
+
+
+def test_all_is_taken_back():
+    finders, attributes = list(sys.meta_path), set(vars(pullback.nn))
+    pullback.install_as_torch()
+    pullback.install_as_torch()  # again: nothing more happens
+    import torch.nn.modules.conv  # noqa: F401
+    pullback.uninstall_as_torch()
+    assert sys.meta_path == finders and not [n for n in sys.modules if n.startswith("torch")]
+    assert set(vars(pullback.nn)) == attributes
+    pullback.uninstall_as_torch()
+
+
+def test_refused_beside_the_real_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.ModuleType("torch"))
+    with pytest.raises(errors.InstallError, match="PyTorch itself is already imported"):
+        pullback.install_as_torch()
+    assert pullback.__version__ != "2.13.0"
+
+
+def test_the_command_runs_files_and_modules(tmp_path):
+    (tmp_path / "helper.py").write_text("import torch\nONE = torch.ones(1)\n")
+    (tmp_path / "program.py").write_text(textwrap.dedent("""
+        import sys
+        import torch, helper
+        print(__name__, sys.argv[1:], torch.nn.Linear.__module__.split(".")[0], helper.ONE.item())
+    """))
+    for how in (["program.py"], ["-m", "program"]):
+        done = subprocess.run([sys.executable, "-m", "pullback", "run", *how, "--lr", "1"],
+                              capture_output=True, text=True, cwd=tmp_path,
+                              env={"PYTHONPATH": str(pullback.__path__[0]) + "/.."}, check=False)
+        assert done.stdout == "__main__ ['--lr', '1'] pullback 1.0\n", done.stderr
+
+
+def test_the_command_names_a_missing_file(capsys):
+    from pullback.cli import main
+
+    assert main(["run", "no_such_file.py"]) == 2
+    assert "no_such_file.py" in capsys.readouterr().err
