@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
+import pkgutil
 import sys
 import types
 
@@ -26,13 +27,13 @@ _LAYERS = (
     "instancenorm lazy linear loss module normalization padding pixelshuffle pooling rnn sparse "
     "transformer upsampling utils"
 )
-# PyTorch's module -> where its names are here, in the order in which they are looked up.  A path
-# that exists in this package needs no line.
+# PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
+# every file there).  A path that exists in this package needs no line.
 PLACES = {
     "torch.torch_version": "version",
     "torch._tensor": ".",
-    "torch.nn.modules": "nn nn.module",
-    **{f"torch.nn.modules.{n}": "nn nn.module nn.layers" for n in _LAYERS.split()},
+    "torch.nn.modules": "nn nn.module nn.*",
+    **{f"torch.nn.modules.{n}": "nn nn.module nn.*" for n in _LAYERS.split()},
     "torch.autograd.variable": "autograd",
     "torch.autograd.gradcheck": "autograd.differences autograd",
     "torch.fx.experimental": "fx",
@@ -66,7 +67,14 @@ class Facade(types.ModuleType):
         self._places = tuple(OWN if p == "." else f"{OWN}.{p}" for p in places.split())
 
     def _modules(self):
-        return (m for p in self._places if (m := _found(p)) is not None)
+        for place in self._places:
+            if not place.endswith(".*"):
+                yield importlib.import_module(place)
+                continue
+            package = importlib.import_module(place[:-2])
+            for found in pkgutil.iter_modules(package.__path__, place[:-1]):
+                if not found.ispkg:
+                    yield importlib.import_module(found.name)
 
     def __getattr__(self, name: str):
         if not name.startswith("__"):
