@@ -9,7 +9,7 @@ from .core import device as dev
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import make_tensor_data
-from .core.handle import Tensor, make, meta_of
+from .core.handle import INFERENCE, Tensor, make, meta_of
 from .core.size import Size
 from .core.stack import note_birth
 from .core.table import ops
@@ -42,6 +42,8 @@ def _place(array: np.ndarray, device) -> Tensor:
 def _fresh(array) -> Tensor:
     """A handle around an array from outside, announced to the transforms that run."""
     t = make(array)
+    if _state.state.inference:
+        t._cell = INFERENCE
     if _state.state.births:
         note_birth(t)
     return t

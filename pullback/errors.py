@@ -184,6 +184,14 @@ class LeafWriteError(PullbackError, RuntimeError):
     """
 
 
+class InferenceTensor(PullbackError, RuntimeError):
+    """A tensor made in `inference_mode` was used in a way that needs versions or gradients.
+
+    Cause: such tensors are not tracked: outside of the mode they cannot be written, require grad
+    or be saved for backward.  Cure: `clone()` it outside of the mode, or use `no_grad` instead.
+    """
+
+
 class ViewWriteError(PullbackError, RuntimeError):
     """An in-place operator was called on a view that must not be written.
 

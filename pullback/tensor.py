@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from .core import fast, hooks, surface
 from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
 from .core.fake import Fake
-from .core.handle import Box, Tensor, cell_of, make, meta_of
+from .core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
 from .core.indexing import getitem, setitem
 from .core.op import aliases as op_aliases
 from .core.op import families, overload_of
@@ -79,6 +80,14 @@ def _grad_fn(self):
 
 def _set_requires_grad(self, value: bool = True):
     if value:
+        if self._cell is INFERENCE and not state.inference:
+            raise errors.InferenceTensor(
+                errors.text(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                    f"allowed ({errors.user_line(2)})",
+                    cure="clone() it first",
+                )
+            )
         if self.dtype.category < 2:
             raise errors.DTypeError(
                 errors.text(
@@ -113,7 +122,75 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _get_grad(self):
-    return None if self._meta is None else self._meta.grad
+    if self._meta is None:
+        if self._edge is not None and not isinstance(self._edge, Accumulate):
+            _warn_of_grad(self)
+        return None
+    if self._meta.grad is None and not self._meta.retains and _grad_fn(self) is not None:
+        _warn_of_grad(self)
+    return self._meta.grad
+
+
+def _warn_of_grad(t: Tensor) -> None:
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        f"attribute won't be populated during autograd.backward() ({errors.user_line(3)}). "
+        "Call .retain_grad() on it before that, or look at the leaf instead.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _get_grad_dtype(self):
+    """The dtype of the gradients that a leaf collects."""
+    wanted = None if self._meta is None else self._meta.grad_dtype
+    return dt.of(self._data.dtype if wanted is None else wanted)
+
+
+def _set_grad_dtype(self, dtype) -> None:
+    if _grad_fn(self) is not None:
+        raise errors.NoGraph(
+            errors.text(
+                f"grad_dtype can only be set on leaf tensors ({errors.user_line(2)})",
+                cure="set it on the leaf whose gradient is collected",
+            )
+        )
+    meta = meta_of(self)
+    if meta.grad is not None and meta.grad.dtype is not dt.as_dtype(dtype):
+        raise errors.DTypeError(
+            errors.text(
+                f"the tensor has a gradient of dtype {meta.grad.dtype} already "
+                f"({errors.user_line(2)})",
+                cure="set .grad to None first",
+            )
+        )
+    meta.grad_dtype = dt.as_dtype(dtype).np
+
+
+def _version(self) -> int:
+    """How often the memory was written; views share the count."""
+    cell = self._cell
+    if cell is INFERENCE:
+        raise errors.InferenceTensor(
+            f"Inference tensors do not track version counter ({errors.user_line(2)})"
+        )
+    return 0 if cell is None else cell.version
+
+
+def _backward_hooks(self):
+    """The hooks of a tensor by their numbers, None where there are none."""
+    edge = self._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    tables = None if node is None or node.hooks is None else node.hooks.get("tensor")
+    return (tables or {}).get(number) or None
+
+
+def _keep_data(self):
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+def _keep_requires_grad(self):
+    raise RuntimeError("requires_grad must be a bool: set it to False instead of deleting it")
 
 
 def _set_grad(self, value):
@@ -721,14 +798,18 @@ def attach(cls=Tensor) -> None:
         "dtype": property(lambda t: dt.of(t._data.dtype)),
         "ndim": property(lambda t: t._data.ndim),
         "device": property(_device),
-        "requires_grad": property(lambda t: _up_to_date(t)._edge is not None, _set_requires_grad),
+        "requires_grad": property(
+            lambda t: _up_to_date(t)._edge is not None, _set_requires_grad, _keep_requires_grad
+        ),
         "is_leaf": property(lambda t: _grad_fn(t) is None),
         "grad_fn": property(_grad_fn),
         "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
-        "data": property(_get_data, _set_data),
+        "data": property(_get_data, _set_data, _keep_data),
         "itemsize": property(lambda t: t._data.dtype.itemsize),
         "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
-        "_version": property(lambda t: 0 if t._cell is None else t._cell.version),
+        "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
+        "_version": property(_version),
+        "_backward_hooks": property(_backward_hooks),
         "_base": property(lambda t: None if t._link is None else t._link.base),
         "layout": property(lambda t: "strided"),
         "is_cuda": property(lambda t: t.device.type == "cuda"),
@@ -825,7 +906,7 @@ def attach(cls=Tensor) -> None:
         "resolve_neg": lambda self: self,
         "is_conj": lambda self: False,
         "is_neg": lambda self: False,
-        "is_inference": lambda self: False,
+        "is_inference": lambda self: self._cell is INFERENCE,
         "__hash__": object.__hash__,
     }
     for name, value in own.items():

@@ -29,6 +29,10 @@ def __getattr__(name: str):
 
         module = importlib.import_module(".function", __name__)
         return module if name == "function" else module.Function
+    if name in ("Variable", "set_multithreading_enabled"):
+        from . import variable
+
+        return getattr(variable, name)
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from . import anomaly_mode
 

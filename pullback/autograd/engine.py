@@ -19,7 +19,7 @@ import numpy as np
 from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Tensor, is_buffer, make, meta_of
-from ..core.hooks import run_post_hooks, run_pre_hooks, run_tensor_hooks
+from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.project import project
 from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
@@ -274,8 +274,7 @@ def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:
         accumulate(node, grads, create, False)
     leaf = node.leaf()
     if leaf is not None and leaf._meta is not None and leaf._meta.post_hooks:
-        for hook in list(leaf._meta.post_hooks.values()):
-            hook(leaf)
+        run_accumulated_hooks(leaf)
 
 
 def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) -> None:
@@ -286,10 +285,11 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
         return
     array = leaf._data
     data = g._data
-    if data.shape != array.shape or data.dtype is not array.dtype:
-        g = project(g, array.shape, array.dtype, node, 0)
-        data = g._data
     meta = leaf._meta or meta_of(leaf)
+    dtype = meta.grad_dtype or array.dtype
+    if data.shape != array.shape or data.dtype is not dtype:
+        g = project(g, array.shape, dtype, node, 0)
+        data = g._data
     have = meta.grad
     if create:
         meta.grad = g if have is None else have + g
@@ -310,8 +310,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
     else:
         meta.grad = have + g
     if hooks and meta.post_hooks:
-        for hook in list(meta.post_hooks.values()):
-            hook(leaf)
+        run_accumulated_hooks(leaf)
 
 
 class _sweeping:
@@ -578,12 +577,23 @@ def grad(
     grad_outputs=None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple:
-    """Gradients of `outputs` with respect to `inputs`, returned instead of accumulated."""
+    """Gradients of `outputs` with respect to `inputs`, returned instead of accumulated.
+
+    `only_inputs` is accepted for old programs; nothing is ever accumulated.
+    """
     outputs, inputs = _listed(outputs), _listed(inputs)
+    if not inputs:
+        raise errors.NoGraph(
+            errors.text(
+                f"`inputs` argument to `grad()` cannot be empty ({errors.user_line(2)})",
+                cure="name the tensors whose gradients are wanted",
+            )
+        )
     if is_grads_batched:
         return _batched_grad(
             outputs,
@@ -652,7 +662,10 @@ def _batched_grad(
     keep = create_graph if retain_graph is None else retain_graph
     with Vmap(seeds[0].shape[0]) as level:
         batch = [level.wrap(g) for g in seeds]
-        found = grad(outputs, inputs, batch, keep, create_graph, allow_unused, False, materialize)
+        found = grad(
+            outputs, inputs, batch, keep, create_graph,
+            allow_unused=allow_unused, materialize_grads=materialize,
+        )
         return tuple(None if g is None else level.stacked(g) for g in found)
 
 
@@ -670,9 +683,9 @@ def as_gradient(value, like: Tensor) -> Tensor:
             "shape "
             f"{list(like.shape)} ({errors.user_line(2)})"
         )
-    if value.dtype is not like.dtype:
+    if value.dtype is not like.grad_dtype:
         raise errors.GradientShapeError(
-            f"assigned grad has data of a different type: {value.dtype} for {like.dtype} "
+            f"assigned grad has data of a different type: {value.dtype} for {like.grad_dtype} "
             f"({errors.user_line(2)})"
         )
     return value

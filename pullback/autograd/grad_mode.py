@@ -143,6 +143,13 @@ class set_grad_enabled(_Switch):
 class inference_mode(_Switch):
     """`no_grad`, and the promise that results never take part in autograd."""
 
+    def __new__(cls, mode: bool = True):
+        made = super().__new__(cls)
+        if not callable(mode):
+            return made
+        made.__init__()  # `@inference_mode` without brackets
+        return made(mode)
+
     def __init__(self, mode: bool = True):
         super().__init__(not mode)
         self._inference = bool(mode)

@@ -158,6 +158,14 @@ class _Mutations:
         self.kept.setdefault(id(cell), []).append(weakref.ref(kept))
         return kept
 
+    def unpack(self, kept: _Kept) -> Tensor:
+        if self not in _watchers.contexts:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in "
+                "which the graph was originally recorded."
+            )
+        return kept.tensor
+
     def before_write(self, t: Tensor) -> None:
         cell = t._cell
         if cell is None or not is_buffer(t._data):
@@ -203,7 +211,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Mutations]:
         surface.may_write = _may_write
     _watchers.contexts = (*_watchers.contexts, context)
     try:
-        with saved_tensors_hooks(context.pack, lambda kept: kept.tensor):
+        with saved_tensors_hooks(context.pack, context.unpack):
             yield context
     finally:
         _watchers.contexts = _watchers.contexts[:-1]

@@ -16,7 +16,7 @@ import numpy as np
 from . import surface
 from .direct import Direct, NotDirect, array_call
 from .expression import parse
-from .handle import Tensor
+from .handle import INFERENCE, Tensor
 from .op import OpOverload
 from .parts import DEFAULT
 from .state import fast as space
@@ -32,6 +32,7 @@ space.update(
     new=object.__new__,
     Tensor=Tensor,
     Node=Node,
+    INFERENCE=INFERENCE,
     ndarray=np.ndarray,
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
@@ -129,6 +130,8 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     except LookupError:  # a fact that the general path must save
         return None
     exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
+    if ov.rule is not None:
+        space[f"Node_{key}"].__name__ = ov.rule.name
     return space[f"fast_{key}"]
 
 
@@ -154,6 +157,13 @@ _HANDLE = """
     t = new(Tensor)
     t._data = r
     t._link = t._cell = t._meta = None"""
+
+_UNRECORDED = """
+    t._edge = None
+    if GRADOFF and state.inference:
+        t._cell = INFERENCE
+    return t
+"""
 
 _NODE = """
     n = new(Node_{key})
@@ -265,7 +275,7 @@ def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
         for x in tensors
     )
     if ov.rule is None:
-        return "\n    t._edge = None\n    return t\n"
+        return _UNRECORDED
     listed = [edges[x] for x in tensors if x in ov.rule.input_names]
     none = " and ".join(f"{e} is None" for e in listed)
     before, saved = _saved(ov, arrays, edges)
@@ -273,6 +283,8 @@ def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
     return f"""{fetch}
     if {none} or GRADOFF and not state.record[0]:
         t._edge = None
+        if GRADOFF and state.inference:
+            t._cell = INFERENCE
         return t{before}""" + _NODE.format(
         key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved
     )

@@ -28,10 +28,11 @@ class Tensor:
 class Meta:
     """The rarely needed part of a handle."""
 
-    __slots__ = ("creation", "grad", "hooks", "name", "post_hooks", "retains")
+    __slots__ = ("creation", "grad", "grad_dtype", "hooks", "name", "post_hooks", "retains")
 
     def __init__(self):
         self.grad = None
+        self.grad_dtype = None  # of gradients, where it is not the dtype of the tensor
         self.hooks = None
         self.post_hooks = None
         self.retains = False
@@ -50,6 +51,22 @@ class Cell:
         self.version = 0
         self.stamps: tuple = ()  # clock values of the last writes, newest last
         self.where = None  # the user's place of the last write
+
+
+class _Uncounted(Cell):
+    """The cell of tensors made in inference mode: nobody counts their versions.
+
+    To a saved value it looks overwritten, so that the first gradient that needs it is refused.
+    """
+
+    __slots__ = ()
+
+    def __init__(self):
+        super().__init__()
+        self.stamps = (float("inf"),)
+
+
+INFERENCE = _Uncounted()
 
 
 class Link:

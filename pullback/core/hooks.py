@@ -125,6 +125,16 @@ def retain_again(t: Tensor) -> None:
 # what a sweep calls
 
 
+def run_accumulated_hooks(leaf: Tensor) -> None:
+    """Hooks of a leaf whose `.grad` is complete."""
+    for hook in list(leaf._meta.post_hooks.values()):
+        if hook(leaf) is not None:
+            raise TypeError(
+                f"the post-accumulate-grad hook {_name(hook)} of a tensor must return None; it "
+                "may change .grad itself"
+            )
+
+
 def _name(hook) -> str:
     return getattr(hook, "__name__", type(hook).__name__)
 

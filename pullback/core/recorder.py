@@ -25,7 +25,7 @@ def compile_recorder(ov, rule, tape):
         return None
     space = {
         "Tensor": Tensor,
-        "Node": tape.Node,
+        "Node": tape.node_class(rule),
         "new": object.__new__,
         "FLOATING": _FLOATING,
         "rule": rule,

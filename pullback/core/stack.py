@@ -169,6 +169,8 @@ def bind(ov, flat: tuple):
             tape.record(ov, flat, out, 0)
         if state.saving is not None:
             state.saving.recorded(out, level)
+    if state.inference and not level:
+        surface.mark_inference(out)
     if ov.is_view:
         surface.link_views(ov, flat, out, level)
     if state.births:
@@ -191,7 +193,10 @@ def bind_eager(ov, flat: tuple):
     """`bind` where no transform is active in any thread: everything is at level 0."""
     raw, tracked, space = gather(ov, flat)
     out = evaluate(ov, flat, raw, space)
-    if tracked and (not fast["GRADOFF"] or state.record[0]):
+    if fast["GRADOFF"] and not state.record[0]:
+        if state.inference:
+            surface.mark_inference(out)
+    elif tracked:
         tape.record(ov, flat, out, 0)
     if ov.is_view:
         surface.link_views(ov, flat, out, 0)

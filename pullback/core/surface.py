@@ -17,7 +17,7 @@ from .. import errors
 from . import dtype as dt
 from .evaluate import run_raw
 from .fake import Fake
-from .handle import Link, Tensor, cell_of, is_buffer, make
+from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make
 from .state import state, tick
 
 _ndarray = np.ndarray
@@ -29,9 +29,10 @@ _ndarray = np.ndarray
 def bump(t: Tensor) -> None:
     """Note that the memory of a handle was written."""
     cell = cell_of(t)
-    cell.version += 1
-    cell.stamps = (*cell.stamps[1 - cell.KEPT :], tick())
-    cell.where = tape.place()
+    if cell is not INFERENCE:
+        cell.version += 1
+        cell.stamps = (*cell.stamps[1 - cell.KEPT :], tick())
+        cell.where = tape.place()
 
 
 def mark_written(*tensors: Tensor) -> None:
@@ -39,9 +40,18 @@ def mark_written(*tensors: Tensor) -> None:
     where, now = tape.place(), tick()
     for t in tensors:
         cell = t._cell or cell_of(t)
+        if cell is INFERENCE:
+            continue
         cell.version += 1
         cell.stamps = (*cell.stamps[1 - cell.KEPT :], now)
         cell.where = where
+
+
+def mark_inference(out) -> None:
+    """Results of inference mode have no version of their own; views get that of their base."""
+    for t in out if isinstance(out, (tuple, list)) else (out,):
+        if isinstance(t, Tensor) and t._cell is None:
+            t._cell = INFERENCE
 
 
 # views
@@ -206,6 +216,15 @@ def _scatter_piece(ov, rest, number, base, new):
 def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
     """Refuse writes that would lose history or give one element two values."""
     data = x._data
+    if x._cell is INFERENCE and not state.inference:
+        raise errors.InferenceTensor(
+            errors.text(
+                "Inplace update to inference tensor outside InferenceMode is not allowed "
+                f"({errors.user_line(2)})",
+                _state(x),
+                "clone() it to get a normal tensor before writing",
+            )
+        )
     if not same and _repeats(data):
         raise errors.ViewWriteError(
             errors.text(

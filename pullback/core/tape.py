@@ -17,7 +17,7 @@ from .. import errors
 from . import dtype as dt
 from . import recorder
 from .expression import fact_name, fact_value
-from .handle import Tensor, cell_of, is_buffer, make
+from .handle import INFERENCE, Tensor, cell_of, is_buffer, make
 from .state import fast, sequence, state
 
 _COMPLEX = {d.np for d in dt.ALL if d.is_complex}
@@ -53,6 +53,11 @@ class Node(Edge):
     def name(self) -> str:
         """The class name that users know, e.g. `MulBackward0`."""
         return self.rule.name
+
+    def __call__(self, *grads):
+        """The gradients of the inputs, given those of the outputs: one step of a sweep by hand."""
+        results = self.apply(list(grads), [e is not None for e in self.edges])
+        return results[0] if len(results) == 1 else tuple(results)
 
     @property
     def next_functions(self) -> tuple:
@@ -234,6 +239,9 @@ class Accumulate(Node):
         return self.leaf()
 
 
+Accumulate.__name__ = "AccumulateGrad"  # what users see
+
+
 class Origin(Accumulate):
     """Where the gradient of a transform's argument arrives.
 
@@ -354,7 +362,7 @@ def record(ov, flat: tuple, out, level: int) -> None:
         ]
     )
     count = len(outs) if several else sum(rule.diff_outputs)
-    kind = _kinds(grouped, count)
+    kind = node_class(rule, grouped, count)
     node = make_node(kind, rule, tuple(edges), tuple(metas), saved, level)
     if grouped:
         node.widths = widths
@@ -374,18 +382,16 @@ def _running(flags: list[bool]) -> list[int]:
     return numbers
 
 
-_KINDS: dict = {}
+_CLASSES: dict = {}
 
 
-def _kinds(grouped: bool, outputs: int) -> type[Node]:
-    """Node class for a number of outputs; one class each, since `outputs` is a class attribute."""
-    if outputs == 1:
-        return GroupedNode if grouped else Node
-    key = grouped, outputs
-    if key not in _KINDS:
+def node_class(rule, grouped: bool = False, outputs: int = 1) -> type[Node]:
+    """The class of an operator's nodes: users know it by its name, the engine by `outputs`."""
+    key = rule.name, grouped, outputs
+    if key not in _CLASSES:
         base = GroupedNode if grouped else Node
-        _KINDS[key] = type(base.__name__, (base,), {"__slots__": (), "outputs": outputs})
-    return _KINDS[key]
+        _CLASSES[key] = type(rule.name, (base,), {"__slots__": (), "outputs": outputs})
+    return _CLASSES[key]
 
 
 def _save(spec, guard, flags, ov, flat, outs, names):
@@ -476,6 +482,16 @@ def freed(node: Node) -> errors.GraphFreed:
 
 def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
     cell = value._cell
+    if cell is INFERENCE:
+        return errors.SavedValueModified(
+            errors.text(
+                "Inference tensors cannot be saved for backward: the gradient of "
+                f"{node.name()} ({errors.describe_place(node.where)}) needs `{name}`, which was "
+                "made in inference mode",
+                f"{name}: {value.dtype.name}{list(value._data.shape)}",
+                "clone() it outside of inference_mode() first, or use no_grad() instead",
+            )
+        )
     late = sum(s > node.stamp for s in cell.stamps)
     expected = cell.version - late
     operation = node.name().partition("Backward")[0].lower()
