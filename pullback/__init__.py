@@ -65,6 +65,7 @@ _LAZY = {
     "cache": "compile.cache",
     "random": "random_api",
     "version": "version",
+    "amp": "amp",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -109,8 +110,6 @@ _FROM = {
     "get_device": "creation",
     "detach_": "creation",
     "make_fx": "fx.make_fx",
-    "install_as_torch": "as_torch",
-    "uninstall_as_torch": "as_torch",
     "einsum": "functional",
     "tensordot": "functional",
     "chain_matmul": "functional",
@@ -125,6 +124,18 @@ _FROM = {
     "svd_lowrank": "linalg",
     "pca_lowrank": "linalg",
 }
+_NAMES = {  # the same by module
+    "as_torch": "install_as_torch uninstall_as_torch",
+    "amp": "GradScaler autocast",
+    "amp.autocast_mode": "is_autocast_enabled set_autocast_enabled get_autocast_dtype "
+    "set_autocast_dtype is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache "
+    "autocast_increment_nesting autocast_decrement_nesting is_autocast_cpu_enabled "
+    "is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cpu_enabled "
+    "set_autocast_ipu_enabled set_autocast_xla_enabled get_autocast_cpu_dtype "
+    "get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_cpu_dtype "
+    "set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_xla_dtype",
+}
+_FROM |= {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str):

@@ -332,6 +332,14 @@ class CheckpointError(PullbackError, RuntimeError):
     """
 
 
+class OrderError(PullbackError, RuntimeError, AssertionError):
+    """A call that must come before or after another one, and did not.
+
+    Cause: for instance `GradScaler.step` twice without `update` between.  Cure: as the message
+    says.
+    """
+
+
 class InstallError(PullbackError, RuntimeError):
     """`install_as_torch()` while PyTorch itself is imported.
 

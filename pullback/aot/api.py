@@ -17,7 +17,7 @@ from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.op import overload
 from ..core.pytree import tree_flatten
-from ..core.state import fast, state
+from ..core.state import fast, state, uncast
 from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -126,12 +126,14 @@ class Compiled:
             or any(type(t._data) is not _ndarray for t in tensors)
         ):
             return self.function(*args, **kwargs)
-        key = (spec, state.record[0], dt.default(), *[key_of(v) for v in flat], aliases(tensors))
+        facts = state.record[0], dt.default(), state.autocast
+        key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
         program = self.programs.get(key)
         if program is None or not self._fits(program):
             program = self.programs[key] = self.build(flat, spec)
         if (
             not kwargs
+            and state.autocast is None
             and len(tensors) == len(args)
             and key[-1] is None
             and not program.joint.adopted
@@ -236,7 +238,7 @@ def boxed(function):
 
     def run(*arrays):
         handles = [make(a) for a in arrays]
-        with no_grad():
+        with no_grad(), uncast():
             out = (
                 function(handles) if getattr(function, "_boxed_call", False) else function(*handles)
             )

@@ -22,7 +22,7 @@ from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_unflatten
-from ..core.state import fast, sequence, state
+from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, replay
 from ..core.tape import Accumulate, Node, freed, port
 from .capture import Joint, Output
@@ -175,7 +175,8 @@ class Program:
         """The same with history: run the captured graph on handles and differentiate it."""
         self.waiting = 0
         joint = self.joint
-        outs = self.part("eager")(*tensors)
+        with uncast():
+            outs = self.part("eager")(*tensors)
         chosen = [(outs[k], g) for k, g in zip(joint.tangent_of, grads) if g is not None]
         wanted = [i for i, need in zip(joint.grad_of, needs) if need]
         found = iter(

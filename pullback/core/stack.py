@@ -17,7 +17,7 @@ from .dims import broadcast_shapes
 from .evaluate import escaped, raw_of, run_raw, wrap_all
 from .fake import Fake
 from .handle import Box, Tensor, make
-from .state import count, fast, state
+from .state import count, fast, state, uncast
 
 _ndarray = np.ndarray
 
@@ -125,6 +125,9 @@ def tensors_in(flat):
 
 def bind(ov, flat: tuple):
     """Interpret an operator on flat arguments, and record it if a handle asks."""
+    active = fast["ACTIVE"]
+    if active and state.autocast is not None and ov.op.base_name in state.autocast.listed:
+        return state.autocast.run(ov, flat)
     if ov.is_composite:
         try:
             return ov.compose(*flat)
@@ -135,7 +138,7 @@ def bind(ov, flat: tuple):
             raise
         except (RuntimeError, LookupError, TypeError, ValueError) as error:
             raise translated(ov, flat, error) from error
-    if not fast["ACTIVE"]:
+    if not active:
         return bind_eager(ov, flat)
     level = state.mode
     if ov.is_random and state.random > level:
@@ -180,6 +183,14 @@ def bind(ov, flat: tuple):
 
         pack_saved(out)
     return out
+
+
+def bind_as_given(ov, flat: tuple):
+    """`bind` past autocast, which does not reach in-place operators and `out=`."""
+    if state.autocast is None:
+        return bind(ov, flat)
+    with uncast():
+        return bind(ov, flat)
 
 
 def interpret(ov, flat: tuple, level: int, space=None):

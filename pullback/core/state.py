@@ -33,9 +33,21 @@ class State(threading.local):
     packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last
     packing_refused: str | None = None  # why there must be none
     task = None  # the sweep that runs
+    autocast = None  # chooses the dtype of the operators that it lists (with ACTIVE counted)
+    casting = None  # what this thread has asked of autocast so far
 
 
 state = State()
+
+
+class uncast:
+    """No autocast meanwhile: the dtypes have been chosen already."""
+
+    def __enter__(self):
+        self.policy, state.autocast = state.autocast, None
+
+    def __exit__(self, *exc):
+        state.autocast = self.policy
 
 
 def count(name: str, step: int) -> None:

@@ -341,7 +341,7 @@ def inplace(ov, flat: tuple) -> Tensor:
         store(x._data, new)
         bump(x)
         return x
-    new = stack.bind(ov, _shadowed(ov, flat, x))
+    new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
     check_result(ov, x, new._data.shape, new.dtype)
     if new.dtype is not x.dtype:
         new = new.to(x.dtype)
@@ -507,7 +507,7 @@ def write_out(ov, flat: tuple, out):
                 )
             )
     _refuse_shared(ov, flat, outs)
-    result = stack.bind(ov, _in_dtype_of(ov, flat, outs[0]))
+    result = stack.bind_as_given(ov, _in_dtype_of(ov, flat, outs[0]))
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
         if r.dtype is not t.dtype and not _takes(ov, r.dtype, t.dtype):

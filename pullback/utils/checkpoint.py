@@ -21,6 +21,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from .. import errors
+from ..amp.autocast_mode import present
 from ..autograd import engine
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import tape
@@ -596,6 +597,7 @@ def checkpoint(
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
+    function = present()(function)  # both runs in the dtypes of this one
     if use_reentrant:
         if kwargs:
             raise errors.BadValue(
