@@ -18,12 +18,14 @@ from .parameter import Buffer, Parameter
 if TYPE_CHECKING:  # for editors and type checkers
     from . import attention as attention
     from .activations import *
+    from .adaptive import *
     from .attention.layer import *
     from .containers import *
     from .conv import *
     from .dropout import *
     from .embedding import *
     from .linear import *
+    from .linear_cross_entropy import *
     from .losses import *
     from .normalisation import *
     from .padding import *
@@ -31,10 +33,11 @@ if TYPE_CHECKING:  # for editors and type checkers
     from .recurrent import *
     from .resampling import *
     from .reshaping import *
+    from .transformer import *
 
 # file -> what it offers here
 _FILES = {
-    "linear": "Identity Linear",
+    "linear": "Identity Linear Bilinear",
     "embedding": "Embedding EmbeddingBag",
     "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
     "pooling": "MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d "
@@ -45,20 +48,25 @@ _FILES = {
                "ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d "
                "ReplicationPad2d ReplicationPad3d CircularPad1d CircularPad2d CircularPad3d",
     "resampling": "Upsample UpsamplingNearest2d UpsamplingBilinear2d",
-    "reshaping": "Flatten Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle",
+    "reshaping": "Flatten Unflatten Unfold Fold PixelShuffle PixelUnshuffle ChannelShuffle",
     "normalisation": "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d "
-                     "InstanceNorm3d GroupNorm LocalResponseNorm LayerNorm RMSNorm",
+                     "InstanceNorm3d GroupNorm LocalResponseNorm CrossMapLRN2d LayerNorm "
+                     "RMSNorm SyncBatchNorm",
     "activations": "Threshold Hardtanh ReLU6 Hardsigmoid Hardswish Mish SELU CELU GLU Hardshrink "
                    "Softshrink Softsign Tanhshrink LogSigmoid Softmin Softmax2d PReLU RReLU ReLU "
                    "LeakyReLU ELU GELU SiLU Tanh Sigmoid Softplus Softmax LogSoftmax",
     "dropout": "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout FeatureAlphaDropout",
-    "losses": "MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss NLLLoss CrossEntropyLoss BCELoss "
-              "BCEWithLogitsLoss CosineSimilarity PairwiseDistance PoissonNLLLoss GaussianNLLLoss "
-              "CTCLoss LinearCrossEntropyOptions HingeEmbeddingLoss CosineEmbeddingLoss "
+    "losses": "MSELoss L1Loss SmoothL1Loss HuberLoss KLDivLoss NLLLoss NLLLoss2d CrossEntropyLoss "
+              "BCELoss BCEWithLogitsLoss CosineSimilarity PairwiseDistance PoissonNLLLoss "
+              "GaussianNLLLoss CTCLoss HingeEmbeddingLoss CosineEmbeddingLoss "
               "MarginRankingLoss SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss "
               "MultiLabelSoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss",
     "recurrent": "RNNBase RNN GRU LSTM RNNCellBase RNNCell GRUCell LSTMCell",
     "attention.layer": "MultiheadAttention",
+    "adaptive": "AdaptiveLogSoftmaxWithLoss",
+    "linear_cross_entropy": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
+    "transformer": "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer "
+                   "TransformerDecoderLayer",
     "containers": "Container Sequential ModuleList ModuleDict ParameterList ParameterDict",
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}

@@ -7,6 +7,8 @@ the names of its arguments: they are the attributes, the arguments of the functi
 
 from __future__ import annotations
 
+import warnings
+
 from ..core.handle import Tensor
 from ..core.table import ops
 from . import functional as F
@@ -50,7 +52,14 @@ class Hardtanh(_Simple):
 
     function, fields = staticmethod(F.hardtanh), ("min_val", "max_val", "inplace")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False):
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
+                 min_value: float | None = None, max_value: float | None = None):
+        for old in ("min_value", "max_value"):
+            if locals()[old] is not None:
+                warnings.warn(f"keyword argument `{old}` is deprecated and rename to "
+                              f"`{old[:-2]}`", FutureWarning, stacklevel=2)
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
         if not max_val > min_val:
             raise AssertionError("max_val must be larger than min_val")
         self._keep(min_val=min_val, max_val=max_val, inplace=inplace)

@@ -57,7 +57,8 @@ class _ConvNd(Module):
             if fan_in:
                 init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
-    def _borders(self) -> list[int]:
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
         """(before, after) from the last dim on, as `F.pad` takes them."""
         if self.padding == "valid":
             return [0] * (2 * self.rank)
@@ -67,12 +68,16 @@ class _ConvNd(Module):
         return [p for p in reversed(self.padding) for _ in range(2)]
 
     def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with a weight and bias of the caller's."""
         convolve = (F.conv1d, F.conv2d, F.conv3d)[self.rank - 1]
         padding = self.padding
         if self.padding_mode != "zeros":
-            input, padding = F.pad(input, self._borders(), mode=self.padding_mode), 0
-        return convolve(input, self.weight, self.bias, self.stride, padding, self.dilation,
-                        self.groups)
+            borders, padding = self._reversed_padding_repeated_twice, 0
+            input = F.pad(input, borders, mode=self.padding_mode)
+        return convolve(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         text = (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "

@@ -48,6 +48,9 @@ class Embedding(Module):
     def reset_parameters(self) -> None:
         """Normal numbers; zeros in the padding row."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             init.zeros_(self.weight.data[self.padding_idx])
 
@@ -103,6 +106,9 @@ class EmbeddingBag(Module):
     def reset_parameters(self) -> None:
         """Normal numbers; zeros in the padding row."""
         init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
         if self.padding_idx is not None:
             init.zeros_(self.weight.data[self.padding_idx])
 

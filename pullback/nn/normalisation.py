@@ -11,6 +11,14 @@ from .module import Module
 from .shared import new
 
 
+def _unit(module: Module) -> None:
+    """Scale one, shift zero."""
+    if module.weight is not None:
+        init.ones_(module.weight)
+    if getattr(module, "bias", None) is not None:
+        init.zeros_(module.bias)
+
+
 class _NormBase(Module):
     """Parameters and running statistics per channel."""
 
@@ -18,12 +26,13 @@ class _NormBase(Module):
     words = ""  # the same in words
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-                 affine: bool = True, track_running_stats: bool = True, device=None, dtype=None):
+                 affine: bool = True, track_running_stats: bool = True, device=None, dtype=None,
+                 *, bias: bool = True):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name in ("weight", "bias"):
-            self.register_parameter(name, new((num_features,), device, dtype) if affine else None)
+        for name, given in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, new((num_features,), device, dtype) if given else None)
         kept = {"running_mean": None, "running_var": None, "num_batches_tracked": None}
         if track_running_stats:
             kept["running_mean"] = ops.zeros([num_features], device=device, dtype=dtype)
@@ -43,9 +52,7 @@ class _NormBase(Module):
     def reset_parameters(self) -> None:
         """Scale one, shift zero, fresh statistics."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        _unit(self)
 
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self.ranks:
@@ -91,12 +98,55 @@ class BatchNorm3d(_BatchNorm):
     ranks, words = (5,), "5D"
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over all processes; here there is one, so it is that of the batch."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True, process_group=None,
+                 device=None, dtype=None, *, bias: bool = True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
+                         bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    def _check_non_zero_input_channels(self, input: Tensor) -> None:
+        if input.shape[1] == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        self._check_non_zero_input_channels(input)
+        return super().forward(input)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group=None) -> Module:
+        """A module whose batch normalisations are replaced by this one, parameters shared."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(module.num_features, module.eps, module.momentum, module.affine,
+                            module.track_running_stats, process_group,
+                            bias=module.bias is not None)
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(converted, name, getattr(module, name))
+            converted.training = module.training
+            if hasattr(module, "qconfig"):
+                converted.qconfig = module.qconfig
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
 class _InstanceNorm(_NormBase):
     """Zero mean and unit variance of each channel of each example."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1,
-                 affine: bool = False, track_running_stats: bool = False, device=None, dtype=None):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+                 affine: bool = False, track_running_stats: bool = False, device=None, dtype=None,
+                 *, bias: bool = True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
+                         bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -147,10 +197,7 @@ class GroupNorm(Module):
 
     def reset_parameters(self) -> None:
         """Scale one, shift zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _unit(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -168,6 +215,25 @@ class LocalResponseNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """`LocalResponseNorm` of (N, C, H, W) with a window that is always centred."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        reach = int((self.size - 1) / 2)  # channels on either side
+        squares = F.pad(input * input, [0, 0, 0, 0, reach, reach])
+        total = squares.unfold(1, 2 * reach + 1, 1).sum(-1)
+        return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
@@ -193,10 +259,7 @@ class LayerNorm(Module):
 
     def reset_parameters(self) -> None:
         """Scale one, shift zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _unit(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -223,8 +286,7 @@ class RMSNorm(Module):
 
     def reset_parameters(self) -> None:
         """Scale one."""
-        if self.weight is not None:
-            init.ones_(self.weight)
+        _unit(self)
 
     def forward(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)

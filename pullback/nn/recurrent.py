@@ -63,18 +63,21 @@ class RNNBase(Module):
             warnings.warn("dropout option adds dropout after all but last recurrent layer, so "
                           "non-zero dropout expects num_layers greater than 1, but got dropout="
                           f"{dropout} and num_layers={self.num_layers}", stacklevel=4)
-        if not isinstance(self.hidden_size, int):
-            raise TypeError("hidden_size should be of type int, got: "
-                            f"{type(self.hidden_size).__name__}")
-        if self.hidden_size <= 0:
-            raise ValueError("hidden_size must be greater than zero")
-        if self.num_layers <= 0:
-            raise ValueError("num_layers must be greater than zero")
+        for name, kind in (("bias", bool), ("batch_first", bool), ("input_size", int),
+                           ("hidden_size", int)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} should be of type {kind.__name__}, got: "
+                                f"{type(getattr(self, name)).__name__}")
+        for name in ("input_size", "hidden_size", "num_layers"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be greater than zero")
         if self.proj_size < 0:
             raise ValueError("proj_size should be a positive integer or zero to disable "
                              "projections")
         if self.proj_size >= self.hidden_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
+        if self.mode not in _GATES:
+            raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     @property
     def _flat_weights(self) -> list[Parameter]:
@@ -96,35 +99,55 @@ class RNNBase(Module):
 
     # shapes
 
-    def _check_input(self, input: Tensor, packed: bool) -> None:
-        if not input.dtype.is_floating_point:
-            raise ValueError(f"RNN input dtype must be floating point, got {input.dtype}")
-        if packed and input.ndim != 2:
-            raise RuntimeError(f"input must have 2 dimensions, got {input.ndim}")
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
+        """Refuse an input of another dtype, rank or width than the weights ask for."""
+        dtype = self._flat_weights[0].dtype
+        if input.dtype is not dtype:
+            raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype "
+                             f"({dtype}). Convert input: input.to({dtype}), or convert model: "
+                             f"model.to({input.dtype})")
+        expected = 3 if batch_sizes is None else 2
+        if input.ndim != expected:
+            raise RuntimeError(f"input must have {expected} dimensions, got {input.ndim}")
         if input.shape[-1] != self.input_size:
             raise RuntimeError("input.size(-1) must be equal to input_size. Expected "
                                f"{self.input_size}, got {input.shape[-1]}")
 
-    def _check_state(self, state: Tensor, batch: int, width: int, message: str) -> None:
-        expected = (self.num_layers * (2 if self.bidirectional else 1), batch, width)
-        if tuple(state.shape) != expected:
-            raise RuntimeError(message.format(expected, list(state.shape)))
+    def _state_size(self, input: Tensor, batch_sizes: Tensor | None,
+                    width: int) -> tuple[int, int, int]:
+        batch = (int(batch_sizes[0]) if batch_sizes is not None
+                 else input.shape[0 if self.batch_first else 1])
+        return self.num_layers * (2 if self.bidirectional else 1), batch, width
 
-    def _zeros(self, input: Tensor, batch: int, width: int) -> Tensor:
-        directions = 2 if self.bidirectional else 1
-        return ops.zeros([self.num_layers * directions, batch, width], dtype=input.dtype,
-                         device=input.device)
+    def get_expected_hidden_size(self, input: Tensor,
+                                 batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """(layers and directions, batch, features) of the hidden state."""
+        return self._state_size(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def check_hidden_size(self, hx: Tensor, expected_hidden_size: tuple[int, int, int],
+                          msg: str = "Expected hidden size {}, got {}") -> None:
+        """Refuse a state of another shape."""
+        if tuple(hx.shape) != tuple(expected_hidden_size):
+            raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
+
+    def check_forward_args(self, input: Tensor, hidden: Tensor,
+                           batch_sizes: Tensor | None) -> None:
+        """Refuse an input or a state that does not fit."""
+        self.check_input(input, batch_sizes)
+        self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
+        """The state with its examples in another order."""
+        return _reordered(hx, permutation)
 
     # the forward pass: states are a list of one tensor, or of two for LSTM
 
     def _run(self, input, states: list[Tensor] | None):
         """(output, states) for a tensor or a packed sequence."""
         packed = isinstance(input, PackedSequence)
-        sequence = input
-        single = order = back = sizes = None
+        single, order, back, sizes = False, None, None, None
         if packed:
-            input, sizes, order, back = sequence
-            batch = int(sizes[0])
+            input, sizes, order, back = input
         else:
             if input.ndim not in (2, 3):
                 raise ValueError(f"{self._get_name()}: Expected input to be 2D or 3D, got "
@@ -132,10 +155,9 @@ class RNNBase(Module):
             single = input.ndim == 2
             if single:
                 input = input.unsqueeze(0 if self.batch_first else 1)
-            batch = input.shape[0 if self.batch_first else 1]
-        self._check_input(input, packed)
-        states = self._given(input, states, batch, bool(single), order)
-        out, *final = self._call(input, sizes, states)
+        states = self._given(input, states, sizes, single)
+        self.check_forward_args(input, states[0] if self._parts == 1 else tuple(states), sizes)
+        out, *final = self._call(input, sizes, [_reordered(state, order) for state in states])
         if packed:
             out = PackedSequence(out, sizes, order, back)
             return out, [_reordered(s, back) for s in final]
@@ -143,22 +165,19 @@ class RNNBase(Module):
             return out.squeeze(0 if self.batch_first else 1), [s.squeeze(1) for s in final]
         return out, final
 
-    def _given(self, input, states, batch, single, order) -> list[Tensor]:
-        """Initial states for the operator, checked."""
-        widths = [self.proj_size or self.hidden_size, self.hidden_size][:self._parts]
+    def _given(self, input: Tensor, states, sizes, single: bool) -> list[Tensor]:
+        """Initial states with all their dims."""
         if states is None:
-            return [self._zeros(input, batch, width) for width in widths]
-        for state in states:
-            if state.ndim != (2 if single else 3):
-                word, rank = ("unbatched 2-D", 2) if single else ("batched 3-D", 3)
-                raise RuntimeError(f"For {word} input, hx should also be {rank}-D but got "
-                                   f"{state.ndim}-D tensor")
-        if single:
-            states = [state.unsqueeze(1) for state in states]
-        names = ("hidden[0]", "hidden[1]") if self._parts == 2 else ("hidden",)
-        for state, width, name in zip(states, widths, names, strict=True):
-            self._check_state(state, batch, width, f"Expected {name} size {{}}, got {{}}")
-        return [_reordered(state, order) for state in states]
+            widths = [self.proj_size or self.hidden_size, self.hidden_size][:self._parts]
+            return [ops.zeros(list(self._state_size(input, sizes, width)), dtype=input.dtype,
+                              device=input.device) for width in widths]
+        rank = 2 if single else 3
+        if sizes is None and any(state.ndim != rank for state in states):
+            ranks = ", ".join(f"{state.ndim}-D" for state in states)
+            word, names = "unbatched" if single else "batched", ("hx", "hx and cx")[len(states) - 1]
+            raise RuntimeError(f"For {word} {rank}-D input, {names} should also be {rank}-D but "
+                               f"got ({ranks}) tensors")
+        return [state.unsqueeze(1) for state in states] if single else states
 
     _parts = 1
 
@@ -181,17 +200,28 @@ class RNNBase(Module):
         return text
 
 
-class RNN(RNNBase):
-    """Layers of simple recurrent networks with tanh or relu."""
+def _only_lstm(kwargs: dict) -> None:
+    if "proj_size" in kwargs:
+        raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
-                 nonlinearity: str = "tanh", bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False, device=None, dtype=None):
+
+class RNN(RNNBase):
+    """Layers of simple recurrent networks.
+
+    Arguments: input_size, hidden_size, num_layers=1, nonlinearity="tanh" (or "relu"), bias=True,
+    batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None.
+    """
+
+    def __init__(self, *args, **kwargs):
+        _only_lstm(kwargs)
+        if len(args) > 3:
+            args, nonlinearity = (*args[:3], *args[4:]), args[3]
+        else:
+            nonlinearity = kwargs.pop("nonlinearity", "tanh")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or "
                              "'relu'.")
-        super().__init__(f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias,
-                         batch_first, dropout, bidirectional, device=device, dtype=dtype)
+        super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
         self.nonlinearity = nonlinearity
 
     def forward(self, input, hx: Tensor | None = None):
@@ -200,13 +230,15 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units."""
+    """Layers of gated recurrent units.
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 device=None, dtype=None):
-        super().__init__("GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, device=device, dtype=dtype)
+    Arguments: input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+    bidirectional=False, device=None, dtype=None.
+    """
+
+    def __init__(self, *args, **kwargs):
+        _only_lstm(kwargs)
+        super().__init__("GRU", *args, **kwargs)
 
     def forward(self, input, hx: Tensor | None = None):
         out, states = self._run(input, None if hx is None else [hx])
@@ -214,15 +246,35 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory, optionally with projected outputs."""
+    """Layers of long short-term memory, optionally with projected outputs.
+
+    Arguments: input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0,
+    bidirectional=False, proj_size=0, device=None, dtype=None.
+    """
 
     _parts = 2
 
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-                 proj_size: int = 0, device=None, dtype=None):
-        super().__init__("LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout,
-                         bidirectional, proj_size, device, dtype)
+    def __init__(self, *args, **kwargs):
+        super().__init__("LSTM", *args, **kwargs)
+
+    def get_expected_cell_size(self, input: Tensor,
+                               batch_sizes: Tensor | None) -> tuple[int, int, int]:
+        """(layers and directions, batch, features) of the cell state."""
+        return self._state_size(input, batch_sizes, self.hidden_size)
+
+    def check_forward_args(self, input: Tensor, hidden: tuple[Tensor, Tensor],
+                           batch_sizes: Tensor | None) -> None:
+        """Refuse an input or states that do not fit."""
+        self.check_input(input, batch_sizes)
+        expected = (self.get_expected_hidden_size(input, batch_sizes),
+                    self.get_expected_cell_size(input, batch_sizes))
+        for i, (state, size) in enumerate(zip(hidden, expected, strict=True)):
+            self.check_hidden_size(state, size, f"Expected hidden[{i}] size {{}}, got {{}}")
+
+    def permute_hidden(self, hx: tuple[Tensor, Tensor],
+                       permutation: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Both states with their examples in another order."""
+        return _reordered(hx[0], permutation), _reordered(hx[1], permutation)
 
     def forward(self, input, hx: tuple[Tensor, Tensor] | None = None):
         out, states = self._run(input, None if hx is None else list(hx))
@@ -236,13 +288,11 @@ class LSTM(RNNBase):
 class RNNCellBase(Module):
     """Parameters of one step."""
 
-    gates = 1
-
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
-                 dtype=None):
+    def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
+                 device=None, dtype=None):
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        rows = self.gates * hidden_size
+        rows = num_chunks * hidden_size
         self.weight_ih = new((rows, input_size), device, dtype)
         self.weight_hh = new((rows, hidden_size), device, dtype)
         for name in ("bias_ih", "bias_hh"):
@@ -280,7 +330,7 @@ class RNNCell(RNNCellBase):
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
                  nonlinearity: str = "tanh", device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, device, dtype)
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -293,7 +343,9 @@ class RNNCell(RNNCellBase):
 class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit."""
 
-    gates = 3
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
+                 dtype=None):
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step(ops.gru_cell, input, hx)
@@ -302,7 +354,9 @@ class GRUCell(RNNCellBase):
 class LSTMCell(RNNCellBase):
     """One step of a long short-term memory."""
 
-    gates = 4
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
+                 dtype=None):
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor,
                 hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:

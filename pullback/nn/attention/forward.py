@@ -8,6 +8,7 @@ The module around it is in `nn/attention/layer.py`.
 from __future__ import annotations
 
 import math
+import warnings
 
 from ...core.handle import Tensor
 from ...core.table import ops
@@ -43,12 +44,18 @@ def _is_batched(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Ten
     return batched
 
 
-def _additive(mask: Tensor | None, name: str, dtype) -> Tensor | None:
-    """A mask as numbers to add to the scores."""
-    if mask is None or mask.dtype.is_floating_point:
-        return mask
-    if mask.dtype.name != "bool":
+def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str,
+                   dtype) -> Tensor | None:
+    """A mask as numbers to add to the scores; a warning if another mask is of another kind."""
+    if mask is None:
+        return None
+    if mask.dtype.name != "bool" and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
+    if other is not None and other.dtype is not mask.dtype:
+        warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same "
+                      "type for both instead.", stacklevel=4)
+    if mask.dtype.is_floating_point:
+        return mask
     return ops.zeros_like(mask, dtype=dtype).masked_fill(mask, -math.inf)
 
 
@@ -129,13 +136,14 @@ def multi_head_attention_forward(
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     target, batch, embed_dim = query.shape
     source = key.shape[0]
-    key_padding_mask = _additive(key_padding_mask, "key_padding_mask", query.dtype)
+    key_padding_mask = canonical_mask(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask",
+                                      query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
     if is_causal and key_padding_mask is None and not need_weights:
         attn_mask = None  # the fused attention knows this mask
     else:
-        attn_mask = _additive(attn_mask, "attn_mask", query.dtype)
+        attn_mask = canonical_mask(attn_mask, "attn_mask", None, "", query.dtype)
         is_causal = is_causal and key_padding_mask is None
     head_dim = _head_dim(embed_dim, embed_dim_to_check, num_heads)
     if key.shape[:2] != value.shape[:2] or (not use_separate_proj_weight

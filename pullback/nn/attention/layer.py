@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...core.handle import Tensor
 from .. import functional as F
 from .. import init
-from ..linear import Linear
+from ..linear import NonDynamicallyQuantizableLinear
 from ..module import Module
 from ..shared import new
 
@@ -40,7 +40,8 @@ class MultiheadAttention(Module):
             self.register_parameter(name, None if shape is None else new(shape, device, dtype))
         self.register_parameter("in_proj_bias",
                                 new((3 * embed_dim,), device, dtype) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias,
+                                                        device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
             extra = new((1, 1, embed_dim), device, dtype) if add_bias_kv else None
             self.register_parameter(name, extra)
@@ -78,3 +79,18 @@ class MultiheadAttention(Module):
             v_proj_weight=self.v_proj_weight, average_attn_weights=average_attn_weights,
             is_causal=is_causal)
         return (out.transpose(0, 1) if swapped else out), weights
+
+    def merge_masks(self, attn_mask: Tensor | None, key_padding_mask: Tensor | None,
+                    query: Tensor) -> tuple[Tensor | None, int | None]:
+        """Both masks as one to add, and its kind: 1 for padding alone, 2 with an attention mask."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length = query.shape[:2]
+        if attn_mask.ndim == 3:
+            merged = attn_mask.reshape([batch, -1, length, length])
+        else:
+            merged = attn_mask.reshape([1, 1, length, length]).expand(
+                [batch, self.num_heads, -1, -1])
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.reshape([batch, 1, 1, length])
+        return merged, 2
