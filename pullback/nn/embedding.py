@@ -10,6 +10,13 @@ from .parameter import Parameter
 from .shared import new
 
 
+def _described(table: Module, **usual) -> str:
+    """The sizes of a table and those of its settings that are not the usual ones."""
+    shown = {name: getattr(table, name) for name in usual}
+    return ", ".join([f"{table.num_embeddings}, {table.embedding_dim}",
+                      *(f"{k}={v!r}" for k, v in shown.items() if v != usual[k])])
+
+
 class Embedding(Module):
     """Rows of a table at the given indices."""
 
@@ -59,8 +66,8 @@ class Embedding(Module):
                            self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        return text if self.padding_idx is None else f"{text}, padding_idx={self.padding_idx}"
+        return _described(self, padding_idx=None, max_norm=None, norm_type=2,
+                          scale_grad_by_freq=False, sparse=False)
 
 
 class EmbeddingBag(Module):
@@ -119,9 +126,5 @@ class EmbeddingBag(Module):
                                per_sample_weights, self.include_last_offset, self.padding_idx)
 
     def extra_repr(self) -> str:
-        text = f"{self.num_embeddings}, {self.embedding_dim}"
-        if self.max_norm is not None:
-            text += f", max_norm={self.max_norm}"
-        if self.padding_idx is not None:
-            text += f", padding_idx={self.padding_idx}"
-        return f"{text}, mode={self.mode!r}"
+        return _described(self, max_norm=None, norm_type=2, scale_grad_by_freq=False, mode="",
+                          padding_idx=None)

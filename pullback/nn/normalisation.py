@@ -60,7 +60,8 @@ class _NormBase(Module):
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-                f"affine={self.affine}, track_running_stats={self.track_running_stats}")
+                f"affine={self.affine}, bias={self.bias is not None}, "
+                f"track_running_stats={self.track_running_stats}")
 
 
 class _BatchNorm(_NormBase):
@@ -203,7 +204,8 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
 
 
 class LocalResponseNorm(Module):
@@ -221,7 +223,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """`LocalResponseNorm` of (N, C, H, W) with a window that is always centred."""
+    """`LocalResponseNorm` of (N, C, H, W) with a centred window.
+
+    As in PyTorch the square of channel 0 stays in the sum when the window has left it behind.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1):
         super().__init__()
@@ -233,6 +238,9 @@ class CrossMapLRN2d(Module):
         reach = int((self.size - 1) / 2)  # channels on either side
         squares = F.pad(input * input, [0, 0, 0, 0, reach, reach])
         total = squares.unfold(1, 2 * reach + 1, 1).sum(-1)
+        if input.shape[1] > reach + 1:
+            first = squares[:, reach:reach + 1]
+            total = ops.cat([total[:, :reach + 1], total[:, reach + 1:] + first], 1)
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
 
     def extra_repr(self) -> str:

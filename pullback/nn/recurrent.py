@@ -322,7 +322,9 @@ class RNNCellBase(Module):
         return out if input.ndim == 2 else out.squeeze(0)
 
     def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        text = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        kind = getattr(self, "nonlinearity", "tanh")
+        return text if kind == "tanh" else f"{text}, nonlinearity={kind}"
 
 
 class RNNCell(RNNCellBase):

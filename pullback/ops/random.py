@@ -991,8 +991,24 @@ def checked_p(p: float) -> float:
 
 def _noise(input, p: float, channels: bool):
     """Zeros with probability p, else ones, for each element or for each channel."""
-    blank = input.new_empty(_feature_shape(input)) if channels else ops.empty_like(input)
-    return ops.bernoulli(blank, 1 - p)
+    if channels:
+        return ops.bernoulli(input.new_empty(_feature_shape(input)), 1 - p)
+    order = _memory_order(input)
+    if order is None:
+        return ops.bernoulli(ops.empty_like(input), 1 - p)
+    drawn = ops.bernoulli(input.new_empty([input.shape[d] for d in order]), 1 - p)
+    return drawn.permute([order.index(d) for d in range(input.ndim)])
+
+
+def _memory_order(input) -> list[int] | None:
+    """The dims of a permuted tensor as they lie in memory, where PyTorch draws along; else None."""
+    if input.is_contiguous():
+        return None
+    strides = input.stride()
+    if any(s == 0 and n > 1 for s, n in zip(strides, input.shape)):  # elements that share memory
+        return None
+    order = sorted(range(input.ndim), key=lambda d: -strides[d])
+    return None if order == sorted(order) else order
 
 
 def _feature_shape(input) -> tuple[int, ...]:
