@@ -51,6 +51,17 @@ class RemovableHandle:
             if extra is not None:
                 extra.pop(self.id, None)
 
+    def __getstate__(self) -> tuple:  # copies go with the copies of the tables
+        return self.id, self._table(), [ref() for ref in self._extra]
+
+    def __setstate__(self, saved: tuple) -> None:
+        self.id, table, extra = saved
+        self._table = weakref.ref(Table() if table is None else table)
+        self._extra = [weakref.ref(d) for d in extra if d is not None]
+        # ids of another process stay unique here
+        free = max(next(RemovableHandle._numbers), self.id + 1)
+        RemovableHandle._numbers = itertools.count(free)
+
     def __enter__(self) -> RemovableHandle:
         return self
 

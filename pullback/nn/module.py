@@ -1,114 +1,186 @@
 """`Module`: parameters, buffers and submodules under names, and what is done to all at once.
 
-Layers are in `nn/layers.py`; the functions that they call are in `nn/functional.py`.
+Hooks are in `nn/module_hooks.py`, saving and loading in `nn/module_state.py`.  Layers are in
+`nn/layers.py`; the functions that they call are in `nn/functional.py`.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import OrderedDict, namedtuple
+import inspect
+import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
 from ..autograd.grad_mode import no_grad
 from ..core import dtype as dt
+from ..core.device import Device
 from ..core.handle import Tensor
+from ..core.table import ops
+from . import module_hooks as all_modules
+from .module_hooks import (
+    Hooked,
+    _ask,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+)
+from .module_state import Stateful, _IncompatibleKeys  # noqa: F401  programs import it from here
 from .parameter import Buffer, Parameter
 
-_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
 
 
-class _HookHandle:
-    """Removes a hook."""
 
-    _numbers = itertools.count()
-
-    def __init__(self, table: dict):
-        self.table, self.number = table, next(self._numbers)
-
-    def remove(self) -> None:
-        self.table.pop(self.number, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
+def _addindent(text: str, spaces: int) -> str:
+    """The text with all lines after the first indented."""
+    return text.replace("\n", "\n" + " " * spaces)
 
 
-class Module:
+def _typename(value) -> str:
+    from ..creation import typename
+
+    return typename(value)
+
+
+def _forward_unimplemented(self, *input) -> None:
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" '
+                              "function")
+
+
+_TABLES = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+           "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+           "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+           "_load_state_dict_post_hooks")
+
+
+class Module(Hooked, Stateful):
     """Base of all layers; subclasses define `forward`."""
 
+    dump_patches = False
     training: bool
-    _version = 1
+    call_super_init = False  # hand arguments on to the next class of a diamond
+    _compiled_call_impl: Callable | None = None
+    forward: Callable = _forward_unimplemented
 
     def __init__(self, *args, **kwargs):
-        put = super().__setattr__
-        put("training", True)
-        put("_parameters", {})
-        put("_buffers", {})
-        put("_non_persistent_buffers_set", set())
-        put("_modules", {})
-        put("_forward_hooks", {})
-        put("_forward_pre_hooks", {})
-        super().__init__(*args, **kwargs)
+        if not self.call_super_init and (args or kwargs):
+            name = type(self).__name__
+            if kwargs:
+                raise TypeError(f"{name}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")
+            raise TypeError(f"{name}.__init__() takes 1 positional argument but {len(args) + 1} "
+                            "were given")
+        state = self.__dict__
+        state["training"] = True
+        state["_parameters"] = {}
+        state["_buffers"] = {}
+        state["_non_persistent_buffers_set"] = set()
+        state["_is_full_backward_hook"] = None
+        for table in _TABLES:
+            state[table] = OrderedDict()
+        state["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
-    def forward(self, *args, **kwargs):
-        """What the module computes; subclasses must define it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required '
-                                  '"forward" function')
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
+            cls.__call__ = Module._wrapped_call_impl  # no shortcut past the class's own
 
     def __call__(self, *args, **kwargs):
-        if not self._forward_pre_hooks and not self._forward_hooks:
+        state = self.__dict__
+        try:
+            plain = not (state["_forward_hooks"] or state["_forward_pre_hooks"]
+                         or state["_backward_hooks"] or state["_backward_pre_hooks"]
+                         or _global_forward_hooks or _global_forward_pre_hooks
+                         or _global_backward_hooks or _global_backward_pre_hooks
+                         or "_compiled_call_impl" in state)
+        except KeyError as missing:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {missing}: "
+                                 "call super().__init__() in its __init__") from None
+        if plain:
             return self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_pre_hooks.values()):
-            changed = hook(self, args, kwargs) if with_kwargs else hook(self, args)
-            if changed is not None and with_kwargs:
-                args, kwargs = changed
-            elif changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
-        for hook, with_kwargs in list(self._forward_hooks.values()):
-            changed = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
-            out = out if changed is None else changed
-        return out
+        return self._wrapped_call_impl(*args, **kwargs)
+
+    def _wrapped_call_impl(self, *args, **kwargs):
+        """Call as compiled, if it is, or with all hooks."""
+        if self._compiled_call_impl is not None:
+            return self._compiled_call_impl(*args, **kwargs)
+        return self._call_impl(*args, **kwargs)
+
+    def compile(self, *args, **kwargs) -> None:
+        """Compile the calls of this module in place; arguments as for `pullback.compile`."""
+        from ..compile.api import compile
+
+        self._compiled_call_impl = compile(self._call_impl, *args, **kwargs)
 
     # attributes
 
     def __setattr__(self, name: str, value) -> None:
         state = self.__dict__
         if isinstance(value, Parameter):
-            self._remove(name, "_buffers", "_modules")
+            if "_parameters" not in state:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
             self.register_parameter(name, value)
-        elif isinstance(value, Module):
-            self._check_ready("module")
-            self._remove(name, "_parameters", "_buffers")
-            state["_modules"][name] = value
-        elif isinstance(value, Buffer):
-            self._remove(name, "_parameters", "_modules")
-            self.register_buffer(name, value, value.persistent)
         elif name in state.get("_parameters", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' "
-                                "(nn.Parameter or None expected)")
-            state["_parameters"][name] = None
+                raise TypeError(f"cannot assign '{_typename(value)}' as parameter '{name}' "
+                                "(torch.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if "_modules" not in state:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            state["_modules"][name] = _ask(all_modules._global_module_registration_hooks, self,
+                                           name, value)
         elif name in state.get("_modules", ()):
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' "
-                                "(nn.Module or None expected)")
-            state["_modules"][name] = None
-        elif name in state.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type(value).__name__}' object to buffer '{name}' "
-                                "(Tensor or None required)")
-            state["_buffers"][name] = value
+                raise TypeError(f"cannot assign '{_typename(value)}' as child module '{name}' "
+                                "(torch.nn.Module or None expected)")
+            state["_modules"][name] = _ask(all_modules._global_module_registration_hooks, self,
+                                           name, value)
+        elif name in state.get("_buffers", ()) or isinstance(value, Buffer):
+            self._set_buffer(name, value)
         else:
             super().__setattr__(name, value)
 
+    def _forget(self, name: str, *tables: str) -> None:
+        """Take a name away from wherever else it is."""
+        state = self.__dict__
+        state.pop(name, None)
+        for table in tables:
+            state[table].pop(name, None)
+        state["_non_persistent_buffers_set"].discard(name)
+
+    def _set_buffer(self, name: str, value) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                            "(torch.nn.Buffer, torch.Tensor or None expected)")
+        if isinstance(value, Buffer):
+            persistent = value.persistent
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+        register = self.register_buffer
+        if (getattr(register, "__func__", None) is Module.register_buffer
+                or "persistent" in inspect.signature(register).parameters):
+            register(name, value, persistent)
+        elif persistent:
+            register(name, value)
+        else:
+            raise RuntimeError("Registering a non-persistent buffer on a Module subclass that "
+                               "implements register_buffer() without the persistent argument is "
+                               "not allowed.")
+
     def __getattr__(self, name: str):
         state = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            if table in state and name in state[table]:
-                return state[table][name]
+        if "_parameters" in state:
+            if name in state["_parameters"]:
+                return state["_parameters"][name]
+            if name in state["_buffers"]:
+                return state["_buffers"][name]
+            if name in state["_modules"]:
+                return state["_modules"][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
@@ -120,38 +192,32 @@ class Module:
         super().__delattr__(name)
 
     def __dir__(self):
-        own = [*self._parameters, *self._buffers, *self._modules]
-        return sorted({*super().__dir__(), *own})
-
-    def _check_ready(self, what: str) -> None:
-        if "_modules" not in self.__dict__:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
-
-    def _remove(self, name: str, *tables: str) -> None:
-        self.__dict__.pop(name, None)
-        for table in tables:
-            self.__dict__.get(table, {}).pop(name, None)
+        own = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in own if not name[0].isdigit())
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under a name."""
-        self._check_ready("parameters")
-        self._check_name("parameter", name, self._parameters)
-        if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
-                            "(nn.Parameter or None required)")
-        if param is not None and param.grad_fn is not None:
-            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model "
-                             "parameters must be created explicitly.")
+        self._check_name("parameter", name, "_parameters")
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                                "(torch.nn.Parameter or None required)")
+            if param.grad_fn is not None:
+                raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model "
+                                 f"parameters must be created explicitly. To express '{name}' as "
+                                 "a function of another Tensor, compute the value in the "
+                                 "forward() method.")
+            param = _ask(all_modules._global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but no parameter."""
-        self._check_ready("buffers")
-        self._check_name("buffer", name, self._buffers)
+        """Add a tensor that is state but no parameter; saved with the state if persistent."""
+        self._check_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' "
-                            "(Tensor or None required)")
-        self._buffers[name] = tensor
+            raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' "
+                            "(torch Tensor or None required)")
+        self._buffers[name] = _ask(all_modules._global_buffer_registration_hooks, self, name,
+                                   tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -159,22 +225,53 @@ class Module:
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule under a name."""
-        self._check_name("module", name, self._modules)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
-        self._modules[name] = module
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        self._check_name("module", name, "_modules")
+        self._modules[name] = _ask(all_modules._global_module_registration_hooks, self, name,
+                                   module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """The same as `add_module`."""
+        self.add_module(name, module)
 
-    def _check_name(self, what: str, name: str, table: dict) -> None:
+    def _check_name(self, what: str, name: str, table: str) -> None:
+        if table not in self.__dict__:
+            raise AttributeError(f"cannot assign {what} before Module.__init__() call")
         if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string. Got {type(name).__name__}")
+            raise TypeError(f"{what} name should be a string. Got {_typename(name)}")
         if "." in name:
-            raise KeyError(f"{what} name can't contain \".\", got: {name}")
+            got = f", got: {name}" if what == "module" else ""
+            raise KeyError(f"{what} name can't contain \".\"{got}")
         if name == "":
             raise KeyError(f'{what} name can\'t be empty string ""')
-        if hasattr(self, name) and name not in table:
+        if name not in self.__dict__[table] and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
+
+    # pickling
+
+    def __getstate__(self) -> dict:
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        own = self.__dict__
+        for table in _TABLES:  # what was saved long ago may lack some
+            own.setdefault(table, OrderedDict())
+        own.setdefault("_non_persistent_buffers_set", set())
+        own.setdefault("_is_full_backward_hook", None)
+
+    def _replicate_for_data_parallel(self) -> Module:
+        """A copy with tables of its own but the same buffers and modules, and no parameters."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = self._buffers.copy()
+        replica._modules = self._modules.copy()
+        replica._is_replica = True
+        return replica
 
     # walking
 
@@ -192,9 +289,9 @@ class Module:
                 path = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, path, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """All modules of the tree, this one first."""
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -210,13 +307,13 @@ class Module:
         for _, module in self.named_children():
             yield module
 
-    def _named_members(self, members: Callable, prefix: str, recurse: bool,
-                       remove_duplicate: bool) -> Iterator[tuple[str, Tensor]]:
+    def _named_members(self, get_members_fn: Callable, prefix: str = "", recurse: bool = True,
+                       remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
         seen = set()
         modules = (self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
                    if recurse else [(prefix, self)])
         for path, module in modules:
-            for name, value in members(module):
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -249,26 +346,44 @@ class Module:
         """The submodule with a dotted name."""
         module = self
         for part in target.split(".") if target else ():
-            if part not in module._modules:
-                raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
-            module = module._modules[part]
+            module = module._part(part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put a module in the place of a dotted name; `strict`: there must be one already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if (strict or hasattr(parent, name)) and not isinstance(parent._part(name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with a dotted name."""
         path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if name not in module._parameters:
-            raise AttributeError(f"{type(module).__name__} has no parameter `{name}`")
-        return module._parameters[name]
+        param = self.get_submodule(path)._part(name)
+        if not isinstance(param, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return param
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer with a dotted name."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
+        buffer = module._part(name)
         if name not in module._buffers:
-            raise AttributeError(f"{type(module).__name__} has no buffer `{name}`")
-        return module._buffers[name]
+            raise AttributeError(f"`{name}` is not a buffer")
+        return buffer
+
+    def _part(self, name: str):
+        if not hasattr(self, name):
+            raise AttributeError(f"{self._get_name()} has no attribute `{name}`")
+        return getattr(self, name)
 
     # changing all at once
 
@@ -279,64 +394,101 @@ class Module:
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Module:
-        """Replace the data of all parameters and buffers."""
-        for module in self.children():
-            module._apply(fn)
-        for param in self._parameters.values():
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+        """Replace the data of all parameters, of their gradients, and all buffers.
+
+        Parameters stay the same objects, since optimizers hold them; only one without memory
+        gives way to another.
+        """
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             with no_grad():
-                grad = param.grad
-                param.data = fn(param.data)
-                if grad is not None:
-                    param.grad = fn(grad)
+                new = fn(param)
+                grad = None if param.grad is None else fn(param.grad)
+            if new.is_meta != param.is_meta:
+                self._parameters[name] = new = Parameter(new, param.requires_grad)
+                new.grad = grad
+                continue
+            param.data = new
+            if grad is not None:
+                param.grad.data = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
     def to(self, *args, **kwargs) -> Module:
-        """Move to a device and/or convert floating parameters to a dtype."""
-        device, dtype = _destination(args, kwargs)
+        """Move to a device and/or convert floating parameters and buffers to a dtype."""
+        device, dtype, options = _destination(*args, **kwargs)
         if dtype is not None and not dtype.is_inexact:
             raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got "
                             f"desired dtype={dtype}")
+        if dtype is not None and dtype.is_complex:
+            warnings.warn("Complex modules are a new feature: some layers may not work with "
+                          "complex parameters", stacklevel=2)
 
         def convert(tensor: Tensor) -> Tensor:
+            if tensor.is_meta and device is not None and device.type != "meta":
+                raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use "
+                                          "torch.nn.Module.to_empty() instead of "
+                                          "torch.nn.Module.to() when moving module from meta to a "
+                                          "different device.")
+            extra = options if tensor.ndim in (4, 5) else {}
             if device is not None:
-                tensor = tensor.to(device)
-            return tensor.to(dtype) if dtype is not None and tensor.dtype.is_inexact else tensor
+                extra = {**extra, "device": device}
+            if dtype is not None and tensor.dtype.is_inexact:
+                extra = {**extra, "dtype": dtype}
+            return tensor.to(**extra) if extra else tensor
 
         return self._apply(convert)
 
+    def to_empty(self, *, device, recurse: bool = True) -> Module:
+        """Move to a device without the values."""
+
+        def empty(tensor: Tensor) -> Tensor:
+            place = tensor.device if device is None else device
+            return ops.empty(list(tensor.shape), dtype=tensor.dtype, device=place)
+
+        return self._apply(empty, recurse=recurse)
+
     def type(self, dst_type) -> Module:
         """Convert all parameters and buffers to a dtype."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.type(dst_type))
+
+    def _floating(self, dtype: dt.DType) -> Module:
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def float(self) -> Module:
         """Convert floating parameters and buffers to float32."""
-        return self.to(dt.float32)
+        return self._floating(dt.float32)
 
     def double(self) -> Module:
         """Convert floating parameters and buffers to float64."""
-        return self.to(dt.float64)
+        return self._floating(dt.float64)
 
     def half(self) -> Module:
         """Convert floating parameters and buffers to float16."""
-        return self.to(dt.float16)
+        return self._floating(dt.float16)
 
     def bfloat16(self) -> Module:
         """Convert floating parameters and buffers to bfloat16."""
-        return self.to(dt.bfloat16)
+        return self._floating(dt.bfloat16)
 
     def cpu(self) -> Module:
         """Move to main memory."""
-        return self.to("cpu")
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device=None) -> Module:
         """Move to a GPU."""
-        return self.to("cuda" if device is None else device)
+        return self._apply(lambda t: t.cuda(device))
+
+    def share_memory(self) -> Module:
+        """Put all parameters and buffers into memory that other processes can be given."""
+        return self._apply(lambda t: t.share_memory_())
 
     def train(self, mode: bool = True) -> Module:
         """Switch all modules to training mode."""
@@ -359,104 +511,21 @@ class Module:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn("zero_grad() has no effect on a replica made by nn.DataParallel: its "
+                          "parameters are copies", stacklevel=2)
         for param in self.parameters():
-            if param.grad is None:
+            grad = param.grad
+            if grad is None:
                 continue
             if set_to_none:
                 param.grad = None
             else:
-                param.grad.detach_()
-                param.grad.zero_()
-
-    # saving and loading
-
-    def state_dict(self, *args, destination: dict | None = None, prefix: str = "",
-                   keep_vars: bool = False) -> dict[str, Tensor]:
-        """Parameters and persistent buffers by their dotted names."""
-        if args:
-            destination = args[0]
-            prefix = args[1] if len(args) > 1 else prefix
-            keep_vars = args[2] if len(args) > 2 else keep_vars
-        destination = OrderedDict() if destination is None else destination
-        own = [*self._parameters.items(), *((name, buffer) for name, buffer in self._buffers.items()
-                                            if name not in self._non_persistent_buffers_set)]
-        for name, tensor in own:
-            if tensor is not None:
-                destination[prefix + name] = tensor if keep_vars else tensor.detach()
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.",
-                                  keep_vars=keep_vars)
-        return destination
-
-    def load_state_dict(self, state_dict: dict[str, Tensor], strict: bool = True,
-                        assign: bool = False) -> tuple[list[str], list[str]]:
-        """Copy parameters and buffers from a dictionary made by `state_dict`."""
-        own = self.state_dict(keep_vars=True)
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        problems = []
-        if strict and unexpected:
-            problems.append("Unexpected key(s) in state_dict: "
-                            + ", ".join(f'"{k}"' for k in unexpected) + ". ")
-        if strict and missing:
-            problems.append("Missing key(s) in state_dict: "
-                            + ", ".join(f'"{k}"' for k in missing) + ". ")
-        for name, tensor in own.items():
-            if name not in state_dict:
-                continue
-            value = state_dict[name]
-            if not isinstance(value, Tensor):
-                problems.append(f'While copying the parameter named "{name}", expected Tensor but '
-                                f"received {type(value)}")
-            elif tuple(value.shape) != tuple(tensor.shape):
-                problems.append(f"size mismatch for {name}: copying a param with shape "
-                                f"{value.shape} from checkpoint, the shape in current model is "
-                                f"{tensor.shape}.")
-            elif assign:
-                self._assign(name, value)
-            else:
-                with no_grad():
-                    tensor.copy_(value)
-        if problems:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t"
-                               + "\n\t".join(problems))
-        return _IncompatibleKeys(missing, unexpected)
-
-    def _assign(self, target: str, value: Tensor) -> None:
-        """Put a tensor itself in the place of a parameter or buffer."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if name in module._parameters:
-            if not isinstance(value, Parameter):
-                value = Parameter(value, module._parameters[name].requires_grad)
-            module._parameters[name] = value
-        else:
-            module._buffers[name] = value
-
-    # hooks
-
-    def register_forward_hook(self, hook: Callable, *, prepend: bool = False,
-                              with_kwargs: bool = False, always_call: bool = False) -> _HookHandle:
-        """Call `hook(module, args, output)` after forward; it may return another output."""
-        return self._add_hook("_forward_hooks", hook, prepend, with_kwargs)
-
-    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> _HookHandle:
-        """Call `hook(module, args)` before forward; it may return other arguments."""
-        return self._add_hook("_forward_pre_hooks", hook, prepend, with_kwargs)
-
-    def _add_hook(self, table: str, hook: Callable, prepend: bool, with_kwargs: bool):
-        hooks = self.__dict__[table]
-        handle = _HookHandle(hooks)
-        if prepend:
-            later = dict(hooks)
-            hooks.clear()
-            hooks[handle.number] = (hook, with_kwargs)
-            hooks.update(later)
-        else:
-            hooks[handle.number] = (hook, with_kwargs)
-        return handle
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
 
     # printing
 
@@ -470,23 +539,27 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
-        children = []
-        for key, module in self._modules.items():
-            text = repr(module).replace("\n", "\n  ")
-            children.append(f"({key}): {text}")
+        children = [f"({name}): {_addindent(repr(module), 2)}"
+                    for name, module in self._modules.items()]
         if not children and len(lines) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
-def _destination(args: tuple, kwargs: dict):
-    """(device, dtype) of `to(device)`, `to(dtype)`, `to(device, dtype)` or `to(tensor)`."""
-    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+def _destination(*args, device=None, dtype=None, non_blocking: bool = False, copy: bool = False,
+                 memory_format=None):
+    """Device, dtype and the rest of what `to(...)` was given, in whatever form."""
     for value in args:
         if isinstance(value, Tensor):
             device, dtype = value.device, value.dtype
         elif isinstance(value, dt.DType):
             dtype = value
-        elif not isinstance(value, bool) and value is not None:
+        elif isinstance(value, (str, int, Device)) and not isinstance(value, bool):
             device = value
-    return device, dt.as_dtype(dtype)
+        elif value is not None and not isinstance(value, bool):
+            raise TypeError("to() received an invalid combination of arguments: expected a device, "
+                            f"a dtype or a Tensor, got {_typename(value)}")
+    options = {} if memory_format is None else {"memory_format": memory_format}
+    if device is not None:
+        device = Device("cuda", device) if isinstance(device, int) else Device(device)
+    return device, dt.as_dtype(dtype), options
