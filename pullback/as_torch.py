@@ -14,26 +14,19 @@ import importlib.abc
 import importlib.machinery
 import importlib.metadata
 import importlib.util
-import pkgutil
 import sys
 import types
 
 from . import errors, version
+from .core.facade import Facade
 
 OWN = __package__
 
-_LAYERS = (
-    "activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold "
-    "instancenorm lazy linear loss module normalization padding pixelshuffle pooling rnn sparse "
-    "transformer upsampling utils"
-)
 # PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
 # every file there).  A path that exists in this package needs no line.
 PLACES = {
     "torch.torch_version": "version",
     "torch._tensor": ".",
-    "torch.nn.modules": "nn nn.module nn.*",
-    **{f"torch.nn.modules.{n}": "nn nn.module nn.*" for n in _LAYERS.split()},
     "torch.autograd.variable": "autograd",
     "torch.autograd.gradcheck": "autograd.differences autograd",
     "torch.fx.experimental": "fx",
@@ -56,39 +49,6 @@ PLACES = {
 NAMES = ("torch", "functorch")
 
 _active: _Finder | None = None
-
-
-class Facade(types.ModuleType):
-    """A module of PyTorch's tree whose names live elsewhere in this package."""
-
-    def __init__(self, name: str, places: str):
-        super().__init__(name, f"Names of {OWN}: {places}.")
-        self.__path__: list[str] = []  # modules below are asked for by name, never searched
-        self._places = tuple(OWN if p == "." else f"{OWN}.{p}" for p in places.split())
-
-    def _modules(self):
-        for place in self._places:
-            if not place.endswith(".*"):
-                yield importlib.import_module(place)
-                continue
-            package = importlib.import_module(place[:-2])
-            for found in pkgutil.iter_modules(package.__path__, place[:-1]):
-                if not found.ispkg:
-                    yield importlib.import_module(found.name)
-
-    def __getattr__(self, name: str):
-        if not name.startswith("__"):
-            for module in self._modules():
-                try:
-                    return getattr(module, name)
-                except AttributeError:
-                    continue
-        if name == "__all__":
-            return [n for n in dir(self) if not n.startswith("_")]
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-    def __dir__(self):
-        return sorted({*self.__dict__, *(n for m in self._modules() for n in dir(m))})
 
 
 def _found(path: str) -> types.ModuleType | None:

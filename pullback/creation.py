@@ -166,11 +166,11 @@ def broadcast_tensors(*tensors):
 
 def typename(value) -> str:
     """The type's name."""
-    return (
-        value.type()
-        if isinstance(value, Tensor)
-        else f"{type(value).__module__}.{type(value).__qualname__}"
-    )
+    if isinstance(value, Tensor):
+        return value.type()
+    kind = type(value)
+    return (kind.__qualname__ if kind.__module__ == "builtins"
+            else f"{kind.__module__}.{kind.__qualname__}")
 
 
 def set_num_threads(count: int) -> None:

@@ -670,6 +670,24 @@ def __reversed__(self) -> Tensor:
     return self.flip([0]) if self.ndim else self
 
 
+def share_memory_(self: Tensor) -> Tensor:
+    """Move to memory that forked processes share; views taken before keep the old memory."""
+    if self.device.type == "cpu":
+        from .core.shared_memory import shared
+
+        array = shared(concrete(self, "share_memory_()"))
+        if array is not self._data:
+            self._data, self._link = array, None
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Is this memory that forked processes share? On a GPU it always is."""
+    from .core.shared_memory import is_shared
+
+    return self.device.type != "cpu" or is_shared(_up_to_date(self)._data)
+
+
 def untracked_write(self: Tensor, array) -> None:
     """Overwrite the array behind a handle and move its version."""
     np.copyto(self._data, array)
@@ -892,7 +910,8 @@ def attach(cls=Tensor) -> None:
         "swapdims_": lambda self, dim0, dim1: self.transpose_(dim0, dim1),
         "is_nonzero": __bool__,
         "is_pinned": lambda self, device=None: False,
-        "is_shared": lambda self: False,
+        "is_shared": is_shared,
+        "share_memory_": share_memory_,
         "_is_view": lambda self: self._link is not None,
         "const_data_ptr": data_ptr,
         "__reversed__": __reversed__,

@@ -13,10 +13,13 @@ from . import init as init
 from . import parameter as parameter
 from . import utils as utils
 from .module import Module
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 if TYPE_CHECKING:  # for editors and type checkers
     from . import attention as attention
+    from . import common_types as common_types
+    from . import modules as modules
+    from . import parallel as parallel
     from .activations import *
     from .adaptive import *
     from .attention.layer import *
@@ -24,11 +27,13 @@ if TYPE_CHECKING:  # for editors and type checkers
     from .conv import *
     from .dropout import *
     from .embedding import *
+    from .lazy import *
     from .linear import *
     from .linear_cross_entropy import *
     from .losses import *
     from .normalisation import *
     from .padding import *
+    from .parallel import *
     from .pooling import *
     from .recurrent import *
     from .resampling import *
@@ -67,17 +72,23 @@ _FILES = {
     "linear_cross_entropy": "LinearCrossEntropyLoss LinearCrossEntropyOptions",
     "transformer": "Transformer TransformerEncoder TransformerDecoder TransformerEncoderLayer "
                    "TransformerDecoderLayer",
+    "lazy": "LazyLinear LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
+            "LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
+            "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    "parallel": "DataParallel",
     "containers": "Container Sequential ModuleList ModuleDict ParameterList ParameterDict",
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 
-__all__ = ["Module", "Parameter", "Buffer", *_HOME, "functional", "init", "parameter", "utils"]
+__all__ = ["Module", "Parameter", "Buffer", "UninitializedBuffer", "UninitializedParameter", *_HOME,
+           "functional", "init", "parameter", "utils"]
+_MODULES = ("attention", "common_types", "modules", "parallel")
 
 
 def __getattr__(name: str):
     if name in _HOME:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    elif name == "attention":
+    elif name in _MODULES:
         value = importlib.import_module(f".{name}", __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -86,4 +97,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return sorted({*globals(), *_HOME, "attention"})
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -29,8 +29,6 @@ from .module_state import Stateful, _IncompatibleKeys  # noqa: F401  programs im
 from .parameter import Buffer, Parameter
 
 
-
-
 def _addindent(text: str, spaces: int) -> str:
     """The text with all lines after the first indented."""
     return text.replace("\n", "\n" + " " * spaces)

@@ -1,0 +1,66 @@
+"""`Facade`: a module of PyTorch's tree whose names live elsewhere in this package.
+
+Programs import classes from the files in which PyTorch keeps them.  A facade stands for such a file
+and looks names up in ours when they are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import types
+from collections.abc import Iterator
+
+OWN = __package__.partition(".")[0]
+
+
+class Facade(types.ModuleType):
+    """A module without content: `places` says where its names are, in order of the search.
+
+    A place is a path below this package, "." the package itself, `path.*` all files of a package.
+    Names found in `further` places can be imported too, but are not listed.
+    """
+
+    def __init__(self, name: str, places: str, further: str = ""):
+        super().__init__(name, f"Names of {OWN}: {places}.")
+        self.__path__: list[str] = []  # modules below are asked for by name, never searched
+        self._places, self._further = places, further
+
+    def _modules(self, places: str) -> Iterator[types.ModuleType]:
+        for place in places.split():
+            path = OWN if place == "." else f"{OWN}.{place}"
+            if not path.endswith(".*"):
+                try:
+                    yield importlib.import_module(path)
+                except ModuleNotFoundError as error:
+                    if error.name != path:
+                        raise
+                continue
+            package = importlib.import_module(path[:-2])
+            for found in pkgutil.iter_modules(package.__path__, path[:-1]):
+                if not found.ispkg:
+                    yield importlib.import_module(found.name)
+
+    def __getattr__(self, name: str):
+        if name == "__all__":
+            return [n for n in dir(self) if not n.startswith("_")]
+        if not name.startswith("__"):
+            for module in self._modules(f"{self._places} {self._further}"):
+                try:
+                    return getattr(module, name)
+                except AttributeError:
+                    continue
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __dir__(self):
+        listed = map(_names, self._modules(self._places))
+        return sorted({*self.__dict__, *(name for names in listed for name in names)})
+
+
+def _names(module: types.ModuleType) -> list[str]:
+    """What a module offers: what it lists or defines, not what it imports."""
+    own = vars(module)
+    if "__all__" in own or "__getattr__" in own:
+        return own.get("__all__") or dir(module)
+    return [name for name, value in own.items()
+            if getattr(value, "__module__", None) == module.__name__]

@@ -1,0 +1,39 @@
+"""Layers for several devices, as they are with one: programs that use them run unchanged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .module import Module
+
+
+class DataParallel(Module):
+    """A module that would be copied to several GPUs; here there is one device, and it is called.
+
+    Its parameters have `module.` in front of their names, as programs expect.
+    """
+
+    def __init__(self, module: Module, device_ids: list | None = None, output_device=None,
+                 dim: int = 0):
+        super().__init__()
+        self.module, self.dim = module, dim
+        self.device_ids = list(device_ids or ())
+        self.output_device = output_device
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module: Module, inputs, device_ids=None, output_device=None, dim: int = 0,
+                  module_kwargs: dict[str, Any] | None = None):
+    """Call a module as `DataParallel` would."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*inputs, **(module_kwargs or {}))
+
+
+class DistributedDataParallel(Module):
+    """A module trained by several processes; there is one here, so it cannot be made."""
+
+    def __init__(self, module: Module, *args, **kwargs):
+        raise ValueError("DistributedDataParallel wants a process group, and there is none: "
+                         "Pullback trains in one process. Use the module itself.")
