@@ -76,7 +76,7 @@ def test_placeholders_refuse_and_convert():
         layer.load_state_dict(nn.LazyLinear(3).state_dict())
     with pytest.raises(ValueError, match="divisible by groups"):
         nn.LazyConv2d(3, 3, groups=3)(pb.ones(1, 2, 5, 5))
-    with pytest.raises(RuntimeError, match="Expected 3D .* or 4D"):
+    with pytest.raises(RuntimeError, match=r"Expected 3D .* or 4D"):
         nn.LazyConv2d(3, 3)(pb.ones(2, 2))
 
 
