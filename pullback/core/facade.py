@@ -24,17 +24,13 @@ class Facade(types.ModuleType):
     def __init__(self, name: str, places: str, further: str = ""):
         super().__init__(name, f"Names of {OWN}: {places}.")
         self.__path__: list[str] = []  # modules below are asked for by name, never searched
-        self._places, self._further = places, further
+        self._places, self._further = places.split(), further.split()
 
-    def _modules(self, places: str) -> Iterator[types.ModuleType]:
-        for place in places.split():
+    def _modules(self, further: bool = False) -> Iterator[types.ModuleType]:
+        for place in self._places + self._further if further else self._places:
             path = OWN if place == "." else f"{OWN}.{place}"
             if not path.endswith(".*"):
-                try:
-                    yield importlib.import_module(path)
-                except ModuleNotFoundError as error:
-                    if error.name != path:
-                        raise
+                yield importlib.import_module(path)
                 continue
             package = importlib.import_module(path[:-2])
             for found in pkgutil.iter_modules(package.__path__, path[:-1]):
@@ -45,7 +41,7 @@ class Facade(types.ModuleType):
         if name == "__all__":
             return [n for n in dir(self) if not n.startswith("_")]
         if not name.startswith("__"):
-            for module in self._modules(f"{self._places} {self._further}"):
+            for module in self._modules(further=True):
                 try:
                     return getattr(module, name)
                 except AttributeError:
@@ -53,7 +49,7 @@ class Facade(types.ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self):
-        listed = map(_names, self._modules(self._places))
+        listed = map(_names, self._modules())
         return sorted({*self.__dict__, *(name for names in listed for name in names)})
 
 

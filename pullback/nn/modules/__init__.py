@@ -13,7 +13,7 @@ from ...core.facade import Facade
 # PyTorch's file -> the files of `nn` whose names it offers
 _PLACES = {
     "activation": "activations attention.layer",
-    "adaptive": "adaptive",
+    "adaptive": "",
     "batchnorm": "normalisation lazy",
     "channelshuffle": "reshaping",
     "container": "containers",
@@ -33,7 +33,7 @@ _PLACES = {
     "pooling": "pooling",
     "rnn": "recurrent",
     "sparse": "embedding",
-    "transformer": "transformer",
+    "transformer": "",
     "upsampling": "resampling",
     "_functions": "module_hooks",
 }
