@@ -13,7 +13,7 @@ from ...core.facade import Facade
 # PyTorch's file -> the files of `nn` whose names it offers
 _PLACES = {
     "activation": "activations attention.layer",
-    "adaptive": "",
+    "adaptive": "adaptive",
     "batchnorm": "normalisation lazy",
     "channelshuffle": "reshaping",
     "container": "containers",
@@ -25,7 +25,9 @@ _PLACES = {
     "instancenorm": "normalisation lazy",
     "lazy": "lazy",
     "linear": "linear lazy",
-    "loss": "losses",
+    "linear_cross_entropy": "linear_cross_entropy",
+    "linear_cross_entropy_options": "linear_cross_entropy",
+    "loss": "losses linear_cross_entropy",
     "module": "module module_hooks",
     "normalization": "normalisation",
     "padding": "padding",
@@ -33,7 +35,7 @@ _PLACES = {
     "pooling": "pooling",
     "rnn": "recurrent",
     "sparse": "embedding",
-    "transformer": "",
+    "transformer": "transformer",
     "upsampling": "resampling",
     "_functions": "module_hooks",
 }
