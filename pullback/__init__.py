@@ -66,6 +66,8 @@ _LAZY = {
     "random": "random_api",
     "version": "version",
     "amp": "amp",
+    "serialization": "serialization",
+    "safetensors": "safetensors",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -85,6 +87,8 @@ _FROM = {
     "Generator": "random_api",
     "default_generator": "random_api",
     "set_printoptions": "printing",
+    "save": "serialization",
+    "load": "serialization",
     "tensor": "creation",
     "as_tensor": "creation",
     "asarray": "creation",

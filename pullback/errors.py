@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from pickle import UnpicklingError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INTERNAL = (_HERE, "<pullback")
@@ -345,6 +346,23 @@ class InstallError(PullbackError, RuntimeError):
 
     Cause: a module that was imported earlier says `import torch` and found the real one.  Cure:
     call `install_as_torch()` first, or run the program with `python -m pullback run`.
+    """
+
+
+class UnsafePickle(PullbackError, UnpicklingError):
+    """A file to load has a pickle that asks for more than values, or a damaged one.
+
+    Cause: `load` reads pickles without running them and knows only tensors, plain values and what
+    `serialization.add_safe_globals` allows.  Cure: save `state_dict()` instead of whole objects, or
+    allow the class that the message names; `weights_only=False` runs the code that a file asks for.
+    """
+
+
+class FileFormatError(PullbackError, RuntimeError):
+    """A file to load is damaged, cut off, of another kind, or made to do harm.
+
+    Cause: sizes, places or names in it contradict each other or the size of the file.  Cure: get
+    the file again from where it came.
     """
 
 

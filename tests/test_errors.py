@@ -3,6 +3,7 @@
 import ast
 import inspect
 import pathlib
+import pickle
 import re
 
 import pytest
@@ -470,7 +471,8 @@ def test_every_class_has_a_page():
         if kind is not errors.PullbackError:
             assert any(
                 issubclass(kind, b)
-                for b in (RuntimeError, TypeError, ValueError, LookupError, NotImplementedError)
+                for b in (RuntimeError, TypeError, ValueError, LookupError, NotImplementedError,
+                          pickle.UnpicklingError)
             ), kind
 
 

@@ -1,0 +1,386 @@
+"""Tensors out of what a checkpoint says about them, checked; and the names a checkpoint may use.
+
+`Storage` is memory that several tensors may share.  The functions here are the ones that PyTorch's
+files name (`torch._utils._rebuild_tensor_v2` and so on), with the arguments that stand in the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections import Counter, OrderedDict
+
+import numpy as np
+
+from .. import errors
+from ..core import device as dev
+from ..core.dtype import ALL, DType
+from ..core.fake import Fake
+from ..core.generator import Generator
+from ..core.handle import Tensor, make
+from ..core.size import Size
+from .archive import refused
+from .names import OWN, STORAGES, dtype_named
+from .restricted import Table, checked
+
+_CODECS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")
+LARGEST = (1 << 62) - 1
+
+
+class StorageType:
+    """What `torch.FloatStorage` stands for in a file: the dtype of the elements."""
+
+    def __init__(self, name: str, dtype: DType | None):
+        self.name, self.dtype = name, dtype
+        self.itemsize = 1 if dtype is None else dtype.itemsize  # untyped: counted in bytes
+
+
+class Storage:
+    """The bytes behind tensors of a file, and the device that they are on."""
+
+    def __init__(self, array, dtype: DType | None = None, device: dev.Device = dev.CPU):
+        self.array, self.dtype, self.device = array, dtype, device
+        self.copied = 0  # bytes that tensors copied out of here
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.array.size
+
+    size = __len__ = nbytes
+
+    def to(self, device) -> Storage:
+        """The storage on another device."""
+        device = dev.Device(device)
+        if device.type == self.device.type:
+            return self
+        away = device.type == "meta"
+        array = _Absent(self.nbytes()) if away else dev.transfer(self.array, device)
+        return Storage(array, self.dtype, device)
+
+    def cpu(self) -> Storage:
+        """The storage in main memory."""
+        return self.to("cpu")
+
+    def cuda(self, device=None, non_blocking: bool = False) -> Storage:
+        """The storage on the GPU."""
+        return self.to("cuda" if device is None else dev.Device(device))
+
+
+class _Absent:
+    """Memory of the meta device: a size."""
+
+    def __init__(self, size: int):
+        self.size = size
+
+
+def _integers(what: str, *values) -> None:
+    if any(type(v) is not int or not 0 <= v <= LARGEST for v in values):
+        shown = [v if type(v) is int else type(v).__name__ for v in values[:16]]
+        raise refused(f"a tensor of the file has impossible {what}: {shown}")
+
+
+def tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
+    """`torch._utils._rebuild_tensor_v2`."""
+    if type(storage) is not Storage or storage.dtype is None:
+        raise refused("a tensor of the file has no storage")
+    return _tensor(storage, storage.dtype, offset, size, stride, requires_grad, metadata)
+
+
+def tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
+    """`torch._utils._rebuild_tensor_v3`: the dtype has no storage class of its own."""
+    if type(storage) is not Storage or type(dtype) is not DType:
+        raise refused("a tensor of the file has no storage or no dtype")
+    return _tensor(storage, dtype, offset, size, stride, requires_grad, metadata)
+
+
+def _tensor(storage: Storage, dtype: DType, offset, size, stride, requires_grad, metadata):
+    size, stride = _geometry(size, stride, dtype)
+    _integers("storage offset", offset)
+    item, count = dtype.itemsize, math.prod(size)
+    last = offset + sum((n - 1) * s for n, s in zip(size, stride)) if count else offset - 1
+    if (last + 1) * item > storage.nbytes():
+        raise refused(f"a tensor of the file reaches beyond its storage: shape {list(size)}, "
+                      f"strides {list(stride)}, offset {offset}, element size {item}, "
+                      f"storage of {storage.nbytes()} bytes")
+    strides = tuple(s * item for s in stride)
+    if storage.device.type == "meta":
+        data = Fake(size, dtype.np, strides, "meta")
+    else:
+        data = _strided(storage.array, size, dtype, offset * item, strides)
+        if metadata:
+            data = _resolved(storage, data, metadata, count * item)
+    return _finished(make(data), requires_grad)
+
+
+def _geometry(size, stride, dtype: DType) -> tuple[tuple, tuple]:
+    if not isinstance(size, (tuple, list)) or not isinstance(stride, (tuple, list)):
+        raise refused("a tensor of the file has no shape")
+    size, stride = tuple(size), tuple(stride)
+    _integers("sizes", *size)
+    _integers("strides", *stride)
+    extent = math.prod(max(n, 1) for n in size) * dtype.itemsize
+    reach = sum(n * s for n, s in zip(size, stride)) * dtype.itemsize
+    if len(size) != len(stride) or len(size) > 64 or max(extent, reach) > LARGEST:
+        raise refused(f"a tensor of the file has an impossible shape: {list(size[:8])} with "
+                      f"strides {list(stride[:8])}")
+    return size, stride
+
+
+def _strided(base, size: tuple, dtype: DType, offset: int, strides: tuple):
+    kind = dtype.np
+    if isinstance(base, np.ndarray):
+        if not math.prod(size):
+            strides, offset = None, 0
+        elif (dev.address(base) + offset) % kind.alignment:  # mapped, and not padded by its writer
+            base = base.copy()
+        if kind.kind == "W":  # NumPy makes arrays of foreign dtypes by looking at others only
+            return np.ndarray(size, f"V{kind.itemsize}", base, offset, strides).view(kind)
+        return np.ndarray(size, kind, base, offset, strides)
+    _, xp = dev.lookup(base)
+    return xp.ndarray(size, kind, memptr=base.data + offset, strides=strides)
+
+
+def _resolved(storage: Storage, data, metadata, nbytes: int):
+    """Conjugated and negated, where the file says that this was put off."""
+    if type(metadata) is not dict:
+        raise refused("the metadata of a tensor of the file is no dictionary")
+    storage.copied += nbytes
+    if storage.copied > 64 * storage.nbytes() + (1 << 20):
+        raise refused("tensors of the file are far larger than their storage")
+    if metadata.get("conj"):
+        data = data.conj()
+    return -data if metadata.get("neg") else data
+
+
+def _finished(t: Tensor, requires_grad) -> Tensor:
+    return t.requires_grad_(True) if requires_grad is True else t
+
+
+def meta_tensor(dtype, size, stride, requires_grad):
+    """`torch._utils._rebuild_meta_tensor_no_storage`."""
+    if type(dtype) is not DType:
+        raise refused("a tensor of the file has no dtype")
+    size, stride = _geometry(size, stride, dtype)
+    strides = tuple(s * dtype.itemsize for s in stride)
+    return _finished(make(Fake(size, dtype.np, strides, "meta")), requires_grad)
+
+
+def parameter(data, requires_grad, hooks=None):
+    """`torch._utils._rebuild_parameter`."""
+    from ..nn.parameter import Parameter
+
+    if type(data) is not Tensor:
+        raise refused("a parameter of the file has no tensor")
+    return Parameter(data, requires_grad is True)
+
+
+def parameter_with_state(data, requires_grad, hooks, state):
+    """`torch._utils._rebuild_parameter_with_state`."""
+    new = parameter(data, requires_grad)
+    new.__dict__.update(_state(state))
+    return new
+
+
+def _state(state) -> dict:
+    if type(state) is not dict or not all(type(k) is str and k[:2] != "__" for k in state):
+        raise refused("the attributes of a tensor of the file are no dictionary of names")
+    return state
+
+
+def from_type(function, kind, args, state):
+    """`torch._tensor._rebuild_from_type_v2`: a tensor with attributes, or of another class."""
+    known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter))
+    if not known or type(args) is not tuple:
+        raise refused("a tensor of the file is made by something else than tensors are")
+    if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+        raise refused(f"a tensor of the file would become a {type(kind).__name__}")
+    new = function(*args)
+    state = _state(state)
+    if kind is Tensor and state.pop("_is_buffer", False) is True:
+        from ..nn.parameter import Buffer as kind
+    if type(new) is not kind:
+        requires_grad = new.requires_grad
+        plain, new = new, object.__new__(kind)
+        new._data, new._edge = plain._data, None
+        new._link = new._cell = new._meta = None
+        new.requires_grad_(requires_grad)
+    if "__setstate__" in kind.__dict__:  # of the user's class, which was allowed
+        new.__setstate__(state)
+    else:
+        new.__dict__.update(state)
+    return new
+
+
+def not_here(name: str):
+    """The function for a kind of tensor that this package does not have."""
+
+    def refuse(*args):
+        raise errors.NotInThisBuild(
+            errors.text(f"the file holds a tensor of a kind that is not here, made by {name} "
+                        f"({errors.user_line(2)})", cure="convert it with to_dense() or "
+                        "dequantize() in PyTorch before saving")
+        )
+
+    refuse.__qualname__ = name
+    return refuse
+
+
+# plain values whose constructors could be asked for more than values
+
+
+def _bytearray(data=b"", encoding=None):
+    return bytearray(_encode(data, encoding) if isinstance(data, str) else bytes_of(data))
+
+
+def bytes_of(data) -> bytes:
+    if type(data) not in (bytes, bytearray, list):
+        raise TypeError("bytes are made of bytes")
+    return bytes(data)
+
+
+def _encode(text, encoding="utf-8"):
+    if type(text) is not str or type(encoding) is not str or encoding not in _CODECS:
+        raise TypeError("text of the file is encoded in an unusual way")
+    return text.encode(encoding)
+
+
+def _complex(real, imag=0.0):
+    if type(real) not in (int, float) or type(imag) not in (int, float):
+        raise TypeError("complex numbers are made of numbers")
+    return complex(real, imag)
+
+
+def _size(values=()):
+    values = tuple(values)
+    _integers("sizes", *values)
+    return Size(values)
+
+
+def _device(kind, index=None):
+    if type(kind) is not str or type(index) not in (int, type(None)):
+        raise TypeError("a device is a name and a number")
+    return dev.Device(kind, index)
+
+
+def _layout(name):
+    if type(name) is not str or name != "torch.strided":
+        not_here("_get_layout")()
+    return "strided"
+
+
+def generator(device="cpu"):
+    """`torch._C.Generator`: the state follows."""
+    return _Seeded(device if type(device) is dev.Device else _device(device))
+
+
+class _Seeded(Generator):
+    """A generator that takes the state as PyTorch pickles it: seed, offset, bytes."""
+
+    def __setstate__(self, saved) -> None:
+        if type(saved) is not tuple or type(saved[-1]) is not Tensor:
+            raise refused("a generator of the file has no state")
+        self.__class__ = Generator
+        try:
+            self.set_state(saved[-1]._data)
+        except (RuntimeError, TypeError) as error:
+            raise refused(f"a generator of the file has a damaged state: {error}") from error
+
+
+_TENSORS = {
+    "torch._utils._rebuild_tensor": tensor,
+    "torch._utils._rebuild_tensor_v2": tensor,
+    "torch._utils._rebuild_tensor_v3": tensor_v3,
+    "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
+    "torch._utils._rebuild_parameter": parameter,
+    "torch._utils._rebuild_parameter_with_state": parameter_with_state,
+    "torch._tensor._rebuild_from_type_v2": from_type,
+    "torch._C.Generator": generator,
+    "torch.serialization._get_layout": _layout,
+    **{
+        f"torch._utils.{name}": not_here(name)
+        for name in ("_rebuild_sparse_tensor", "_rebuild_qtensor", "_rebuild_nested_tensor",
+                     "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_numpy",
+                     "_rebuild_device_tensor_from_cpu_tensor")
+    },
+}  # fmt: skip
+_VALUES = {  # what a name is -> what runs when it is called
+    "torch.Size": (Size, _size),
+    "torch.device": (dev.Device, _device),
+    "collections.OrderedDict": (OrderedDict, lambda *a: OrderedDict(_pairs(*a))),
+    "collections.Counter": (Counter, lambda *a: Counter(dict(*a))),
+    "builtins.set": (set, lambda *a: set(checked(*a))),
+    "builtins.bytearray": (bytearray, _bytearray),
+    "builtins.complex": (complex, _complex),
+    "_codecs.encode": (sys.modules["codecs"].encode, _encode),
+}
+
+
+def _pairs(pairs=()) -> list:
+    pairs = list(pairs.items() if isinstance(pairs, dict) else pairs)
+    checked(key for key, _ in pairs)
+    return pairs
+
+
+@functools.cache
+def builtin() -> Table:
+    """The names that every checkpoint may use."""
+    names: dict = dict(_TENSORS)
+    calls = {id(function): function for function in _TENSORS.values()}
+    for name, (value, call) in _VALUES.items():
+        names[name], calls[id(value)] = value, call
+        if name.startswith("builtins."):  # as Python 2 calls them
+            names[name.replace("builtins", "__builtin__")] = value
+    for dtype in (*ALL, *filter(None, map(dtype_named, _LATER))):
+        names[f"torch.{dtype.name}"] = dtype
+    for dtype_name, name in STORAGES.items():
+        names[f"torch.{name}"] = StorageType(name, dtype_named(dtype_name))
+        names[f"torch.cuda.{name}"] = names[f"torch.{name}"]
+    for name in ("torch.storage.UntypedStorage", "torch.UntypedStorage"):
+        names[name] = StorageType("UntypedStorage", None)
+    names["torch.Tensor"] = Tensor
+    from ..nn.parameter import Parameter
+
+    names["torch.nn.parameter.Parameter"] = names["torch.nn.Parameter"] = Parameter
+    return Table(names, calls, (_Seeded,))
+
+
+_LATER = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+          "float8_e5m2fnuz", "float8_e8m0fnu")  # fmt: skip
+
+
+def with_user(safe: list) -> Table:
+    """The table with what the user declared safe."""
+    if not safe:
+        return builtin()
+    table = builtin()
+    calls, classes = dict(table.calls), list(table.classes)
+    names = _Names(table.names)
+    for item in safe:
+        value, name = item if isinstance(item, tuple) else (item, None)
+        if name is None:
+            name = f"{value.__module__}.{value.__qualname__}"
+        names[name] = value
+        if name.startswith(f"{OWN}."):
+            names.own.append((value, name.split(".")[1]))
+        calls[id(value)] = value
+        if isinstance(value, type):
+            classes.append(value)
+    return Table(names, calls, tuple(classes))
+
+
+class _Names(dict):
+    """Names with classes of this package at every path that PyTorch may give them."""
+
+    def __init__(self, names: dict):
+        super().__init__(names)
+        self.own: list[tuple] = []  # value, package that it is in
+
+    def __missing__(self, full: str):
+        root, _, rest = full.partition(".")
+        for value, package in self.own:
+            if root == "torch" and rest.startswith(package) and (
+                full.endswith(f".{value.__qualname__}")
+            ):
+                return value
+        raise KeyError(full)

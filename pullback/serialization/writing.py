@@ -1,0 +1,261 @@
+"""`save`: objects as PyTorch pickles them, and the memory of their tensors beside.
+
+Tensors become calls of PyTorch's rebuild functions, on storages that are written once however many
+tensors show them.  The pickler is the one of the standard library that is written in Python: the
+other one cannot be told under which names to write classes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import io
+import os
+import pickle
+import struct
+import sys
+from collections import OrderedDict
+from types import FunctionType, ModuleType
+from typing import IO, Any
+
+import numpy as np
+
+from .. import errors
+from ..core import device as dev
+from ..core.dtype import DType, of
+from ..core.fake import Fake
+from ..core.generator import Generator
+from ..core.handle import Tensor, make
+from ..core.size import Size
+from ..tensor import concrete
+from .archive import ALIGNMENT, Writer
+from .names import STORAGES, Name, written
+
+DEFAULT_PROTOCOL = 2
+MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001  # of files before the zip format
+
+_TENSOR, _TENSOR3, _META, _PARAMETER, _PARAMETER_STATE = (
+    Name("torch._utils", name)
+    for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage",
+                 "_rebuild_parameter", "_rebuild_parameter_with_state")
+)  # fmt: skip
+_FROM_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
+_GENERATOR, _DEVICE = Name("torch._C", "Generator"), Name("torch", "device")
+_SIZE, _PLAIN = Name("torch", "Size"), Name("torch", "Tensor")
+_UNTYPED = Name("torch.storage", "UntypedStorage")
+_TYPED = {dtype: Name("torch", name) for dtype, name in STORAGES.items()}
+
+
+class _Stored:
+    """Memory that a file gets a record of."""
+
+    def __init__(self, key: str, owner, memory, dtype: DType, location: str):
+        self.key, self.owner, self.dtype, self.location = key, owner, dtype, location
+        self.memory = memory  # the bytes, in order of their addresses; None: there are none
+
+    @property
+    def named(self) -> tuple[Name, int]:
+        """The storage class that the file says, and the number of its elements."""
+        kind = _TYPED.get(self.dtype.name)
+        return (_UNTYPED, self.memory.size) if kind is None else (
+            kind, self.memory.size // self.dtype.itemsize)
+
+
+class _Storages:
+    """The storages of one file."""
+
+    def __init__(self):
+        self.by_owner: dict[tuple, _Stored] = {}
+
+    def of(self, array, dtype: DType) -> tuple[_Stored, Any, int]:
+        """The storage that an array lies in, the array, and the byte at which it begins there."""
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        owner = dev.owner(array)
+        memory = _memory(owner)
+        start = dev.address(array) - dev.address(owner)
+        if memory is None or any(s < 0 or s % dtype.itemsize for s in (start, *array.strides)):
+            owner = array = array.copy()  # memory with holes, or steps that a file cannot tell
+            memory, start = _memory(array), 0
+        location = str(dev.device_of(array))
+        key = (location, dev.address(owner), memory.size or dtype)
+        found = self.by_owner.get(key)
+        if found is None:
+            number = str(len(self.by_owner))
+            found = self.by_owner[key] = _Stored(number, owner, memory, dtype, location)
+        elif found.dtype is not dtype:
+            raise errors.DTypeError(
+                errors.text(
+                    "Cannot save multiple tensors or storages that view the same data as different "
+                    f"types: {found.dtype} and {dtype} ({errors.user_line(2)})",
+                    cure="clone() one of them",
+                )
+            )
+        return found, array, start
+
+    def __iter__(self):
+        return iter(self.by_owner.values())
+
+
+def _memory(owner):
+    """The bytes of an array in the order of their addresses, None if it has holes."""
+    if not owner.size:
+        return np.empty(0, np.uint8)
+    order = sorted(range(owner.ndim), key=lambda d: (-owner.strides[d], d))
+    dense = owner.transpose(order)
+    if not dense.flags.c_contiguous:
+        return None
+    return dense.reshape(-1).view(np.uint8)
+
+
+def _steps(array, dtype: DType) -> tuple:
+    if not array.size:  # NumPy's are arbitrary then
+        array = Fake(array.shape, array.dtype)
+    return tuple(s // dtype.itemsize for s in array.strides)
+
+
+def _tensor(value) -> Tensor:
+    return value if isinstance(value, Tensor) else make(value)
+
+
+class _Reducers:
+    """What a pickler asks how to write an object; copyreg's table for all that is not ours."""
+
+    def __init__(self, storages: _Storages):
+        self.storages = storages
+        self.kinds = {
+            Tensor: self.tensor,
+            Size: lambda value: (_SIZE, (tuple(map(int, value)),)),
+            dev.Device: lambda value: (
+                _DEVICE, (value.type,) if value.index is None else (value.type, value.index)),
+            Generator: lambda value: (
+                _GENERATOR, (value.device,),
+                (value.initial_seed(), None, _tensor(value.get_state()))),
+        }  # fmt: skip
+
+    def get(self, kind: type):
+        for ours, reduce in self.kinds.items():
+            if issubclass(kind, ours):
+                return reduce
+        return copyreg.dispatch_table.get(kind)
+
+    def tensor(self, t: Tensor) -> tuple:
+        from ..nn.parameter import Buffer, Parameter
+
+        attributes = dict(t.__dict__)
+        if isinstance(t, Parameter) and type(t) is Parameter:
+            args = (make(concrete(t, "save()")), t.requires_grad, OrderedDict())
+            if attributes:
+                return _PARAMETER_STATE, (*args, attributes)
+            return _PARAMETER, args
+        function, args = self.plain(t)
+        if isinstance(t, Buffer):
+            attributes["_is_buffer"] = True
+        kind = _PLAIN if type(t) in (Tensor, Buffer) else type(t)
+        if attributes or kind is not _PLAIN:
+            return _FROM_TYPE, (function, kind, args, attributes)
+        return function, args
+
+    def plain(self, t: Tensor) -> tuple:
+        data = t._data
+        if type(data) is Fake and data.device_name == "meta":
+            dtype = of(data.dtype)
+            return _META, (dtype, tuple(data.shape), _steps(data, dtype), t.requires_grad)
+        data = concrete(t, "save()")
+        dtype = of(data.dtype)
+        stored, data, start = self.storages.of(data, dtype)
+        args = (stored, start // dtype.itemsize, tuple(data.shape), _steps(data, dtype),
+                t.requires_grad, OrderedDict())  # fmt: skip
+        return (_TENSOR, args) if dtype.name in _TYPED else (_TENSOR3, (*args, dtype))
+
+
+def _pickler(module: ModuleType, file: IO[bytes], protocol: int, storages: _Storages, old: bool):
+    base = getattr(module, "_Pickler", module.Pickler)
+    if not hasattr(base, "save_global"):
+        raise errors.ArgumentError(
+            errors.text(f"save() cannot use the pickler of {module.__name__} "
+                        f"({errors.user_line(2)})",
+                        "it cannot be told under which names classes are written",
+                        "leave pickle_module out, or use dill")
+        )
+
+    class Pickler(base):
+        dispatch = dict(base.dispatch)
+
+        def persistent_id(self, obj):
+            if type(obj) is not _Stored:
+                return None
+            kind, count = obj.named
+            fixed = ("storage", kind, obj.key, obj.location, count)
+            return (*fixed, None) if old else fixed
+
+        def save_global(self, obj, name=None):
+            ours = (obj.module, obj.name) if type(obj) is Name else (
+                ("torch", obj.name) if type(obj) is DType else written(obj))
+            if ours is None:
+                return super().save_global(obj, name)
+            self.write(b"c%s\n%s\n" % (ours[0].encode(), ours[1].encode()))
+            self.memoize(obj)
+
+    for kind in (FunctionType, Name, DType):
+        Pickler.dispatch[kind] = Pickler.save_global
+    out = Pickler(file, protocol)
+    out.dispatch_table = _Reducers(storages)
+    return out
+
+
+def save(
+    obj: object,
+    f: str | os.PathLike | IO[bytes],
+    pickle_module: Any = pickle,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write an object with its tensors to a file that `load` and PyTorch read."""
+    path = isinstance(f, (str, os.PathLike))
+    if not path and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a "
+                             f"'write' attribute, not {type(f).__name__}")
+    storages, body = _Storages(), io.BytesIO()
+    old = not _use_new_zipfile_serialization
+    # all of the pickle before the file is touched: an object that cannot be saved destroys nothing
+    _pickler(pickle_module, body, pickle_protocol, storages, old).dump(obj)
+    with open(f, "wb") if path else contextlib.nullcontext(f) as file:
+        if old:
+            _write_old(file, body.getbuffer(), storages, pickle_protocol)
+        else:
+            root = os.path.splitext(os.path.basename(os.fspath(f)))[0] if path else ""
+            _write_zip(file, root or "archive", body.getbuffer(), storages,
+                       not _disable_byteorder_record)
+
+
+def _bytes(stored: _Stored):
+    memory = stored.memory
+    return memory if type(memory) is np.ndarray else dev.transfer(memory, dev.CPU)
+
+
+def _write_zip(file, root: str, body, storages: _Storages, order: bool) -> None:
+    out = Writer(file, root)
+    out.add("data.pkl", body)
+    out.add(".format_version", b"1")
+    out.add(".storage_alignment", str(ALIGNMENT).encode())
+    if order:
+        out.add("byteorder", sys.byteorder.encode())
+    for stored in storages:
+        out.add(f"data/{stored.key}", _bytes(stored))
+    out.add("version", b"3\n")
+    out.close()
+
+
+def _write_old(file, body, storages: _Storages, protocol: int) -> None:
+    sizes = {"short": 2, "int": 4, "long": 8}
+    system = {"protocol_version": VERSION, "little_endian": sys.byteorder == "little",
+              "type_sizes": sizes}  # fmt: skip
+    for value in (MAGIC, VERSION, system):
+        pickle.dump(value, file, protocol)
+    file.write(body)
+    pickle.dump([stored.key for stored in storages], file, protocol)
+    for stored in storages:
+        file.write(struct.pack("<q", stored.named[1]))
+        file.write(_bytes(stored))
