@@ -205,15 +205,23 @@ def _set_grad(self, value):
 
 def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
-    data = _up_to_date(self)._data
+    return make(_primal(_up_to_date(self)._data))
+
+
+def _primal(data):
+    """The data without a tangent of `forward_ad`."""
     own = getattr(data, "interp", None)
-    return make(data.inner._data if own is not None and own.shares else data)
+    return data.inner._data if own is not None and own.shares else data
 
 
 def _set_data(self, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
-    self._data = _up_to_date(value)._data
+    old, new = self._data, _primal(_up_to_date(value)._data)
+    if old is not _primal(old) and old.shape == new.shape:  # a dual: its tangent stays
+        self._data = type(old)(old.interp, make(new), old.tangent)
+    else:
+        self._data = new
     self._link = self._cell = None
 
 
@@ -314,6 +322,8 @@ def _has_history(t: Tensor) -> bool:
         interp = getattr(box, "interp", None)
         if t._edge is not None and state.record[0 if interp is None else interp.level]:
             return True
+        if getattr(box, "tangent", None) is not None:
+            return True
         if interp is None or not hasattr(box, "inner"):
             return False
         t = box.inner
@@ -324,9 +334,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if not force and _has_history(self):
         raise errors.NoGraph(
             errors.text(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                "instead. "
-                f"({errors.user_line(2)})"
+                "Can't call numpy() on Tensor that requires grad or has a tangent. Use "
+                f"tensor.detach().numpy() instead. ({errors.user_line(2)})"
             )
         )
     array = concrete(self, "numpy()")
@@ -376,8 +385,6 @@ def __index__(self) -> int:
 
 
 def __repr__(self) -> str:
-    from .printing import tensor_repr
-
     data = _up_to_date(self)._data
     if isinstance(data, Box):
         return (
@@ -385,6 +392,13 @@ def __repr__(self) -> str:
             if hasattr(data, "describe")
             else (f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})")
         )
+    return repr_with(self)
+
+
+def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
+    """How a tensor of values prints, with further remarks behind its own."""
+    from .printing import tensor_repr
+
     array = numpy(self, force=True)
     fn = _grad_fn(self)
     leaf = self._edge is not None and fn is None
@@ -395,6 +409,7 @@ def __repr__(self) -> str:
         grad_fn_name=fn.name() if fn else None,
         device=str(self.device),
         default_dtype=dt.default().name,
+        extra=extra,
     )
 
 
@@ -427,7 +442,8 @@ def __deepcopy__(self, memo):
             "protocol at the moment"
         )
     new = object.__new__(type(self))
-    new._data = copy.deepcopy(self._data)
+    data = _primal(_up_to_date(self)._data)
+    new._data = ops.clone(make(data))._data if isinstance(data, Box) else copy.deepcopy(data)
     new._edge = new._link = new._cell = new._meta = None
     if self._edge is not None:
         new._edge = Accumulate(new)
@@ -502,7 +518,7 @@ def detach_(self: Tensor) -> Tensor:
     """Forget the history."""
     if self._link is not None:
         raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
-    self._edge = None
+    self._edge, self._data = None, _primal(self._data)
     return self
 
 
@@ -730,7 +746,7 @@ def install_fast(cls, dunder: str, base: str, overload: str) -> None:
     slow = _binary(base) if overload else _method(base)
 
     def first(self, *rest):
-        if space["ACTIVE"]:  # a transform takes the long way anyhow
+        if space["ACTIVE"] != space["WATCHED"]:  # a transform takes the long way anyhow
             return slow(self, *rest)
         family = {op.full_name: op for op in families[base]}
         entry = overload_of(family[f"{base}.{overload}" if overload else base])
@@ -1032,7 +1048,7 @@ def _fast_unary(cls, name: str):
     slow = _method(name)
 
     def first(self, *args, **kwargs):
-        if space["ACTIVE"]:
+        if space["ACTIVE"] != space["WATCHED"]:
             return slow(self, *args, **kwargs)
         base = op_aliases.get(name, name)
         family = families[base]

@@ -303,6 +303,8 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or not data.flags.c_contiguous
         ):
             g = make(data.copy())
+        elif not is_buffer(data) and getattr(data.interp, "shares", False):
+            g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
         have._data += data

@@ -12,7 +12,8 @@ import weakref
 from typing import Any, NamedTuple
 
 from .. import errors
-from ..core import tape
+from ..core import surface, tape
+from ..core.device import namespace
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.stack import bind, tensors_in
 from ..core.state import state
@@ -20,7 +21,9 @@ from ..core.surface import assign, current, refresh, store
 from ..core.table import ops
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp, needs_decomposition
+from ..tensor import repr_with
 from . import transpose  # noqa: F401  (gives forward mode its last resort)
+from .engine import edge_of
 from .grad_mode import _Switch
 
 __all__ = [
@@ -60,13 +63,12 @@ class OwnDual(Dual):
     def describe(self, handle: Tensor) -> str:
         """How a dual prints: its primal, then its tangent."""
         inner = current(self.inner)
-        text = repr(make(inner._data, handle._edge))
+        plain = make(inner._data, handle._edge)
         if self.tangent is None:
-            return text
+            return repr(plain)
         tangent = self.tangent
         shown = repr(tangent) if tangent.ndim or not is_buffer(tangent._data) else tangent.item()
-        separator = ",\n       " if "\n" in f"{text}{shown}" else ", "
-        return f"{text[:-1]}{separator}tangent={shown})"
+        return repr_with(plain, (f"tangent={shown}",))
 
 
 class DualLevel(Jvp):
@@ -117,6 +119,7 @@ class DualLevel(Jvp):
         if source is None:
             handle._data = OwnDual(self, primal, tangent)
             return False
+        surface.may_write(source, handle._edge is not None, self.level - 1)
         assign(source, primal)
         old = box.tangent
         if old is not None and old._edge is None and tangent._edge is None and _plain(old):
@@ -275,11 +278,36 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
                 "give a tangent of the tensor's shape",
             )
         )
+    if own.mine(tangent) and tangent._data.tangent is not None:
+        raise errors.TransformError(
+            errors.text(
+                "Setting a forward grad that itself has a forward gradient at the same level 0 is "
+                f"not supported ({errors.user_line()})",
+                cure="take unpack_dual(tangent).primal, or nest func.jvp",
+            )
+        )
     source = own.primal(tensor)
-    dual = own.wrap(source, own.primal(tangent))
+    dual = own.wrap(source, _laid_out(own.primal(tangent), source))
     own.origins[id(dual)] = source
-    dual._edge, dual._cell = source._edge, cell_of(source)
+    dual._cell = cell_of(source)
+    if edge_of(source) is not None:  # a view of it: a leaf's dual is no leaf
+        dual._edge = ops.view_as(source, source)._edge
     return dual
+
+
+def _laid_out(tangent: Tensor, primal: Tensor) -> Tensor:
+    """The tangent itself if its elements lie as the primal's do, else a copy of which they do."""
+    new, like = tangent._data, primal._data
+    if not (is_buffer(new) and is_buffer(like)):
+        return tangent
+    steps = [s * new.itemsize for s, n in zip(like.strides, like.shape) if n > 1]
+    if steps == [s * like.itemsize for s, n in zip(new.strides, new.shape) if n > 1]:
+        return tangent
+    copied = ops.clone(tangent)
+    data = namespace(primal.device).empty_like(like, dtype=new.dtype)
+    store(data, new)
+    copied._data = data
+    return copied
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
@@ -300,7 +328,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     inner = tensor._data.inner
     if inner._link is not None:
         refresh(inner)
-    return UnpackedDualTensor(_alias(inner), tensor._data.tangent)
+    return UnpackedDualTensor(_alias(inner), tensor._data.tangent if _enabled() else None)
 
 
 def _alias(t: Tensor) -> Tensor:

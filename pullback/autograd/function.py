@@ -106,9 +106,12 @@ class FunctionCtx:
         kept = self._kept
         if kept is None:
             raise freed(node or types.SimpleNamespace(name=self.name, where=None))
+        stamp = 0 if node is None else node.stamp
+        if kept.__class__ is not tuple:  # a checkpoint dropped them: they are computed again
+            kept, stamp = kept.take()
         if node is None:
             return tuple([t for t, _ in kept]) if kept else self._to_save
-        values, stamp = [], node.stamp
+        values = []
         for i, (value, number) in enumerate(kept):
             if value.__class__ is Packed:
                 value = value.open(port(node, number) if number >= 0 else value.edge)
@@ -182,7 +185,7 @@ def _savable(tensors: tuple, method: str) -> tuple:
 
 
 class FunctionNode(Node):
-    """A call of a `Function` on the tape."""
+    """A call of a `Function` on the tape; each function has a class of its own, for its name."""
 
     __slots__ = ("ctx", "function", "outputs", "places", "spaces", "width")
 
@@ -311,7 +314,7 @@ class Opaque(Link):
 class _Plan:
     """What `apply` has to know about a class of functions, found out once."""
 
-    __slots__ = ("backward", "context", "forward", "split", "setup")
+    __slots__ = ("backward", "context", "forward", "node", "setup", "split")
 
     def __init__(self, cls: type):
         self.forward = cls.forward
@@ -322,6 +325,7 @@ class _Plan:
             (FunctionCtx,),
             {"_forward_cls": cls, "__module__": cls.__module__},
         )
+        self.node = type(self.context.__name__, (FunctionNode,), {"__slots__": ()})
         own, other = cls.backward is not Function.backward, cls.vjp is not Function.vjp
         if own and other:
             raise errors.TransformError(
@@ -483,7 +487,7 @@ class Function(metaclass=_Meta):
             return _finish(plan, ctx, args, places, edges, out, tracked, 0)
         if not tracked or out._data.dtype not in _FLOATING:
             return out
-        node = _new(FunctionNode)
+        node = _new(plan.node)
         node.rule, node.edges, node.hooks, node.level = _RULE, tuple(edges), None, 0
         node.metas = tuple(
             [
@@ -555,7 +559,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
     outs = (out,) if single else out
     dirty = ctx._dirty
     if dirty:
-        _check_dirty(dirty, outs)
+        _check_dirty(dirty, outs, args)
     node = None
     tracked = tracked and any(isinstance(o, Tensor) for o in outs)
     if tracked:
@@ -565,7 +569,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
                 for i, e in zip(places, edges)
             ]
         )
-        node = make_node(FunctionNode, FunctionNode._Rule, tuple(edges), metas, (), level)
+        node = make_node(plan.node, _RULE, tuple(edges), metas, (), level)
         node.ctx, node.function = ctx, plan.backward
         node.places, node.width, node.outputs = places, len(args), len(outs)
         ctx._node = weakref.ref(node)
@@ -608,6 +612,8 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
             node.saved = ctx._kept
             ctx._to_save = ()
         node.stamp = fast["CLOCK"]
+        if state.saving is not None and state.saving.level == level:
+            state.saving.noted(node)
     return final[0] if single else tuple(final)
 
 
@@ -626,8 +632,14 @@ def _keep(t: Tensor | None, numbers: dict) -> tuple:
     return snapshot, number
 
 
-def _check_dirty(dirty: tuple, outs: tuple) -> None:
+def _check_dirty(dirty: tuple, outs: tuple, args: tuple) -> None:
     for d in dirty:
+        if not any(d is a for a in args):
+            warnings.warn(
+                "ctx.mark_dirty() received a tensor that was not an input; only inputs that "
+                "forward overwrites need it",
+                stacklevel=4,
+            )
         if not any(d is o for o in outs):
             raise errors.LeafWriteError(
                 errors.text(

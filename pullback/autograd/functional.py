@@ -373,12 +373,6 @@ def hessian(
     """The second derivatives of a scalar function: for each pair of inputs, a block."""
     many, inputs = _tuple(inputs, "inputs", "hessian")
     _strategy(outer_jacobian_strategy)
-    if strict and outer_jacobian_strategy == "forward-mode":
-        raise _fail(
-            "hessian: strict=True and outer_jacobian_strategy='forward-mode' are not supported "
-            "together",
-            "use reverse mode, which knows what depends on what",
-        )
     scalar = _single(func, "hessian", strict)
 
     def first(*args):
@@ -388,8 +382,21 @@ def hessian(
         _check_jacobian(found, strict)
         return found
 
+    if strict and outer_jacobian_strategy == "forward-mode":
+        _check_blocks(first, inputs)
+        strict = False  # the function runs again below, on tensors that show no dependence
     found = jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     return found if many else found[0][0]
+
+
+def _check_blocks(first: Callable, inputs: tuple) -> None:
+    """Refuse a second derivative that is zero because nothing depends, found by reverse mode."""
+    with enable_grad():
+        args = _fresh(inputs, False, True)
+        for i, g in enumerate(first(*args)):
+            pulled = _pull((g,), args, (ops.ones_like(g),), retain=True)
+            if None in pulled:
+                raise _independent(i, pulled.index(None))
 
 
 def vhp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:

@@ -230,7 +230,7 @@ def _push(cls, plan, args, interp, needs) -> tuple:
         for o in outs
     ]
     if cls.jvp is not Function.jvp:
-        found = _user_tangents(cls, ctx, lower, tangents, outs)
+        found = _user_tangents(cls, ctx, lower, tangents, outs, varies)
     elif plan.backward is Function.backward:
         cls.jvp(ctx)  # refuses
     else:
@@ -253,7 +253,7 @@ def _push(cls, plan, args, interp, needs) -> tuple:
     return made, ctx
 
 
-def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple) -> tuple:
+def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple, varies: list) -> tuple:
     if ctx.materialize_grads:
         tangents = [
             ops.zeros_like(a) if t is None and isinstance(a, Tensor) and _floats(a) else t
@@ -271,6 +271,14 @@ def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple) -> tuple
             )
         )
     for i, (o, t) in enumerate(zip(outs, found)):
+        if t is not None and not varies[i]:
+            raise errors.GradientShapeError(
+                errors.text(
+                    f"{cls.__name__}.jvp returned a tangent for output {i}, which is not a "
+                    f"differentiable tensor ({errors.user_line(2)})",
+                    cure="return None there",
+                )
+            )
         if t is not None and (not isinstance(t, Tensor) or tuple(t.shape) != tuple(o.shape)):
             what = list(t.shape) if isinstance(t, Tensor) else type(t).__name__
             raise errors.GradientShapeError(
@@ -391,10 +399,14 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
     if not single and not isinstance(places, (tuple, list)):
         places = (out_dims,) * len(out)
     outs = (out,) if single else out
-    if len(places) != len(outs):
+    if len(places) != len(outs) or isinstance(out, Tensor) and isinstance(out_dims, (tuple, list)):
         raise errors.TransformError(
-            f"{cls.__name__}.vmap returned {len(outs)} outputs and {len(places)} out_dims "
-            f"({errors.user_line(3)})"
+            errors.text(
+                f"{cls.__name__}.vmap returned out_dims that do not fit its output "
+                f"({errors.user_line(3)})",
+                f"outputs: {1 if single else len(outs)}, out_dims: {out_dims}",
+                "return one int or None per output, in the structure of the output",
+            )
         )
     made = tuple([_boxed(interp, o, d, given) for o, d in zip(outs, places)])
     return made[0] if single else made, None

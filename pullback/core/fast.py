@@ -132,7 +132,21 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
     if ov.rule is not None:
         space[f"Node_{key}"].__name__ = ov.rule.name
+    space[f"watched_{key}"] = _Watched(ov, key, tensors, bool(function))
     return space[f"fast_{key}"]
+
+
+class _Watched:
+    """Stands for the function of an operator inside of checkpoints until that is first called."""
+
+    def __init__(self, ov: OpOverload, key: str, tensors: list[str], single: bool):
+        self.of = ov, key, tensors, single
+
+    def __call__(self, *args, **kwargs):
+        ov, key, *_ = self.of
+        source = _function(*self.of, watched=True)
+        exec(compile(source, f"<pullback fast path of {ov.name} in checkpoints>", "exec"), space)
+        return space[f"slow_{key}"](*args, **kwargs)  # this once: the next call is the function's
 
 
 def renew(ov: OpOverload) -> None:
@@ -174,11 +188,14 @@ _NODE = """
     n.stamp = CLOCK
     n.hooks = None
     n.level = 0
-    f = getframe(1)
+    f = getframe({depth})
     n.where = f.f_code, f.f_lasti
-    t._edge = n
+    t._edge = n{told}
     return t
 """
+_TOLD = """
+    if state.saving is not None:
+        state.saving.noted(n)"""  # a checkpoint: it takes away what the node has saved
 
 
 def _node_class(ov: OpOverload, key: str) -> str:
@@ -263,7 +280,7 @@ def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str]) -> tup
     return before, f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
-def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
+def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool) -> str:
     """Statements that give the result `t` its history, or none where nobody asks."""
     arrays = dict(zip(tensors, "ab"))
     edges = dict(zip(tensors, "ek"))
@@ -286,12 +303,15 @@ def _record(ov: OpOverload, key: str, tensors: list[str]) -> str:
         if GRADOFF and state.inference:
             t._cell = INFERENCE
         return t{before}""" + _NODE.format(
-        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved
+        key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved,
+        depth=2 if watched else 1, told=_TOLD if watched else "",
     )
 
 
-def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str:
-    """Source of the node class and of the fast function."""
+def _function(
+    ov: OpOverload, key: str, tensors: list[str], single: bool, watched: bool = False
+) -> str:
+    """Source of the node class and of the fast function; or of the one for inside a checkpoint."""
     schema = ov.schema
     rest = [a for a in schema.args if a.name not in tensors]
     parameters = ", ".join(
@@ -322,10 +342,19 @@ def _function(ov: OpOverload, key: str, tensors: list[str], single: bool) -> str
     )
     plain = " or ".join(tests)
     x = tensors[0]
-    head = f"""
+    special = " or " + plain if plain else ""
+    start = f"""
 def fast_{key}({parameters}):
-    if ACTIVE{" or " + plain if plain else ""}:
-        {slow}
+    if ACTIVE{special}:
+        if ACTIVE and ACTIVE == WATCHED:
+            return watched_{key}({arguments})
+        {slow}"""
+    if watched:
+        start = f"""
+def watched_{key}({parameters}):
+    if ACTIVE != WATCHED{special}:
+        {slow}"""
+    head = f"""{start}
     try:
         a = {x}._data
     except AttributeError:
@@ -335,15 +364,15 @@ def fast_{key}({parameters}):
     d = a.dtype
     if d is not F32 and d is not F64:
         {slow}"""
-    record = _record(ov, key, tensors)
-    node = _node_class(ov, key) if ov.rule is not None else ""
+    record = _record(ov, key, tensors, watched)
+    node = _node_class(ov, key) if ov.rule is not None and not watched else ""
     if len(tensors) == 1:
         return f"{node}{head}\n    {call('a')}{_HANDLE}{record}"
     y = tensors[1]
     number = ""
     if y in ov.op.scalars:
         one = (
-            _record(ov, key, tensors)
+            record
             .replace(
                 f"""
     if {y}._link is not None:

@@ -287,20 +287,24 @@ def pack_saved(out) -> None:
     outs = [o for o in (out if isinstance(out, (list, tuple)) else (out,)) if isinstance(o, Tensor)]
     for edge in {id(o._edge): o._edge for o in outs if o._edge is not None}.values():
         node = edge.node if type(edge) is Port else edge
-        if not node.saved or isinstance(node, Opening) or not getattr(node.rule, "saves", ()):
-            continue
-        values = []
-        for (_, kind, _, _), value in zip(node.rule.saves, node.saved):
-            if kind == "arg" and isinstance(value, Tensor):
-                value = packed(value)
-            elif kind == "arg" and type(value) is list:
-                value = [packed(v) if isinstance(v, Tensor) else v for v in value]
-            elif kind == "out" and isinstance(value, Tensor):
-                same = [o for o in outs if o._data is value._data]
-                value = packed(same[0] if same else value, True)
-            values.append(value)
-        node.saved = tuple(values)
-        node.__class__ = opening(node.__class__)
+        if node.saved and not isinstance(node, Opening) and getattr(node.rule, "saves", ()):
+            pack_node(node, outs)
+
+
+def pack_node(node: Node, outs: list[Tensor]) -> None:
+    """Pack what a node has saved; `outs` are the results of its operator."""
+    values = []
+    for (_, kind, _, _), value in zip(node.rule.saves, node.saved):
+        if kind == "arg" and isinstance(value, Tensor):
+            value = packed(value)
+        elif kind == "arg" and type(value) is list:
+            value = [packed(v) if isinstance(v, Tensor) else v for v in value]
+        elif kind == "out" and isinstance(value, Tensor):
+            same = [o for o in outs if o._data is value._data]
+            value = packed(same[0] if same else value, True)
+        values.append(value)
+    node.saved = tuple(values)
+    node.__class__ = opening(node.__class__)
 
 
 class Opening:

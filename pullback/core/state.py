@@ -2,6 +2,8 @@
 
 `fast` is the namespace that generated functions run in: ACTIVE counts transforms in any thread,
 GRADOFF counts `no_grad` blocks in any thread; both zero means that nothing unusual is going on.
+WATCHED counts checkpoints outside of transforms, which ACTIVE counts too: if both are equal, they
+are all there is.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import itertools
 import threading
 
-fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "CLOCK": 0, "LEAFHOOKS": 0,
+fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
               "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
 _lock = threading.Lock()

@@ -86,7 +86,7 @@ class Packet:
                 if out._edge is not None:
                     out._edge.where = place()  # the fast path took this frame for the user's
                 return out
-            if self._fast is None and not fast["ACTIVE"]:
+            if self._fast is None and fast["ACTIVE"] == fast["WATCHED"]:
                 self._fast = False
                 if not self._inplace and families[self._base][0].kind == "pointwise":
                     from .fast import family

@@ -23,9 +23,11 @@ import numpy as np
 from .. import errors
 from ..amp.autocast_mode import present
 from ..autograd import engine
+from ..autograd.function import FunctionNode
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import tape
 from ..core.handle import Tensor, make
+from ..core.hooks import pack_node
 from ..core.op import OpOverload, families, overload_of
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.random import default_generator
@@ -91,10 +93,10 @@ def _each(function, saved: tuple) -> tuple:
     """A function applied to all tensors among saved values; other values stay."""
     return tuple(
         [
-            [function(v) if isinstance(v, Tensor) else v for v in value]
-            if type(value) is list
-            else function(value)
+            function(value)
             if isinstance(value, Tensor)
+            else type(value)([function(v) if isinstance(v, Tensor) else v for v in value])
+            if value.__class__ is list or value.__class__ is tuple
             else value
             for value in saved
         ]
@@ -106,7 +108,7 @@ def _tensors(saved: tuple) -> list[Tensor]:
     for value in saved:
         if isinstance(value, Tensor):
             found.append(value)
-        elif type(value) is list:
+        elif value.__class__ is list or value.__class__ is tuple:
             found += [v for v in value if isinstance(v, Tensor)]
     return found
 
@@ -136,12 +138,8 @@ class _Deferred:
         self.facts = _facts(tensors) if frame.check == "default" else None
         self.twin = None  # (values, time) from the second run, until the node takes them
 
-    def take(self) -> tuple:
-        """The values with the history that they had, and the time they were saved."""
-        if self.twin is None:
-            self.frame.recompute()
-        values, stamp = self.twin
-        self.twin = None
+    def give(self, saved: tuple, stamp: int) -> None:
+        """The values of the second run are there: with the history that they had in the first."""
         edges = iter(self.edges)
 
         def attached(t: Tensor) -> Tensor:
@@ -149,21 +147,54 @@ class _Deferred:
             again._cell = t._cell
             return again
 
-        return _each(attached, values), stamp
+        self.twin = _each(attached, saved), stamp
+
+    def take(self) -> tuple:
+        """The values, and the time they were saved."""
+        if self.twin is None:
+            self.frame.recompute()
+        found, self.twin = self.twin, None
+        return found
 
 
 class _Deferring:
-    """What nodes are whose saved values were dropped."""
+    """What nodes are whose saved values were dropped: they have them while they are used."""
 
     __slots__ = ()
 
+    def apply(self, grads: list, needs: list) -> list:
+        if self.saved.__class__ is not _Deferred:
+            return super().apply(grads, needs)
+        with _Holding(self):
+            return super().apply(grads, needs)
+
     def unpack(self) -> list:
-        deferred, stamp = self.saved, self.stamp
-        self.saved, self.stamp = deferred.take()
-        try:
+        if self.saved.__class__ is not _Deferred:
             return super().unpack()
-        finally:
-            self.saved, self.stamp = deferred, stamp
+        with _Holding(self):
+            return super().unpack()
+
+
+class _Holding:
+    """A node with its values for a moment."""
+
+    __slots__ = ("before", "node")
+
+    def __init__(self, node: tape.Node):
+        self.node, self.before = node, (node.saved, node.stamp)
+
+    def __enter__(self):
+        _put(self.node, *self.node.saved.take())
+
+    def __exit__(self, *exc):
+        _put(self.node, *self.before)
+
+
+def _put(node: tape.Node, saved, stamp: int) -> None:
+    """Give a node other saved values; that of a custom function has a context that knows them."""
+    node.saved, node.stamp = saved, stamp
+    if isinstance(node, FunctionNode):
+        node.ctx._kept = saved
 
 
 @functools.cache
@@ -183,13 +214,16 @@ class _Watch:
 
     def __enter__(self):
         self.before, state.saving = state.saving, self
+        self.packing, state.packing = state.packing, ()  # hooks from outside get the inputs only
         self.last = tape.sequence()
         count("ACTIVE", 1)  # the fast path would not tell
+        count("WATCHED", self.interp is None)  # unless it knows that this is all there is
         return self
 
     def __exit__(self, *exc):
-        state.saving = self.before
+        state.saving, state.packing = self.before, self.packing
         count("ACTIVE", -1)
+        count("WATCHED", -(self.interp is None))
 
     def recorded(self, out, level: int) -> None:
         """An operator was recorded: its node is the youngest one of its results."""
@@ -200,10 +234,15 @@ class _Watch:
             node = edge.node if type(edge) is tape.Port else edge
             if node is not None and node.seq > self.last and node.level == level:
                 self.last = node.seq
-                if node.saved and type(node.saved) is tuple:
-                    tensors = _tensors(node.saved)
-                    if tensors:
-                        self.note(node, tensors)
+                self.noted(node)
+
+    def noted(self, node: tape.Node) -> None:
+        """A node of this level was made."""
+        saved = node.saved
+        if saved and saved.__class__ is tuple and not state.packing:  # hooks inside come first
+            tensors = _tensors(saved)
+            if tensors:
+                self.note(node, tensors)
 
 
 class _Inputs(tape.Node):
@@ -216,7 +255,7 @@ class _Inputs(tape.Node):
 
 
 def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: int) -> tape.Node:
-    """A node that saves tensors as they are."""
+    """A node that saves tensors as they are; what packs or drops saved values may have them."""
     for t in tensors:
         if t._link is not None:
             refresh(t)
@@ -226,7 +265,12 @@ def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: 
         [None if e is None else (t._data.shape, t._data.dtype) for e, t in zip(edges, tensors)]
     )
     saved = tuple([tape.keep(t) for t in tensors])
-    return tape.make_node(kind, rule, edges, metas, saved, level)
+    node = tape.make_node(kind, rule, edges, metas, saved, level)
+    if state.packing and tensors:
+        pack_node(node, tensors)
+    elif state.saving is not None and state.saving.level == level:
+        state.saving.noted(node)
+    return node
 
 
 class _Frame(_Watch):
@@ -240,8 +284,6 @@ class _Frame(_Watch):
         tensors = [leaves[i] for i in self.places]
         self.leaves = [None if isinstance(v, Tensor) else v for v in leaves]
         self.inputs = _holding(_Inputs, "CheckpointInputs", tensors, (), self.level)
-        if state.saving is not None and state.saving.level == self.level and tensors:
-            state.saving.note(self.inputs, _tensors(self.inputs.saved))
         self.tracked = [t._edge is not None for t in tensors]
         self.where = tape.place()
         self.check, self.stop, self.context, self.trace = options
@@ -252,7 +294,7 @@ class _Frame(_Watch):
     def note(self, node: tape.Node, tensors: list[Tensor]) -> None:
         deferred = _Deferred(self, node, tensors)
         self.items.append(weakref.ref(deferred))
-        node.saved = deferred
+        _put(node, deferred, node.stamp)
         node.__class__ = _deferring(type(node))
 
     def arguments(self) -> tuple:
@@ -340,7 +382,7 @@ class _Second(_Watch):
         if first is not None:
             if frame.check == "default":
                 self.compare(first, node, _facts(tensors))
-            first.twin = (_each(_bare, node.saved), node.stamp)
+            first.give(node.saved, node.stamp)
         if (frame.stop or not frame.finished) and self.count == len(frame.items):
             raise _Enough(frame)
 
@@ -703,8 +745,8 @@ def _differentiable(out) -> list[Tensor]:
 
 
 @functools.cache
-def _again(outputs: int) -> type:
-    return type("CheckpointFunctionBackward", (_Again,), {"__slots__": (), "outputs": outputs})
+def _again(outputs: int, kind: type) -> type:
+    return type("CheckpointFunctionBackward", (kind,), {"__slots__": (), "outputs": outputs})
 
 
 class CheckpointFunction:
@@ -727,7 +769,7 @@ class CheckpointFunction:
         outs = _differentiable(out)
         if not tracked or not outs:
             return out
-        node.__class__ = _again(len(outs))
+        node.__class__ = _again(len(outs), type(node))
         node.function, node.places, node.rng = function, places, rng
         node.arguments = [None if isinstance(v, Tensor) else v for v in args]
         node.seq = tape.sequence()  # younger than what the function made
@@ -745,8 +787,6 @@ class CheckpointFunction:
         else:
             made = [attached(o) for o in out]
             result = type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
-        if state.saving is not None:
-            state.saving.recorded(result, 0)
         return result
 
 

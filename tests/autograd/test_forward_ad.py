@@ -303,3 +303,111 @@ def test_complex():
         close(fw.unpack_dual(dual * dual).tangent, 2 * x * t)
         close(fw.unpack_dual(dual.abs()).tangent, (x.conj() * t).real / x.abs())
         close(fw.unpack_dual(dual.real).tangent, t.real)
+
+
+# what is visible from outside
+
+
+def test_gradients_of_leaves_carry_no_tangent():
+    x = tensor(X, requires_grad=True)
+    with fw.dual_level():
+        dual = fw.make_dual(x, tensor(T))
+        dual.pow(3).sum().backward()
+        close(x.grad, 3 * x * x)
+        assert fw.unpack_dual(x.grad).tangent is None
+        (g,) = torch.autograd.grad(dual.pow(3).sum(), x)  # what is returned does
+        close(fw.unpack_dual(g).tangent, 6 * x * tensor(T))
+        x.grad = None
+        dual.pow(3).sum().backward(create_graph=True)
+        close(fw.unpack_dual(x.grad).tangent, 6 * x * tensor(T))
+
+
+def test_a_dual_of_a_leaf_is_a_view_of_it():
+    x, y = tensor(X, requires_grad=True), tensor(X)
+    with fw.dual_level():
+        dual, plain = fw.make_dual(x, tensor(T)), fw.make_dual(y, tensor(T))
+        assert dual.requires_grad and not dual.is_leaf
+        assert dual.grad_fn.name() == "ViewBackward0"
+        assert dual.grad_fn.next_functions[0][0].variable is x
+        assert plain.is_leaf and not plain.requires_grad
+        plain.requires_grad_()
+        plain.pow(2).sum().backward()
+        close(plain.grad, 2 * y)
+        assert fw.unpack_dual(plain.grad).tangent is None
+
+
+def test_arrays_would_lose_the_tangent():
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        for read in (lambda t: t.numpy(), np.asarray):
+            with pytest.raises(RuntimeError, match=r"has a tangent.*detach"):
+                read(dual)
+        assert dual.detach().numpy().tolist() == dual.numpy(force=True).tolist() == X
+        assert dual.tolist() == X and dual[0].item() == X[0]
+        assert (dual > 0).numpy().tolist() == [True, True, False]
+    with pytest.raises(RuntimeError, match="has a tangent"):
+        jvp(lambda x: torch.from_numpy(x.numpy()), (tensor(X),), (tensor(T),))
+
+
+def test_copies_without_tangent():
+    import copy
+    import pickle
+
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        for made in (copy.deepcopy(dual), pickle.loads(pickle.dumps(dual))):
+            close(made, tensor(X))
+            assert fw.unpack_dual(made).tangent is None
+        product = dual * 2
+        product.detach_()
+        assert fw.unpack_dual(product).tangent is None
+        other = dual * 2
+        other.data = tensor(T)  # the values only
+        close(fw.unpack_dual(other).primal, tensor(T))
+        close(fw.unpack_dual(other).tangent, 2 * tensor(T))
+        plain = tensor(T)
+        plain.data = dual
+        assert fw.unpack_dual(plain).tangent is None
+    seen = []
+
+    def f(x):
+        seen.append(copy.deepcopy(x))
+        return (x * seen[0]).sum()
+
+    close(grad(f)(tensor(X)), tensor(X))
+
+
+def test_tangents_lie_as_their_primals():
+    x = tensor(np.ones((2, 3)))
+    for t in (tensor(np.arange(6.0).reshape(3, 2)).t(), tensor([[1.0, 2.0, 3.0]]).expand(2, 3)):
+        with fw.dual_level():
+            found = fw.unpack_dual(fw.make_dual(x, t)).tangent
+            assert found.stride() == (3, 1) and found is not t
+            close(found, t)
+            found = fw.unpack_dual(fw.make_dual(x.t(), t.t())).tangent
+            assert found.stride() == (1, 3)
+    weights = tensor(np.ones((3, 2)), requires_grad=True)
+    with fw.dual_level():
+        dual = fw.make_dual(x, weights.t())
+        fw.unpack_dual(dual * 3).tangent.sum().backward()
+    close(weights.grad, tensor(np.full((3, 2), 3.0)))
+
+
+def test_tangents_of_tangents():
+    with fw.dual_level():
+        dual = fw.make_dual(tensor(X), tensor(T))
+        with pytest.raises(RuntimeError, match="itself has a forward gradient"):
+            fw.make_dual(tensor(X), dual)
+        with torch.inference_mode():
+            assert fw.unpack_dual(dual).tangent is None
+        with fw.set_fwd_grad_enabled(False):
+            assert fw.unpack_dual(dual).tangent is None
+
+
+def test_long_duals_print_on_two_lines():
+    with fw.dual_level():
+        dual = fw.make_dual(torch.ones(2, requires_grad=True), torch.ones(2))
+        assert repr(dual * dual) == (
+            "tensor([1., 1.], grad_fn=<MulBackward0>,\n"
+            "       tangent=tensor([2., 2.], grad_fn=<AddBackward0>))"
+        )

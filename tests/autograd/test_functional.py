@@ -71,6 +71,19 @@ def test_hessian(vectorize, strategy):
     close(hessian(lambda x: x.pow(3).sum(), Y, **way), torch.diag(6 * Y))
 
 
+@pytest.mark.parametrize("vectorize", [False, True])
+def test_strict_hessian_by_forward_mode(vectorize):
+    def f(x, y):
+        return (x.pow(2) * y.sin()).sum() + y.pow(3).sum() * x.exp().sum()
+
+    options = {"strict": True, "vectorize": vectorize}
+    wanted = hessian(f, (X, Y), strict=True)
+    found = hessian(f, (X, Y), outer_jacobian_strategy="forward-mode", **options)
+    for row, other in zip(wanted, found):
+        for a, b in zip(row, other):
+            assert np.allclose(a.numpy(), b.numpy())
+
+
 def test_hessian_with_history():
     x = Y.clone().requires_grad_()
     h = hessian(lambda x: x.pow(3).sum(), x, create_graph=True)
@@ -153,6 +166,22 @@ def detached(x, y):
             lambda: jacobian(first_only, (X, Y), strict=True, strategy="forward-mode"),
             "Output 0 .* independent of input 1",
         ),
+        *[
+            (
+                lambda f=f, v=v: hessian(
+                    f, (X, Y), strict=True, vectorize=v, outer_jacobian_strategy="forward-mode"
+                ),
+                match,
+            )
+            for v in (False, True)
+            for f, match in (
+                (linear, "jacobian .* is independent"),
+                (first_only, "independent of"),
+                (detached, "does not require gradients"),
+                (lambda x, y: x.pow(3).sum() + y.pow(3).sum(), "Output 0 .* of input 1"),
+                (lambda x, y: (x * y).sum(), "Output 0 .* of input 0"),
+            )
+        ],
     ],
 )
 def test_strict(call, match):
