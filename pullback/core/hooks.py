@@ -349,7 +349,10 @@ class Opening:
 @functools.cache
 def opening(kind: type[Node]) -> type[Node]:
     """The class of nodes like these with packed values."""
-    return type(kind.__name__, (Opening, kind), {"__slots__": (), "apply": Node.apply})
+    body: dict = {"__slots__": ()}
+    if any("rule" in vars(c) for c in kind.__mro__ if c is not Node):  # of the fast path: its
+        body["apply"] = Node.apply  # `apply` knows how values are saved and does not unpack them
+    return type(kind.__name__, (Opening, kind), body)
 
 
 class SavedTensor:
