@@ -129,11 +129,6 @@ def _load(name: str) -> ModuleType:
     raise AssertionError("unreachable")
 
 
-def add_scaled(targets: list, sources: list, factor: float) -> bool:
-    """target += factor * source for all pairs; False if the runtime is not loaded or cannot."""
-    return _module is not None and _module.add_scaled(targets, sources, factor)
-
-
 _products: set[str] = set()  # "f" and "d", once loaded
 
 

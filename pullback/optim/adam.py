@@ -1,72 +1,79 @@
-"""Adam and AdamW."""
+"""Adam, and with decoupled weight decay AdamW."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.table import ops
-from . import update
-from .optimizer import Optimizer, array_of, check_not_negative, gradients_of, number
+from .descent import Descent, check, check_betas, check_fused, counter, functional, zeros
+from .formula import descent, lerp, maximum, sqrt
+from .optimizer import ParamsT, _to_scalar
+from .update import Rule
+
+__all__ = ["Adam", "adam"]
 
 
-class Adam(Optimizer):
+def _formula(p, g, s, o):
+    p, g = descent(p, g, o)
+    s.exp_avg = lerp(s.exp_avg, g, 1 - o.beta1)
+    s.exp_avg_sq = s.exp_avg_sq * o.beta2 + g * g * (1 - o.beta2)
+    square = s.exp_avg_sq
+    if o.amsgrad:
+        square = s.max_exp_avg_sq = maximum(s.max_exp_avg_sq, square)
+    size = o.lr / (1 - o.beta1**o.step)
+    return p - s.exp_avg * size / (sqrt(square) / sqrt(1 - o.beta2**o.step) + o.eps)
+
+
+class Adam(Descent):
     """Steps scaled by running averages of gradients and of their squares."""
 
-    def __init__(self, params: Iterable, lr: float | Tensor = 1e-3,
-                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, amsgrad: bool = False, *,
-                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False, fused: bool | None = None,
-                 decoupled_weight_decay: bool = False):
-        check_not_negative(lr=number(lr), eps=eps, weight_decay=weight_decay)
-        for i, beta in enumerate(betas):
-            if not 0.0 <= number(beta) < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
-        if differentiable:
-            raise NotImplementedError("optimizers that are differentiated through are not written "
-                                      "yet; write the update with tensor operators")
-        super().__init__(params, {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable,
-            "differentiable": differentiable, "fused": fused,
-            "decoupled_weight_decay": decoupled_weight_decay,
-        })
+    rule = Rule(_formula, symbolic=("step",))
+    pairs = {"betas": ("beta1", "beta2")}
 
-    def update(self, group: dict, params: list[Tensor]) -> None:
-        """One step of one group."""
-        averages, squares, maxima, steps = [], [], [], []
-        for p in params:
-            state = self.state[p]
-            if not state:
-                plain = p.detach()
-                state["step"] = ops.zeros([], dtype=dt.float32)
-                state["exp_avg"] = ops.zeros_like(plain)
-                state["exp_avg_sq"] = ops.zeros_like(plain)
-                if group["amsgrad"]:
-                    state["max_exp_avg_sq"] = ops.zeros_like(plain)
-            count = array_of(state["step"])
-            count += 1
-            steps.append(count.item())
-            averages.append(array_of(state["exp_avg"]))
-            squares.append(array_of(state["exp_avg_sq"]))
-            maxima.append(array_of(state["max_exp_avg_sq"]) if group["amsgrad"] else None)
-        beta1, beta2 = group["betas"]
-        update.adam([array_of(p) for p in params], gradients_of(params), averages, squares, maxima,
-                    steps, lr=number(group["lr"]), beta1=number(beta1), beta2=number(beta2),
-                    eps=group["eps"], weight_decay=group["weight_decay"],
-                    decoupled=group["decoupled_weight_decay"], maximize=group["maximize"])
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3,
+                 betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+                 fused: bool | None = None, decoupled_weight_decay: bool = False):
+        values = {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}
+        for name, value in values.items():
+            if not isinstance(value, Tensor):
+                continue
+            if foreach and not capturable:
+                raise ValueError(f"{name} as a Tensor is not supported for capturable=False and "
+                                 "foreach=True")
+            if value.numel() != 1:
+                raise ValueError(f"Tensor {name} must be 1-element")
+        check(lr, eps=eps)
+        check_betas(betas)
+        check(weight_decay=weight_decay)
+        kinds = {kind for b in betas for kind in (float, Tensor) if isinstance(b, kind)}
+        if len(kinds) != 1 or not all(isinstance(b, (float, Tensor)) for b in betas):
+            raise ValueError("betas must be either both floats or both Tensors")
+        super().__init__(params, dict(
+            lr=lr, betas=tuple(map(_to_scalar, betas)), eps=eps, weight_decay=weight_decay,
+            amsgrad=amsgrad, maximize=maximize, foreach=foreach, capturable=capturable,
+            differentiable=differentiable, fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay))
+        check_fused(self, fused, foreach, differentiable)
+
+    @staticmethod
+    def buffers(group: dict) -> tuple[str, ...]:
+        return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")[:3 if group["amsgrad"] else 2]
+
+    def start(self, p: Tensor, group: dict) -> dict:
+        return {"step": counter(0.0, group), **{name: zeros(p) for name in self.buffers(group)}}
 
 
-class AdamW(Adam):
-    """Adam whose weight decay shrinks the parameters directly."""
+_LISTS = {"exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "max_exp_avg_sqs": "max_exp_avg_sq",
+          "state_steps": "step"}
 
-    def __init__(self, params: Iterable, lr: float | Tensor = 1e-3,
-                 betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False,
-                 foreach: bool | None = None, capturable: bool = False,
-                 differentiable: bool = False, fused: bool | None = None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach,
-                         maximize=maximize, capturable=capturable, differentiable=differentiable,
-                         fused=fused, decoupled_weight_decay=True)
+
+def adam(params: list[Tensor], grads: list[Tensor], exp_avgs: list[Tensor],
+         exp_avg_sqs: list[Tensor], max_exp_avg_sqs: list[Tensor], state_steps: list[Tensor],
+         foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
+         fused: bool | None = None, grad_scale: Tensor | None = None,
+         found_inf: Tensor | None = None, has_complex: bool = False,
+         decoupled_weight_decay: bool = False, *, amsgrad: bool, beta1: float | Tensor,
+         beta2: float | Tensor, lr: float | Tensor, weight_decay: float, eps: float,
+         maximize: bool) -> None:
+    """One step of Adam on lists of tensors."""
+    functional(Adam, _LISTS, locals())

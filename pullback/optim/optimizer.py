@@ -1,34 +1,87 @@
-"""`Optimizer`: groups of parameters with options, and the state that belongs to each parameter.
+"""`Optimizer`: groups of parameters with options, the state of each parameter, hooks.
 
-A subclass says how one group is updated; the arithmetic on raw arrays is in `optim/update.py`.
+Third parties derive from it with a `step` of their own, as in PyTorch.  The optimizers of this
+package are given by a formula instead: see `descent.py`.
 """
 
 from __future__ import annotations
 
-import copy
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from copy import deepcopy
 from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..autograd.grad_mode import enable_grad
-from ..core.handle import Box, Tensor
-from ..core.surface import mark_written
+from ..autograd.grad_mode import set_grad_enabled
+from ..core import dtype as dt
+from ..core.handle import Tensor
+from ..core.hooks import RemovableHandle
+from ..core.state import state
+from ..core.table import ops
+from ..creation import from_dlpack, typename
 
-REQUIRED = object()  # default of an option that every group must give
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+ParamsT: TypeAlias = Iterable
+_global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+
+
+class _RequiredParameter:
+    """Default of an option that every group must give."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def _add_hook(table: OrderedDict, hook: Callable, prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
+    return _add_hook(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    return _add_hook(_global_optimizer_post_hooks, hook)
+
+
+_HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
 
 
 class Optimizer:
     """Base of all optimizers."""
 
-    def __init__(self, params: Iterable, defaults: dict):
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        for name in _HOOKS:
+            setattr(self, name, OrderedDict())
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError("params argument given to the optimizer should be an iterable of "
-                            f"Tensors or dicts, but got {type(params).__name__}")
-        self.defaults = defaults
-        self.state: defaultdict[Tensor, dict] = defaultdict(dict)
-        self.param_groups: list[dict] = []
+                            f"Tensors or dicts, but got {typename(params)}")
+        self.state: defaultdict[Tensor, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
         groups = list(params)
         if not groups:
             raise ValueError("optimizer got an empty parameter list")
@@ -37,99 +90,130 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
-    def add_param_group(self, param_group: dict) -> None:
-        """Add parameters with options of their own."""
-        if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = dict(param_group)
-        params = group["params"]
-        if isinstance(params, Tensor):
-            params = [params]
-        elif isinstance(params, set):
-            raise TypeError("optimizer parameters need to be organized in ordered collections, but "
-                            "the ordering of tensors in sets will change between runs")
-        named = [p if isinstance(p, tuple) else (None, p) for p in params]
-        group["params"] = [p for _, p in named]
-        if any(name is not None for name, _ in named):
-            group["param_names"] = [name for name, _ in named]
-        for p in group["params"]:
-            if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is "
-                                f"{type(p).__name__}")
-            if not p.is_leaf:
-                raise ValueError("can't optimize a non-leaf Tensor")
-        for name, default in self.defaults.items():
-            if default is REQUIRED and name not in group:
-                raise ValueError("parameter group didn't specify a value of required optimization "
-                                 f"parameter {name}")
-            group.setdefault(name, default)
-        seen = {id(p) for other in self.param_groups for p in other["params"]}
-        if not seen.isdisjoint(id(p) for p in group["params"]):
-            raise ValueError("some parameters appear in more than one parameter group")
-        self.param_groups.append(group)
+    # steps
+
+    def step(self, closure: Callable | None = None):
+        """Update all parameters that have a gradient."""
+        raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters."""
+        """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                if p.grad is None:
+                grad = p.grad
+                if grad is None:
                     continue
                 if set_to_none:
                     p.grad = None
+                    continue
+                if grad.grad_fn is not None:
+                    grad.detach_()
                 else:
-                    p.grad.detach_()
-                    p.grad.zero_()
+                    grad.requires_grad_(False)
+                grad.zero_()
 
-    def step(self, closure: Callable | None = None):
-        """Update all parameters that have a gradient; a closure recomputes the loss first."""
-        loss = None
-        if closure is not None:
-            with enable_grad():
-                loss = closure()
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if params:
-                self.update(group, params)
-                mark_written(*params)
-        return loss
+    @staticmethod
+    def profile_hook_step(func: Callable) -> Callable:
+        """A `step` with the hooks around it."""
 
-    def update(self, group: dict, params: list[Tensor]) -> None:
-        """Update parameters of one group, all of which have gradients."""
-        raise NotImplementedError
+        @functools.wraps(func)
+        def wrapper(*args, **kwargs):
+            self = args[0]
+            for hook in chain(list(_global_optimizer_pre_hooks.values()),
+                              list(self._optimizer_step_pre_hooks.values())):
+                result = hook(self, args, kwargs)
+                if result is None:
+                    continue
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(f"{func} must return None or a tuple of (new_args, "
+                                       f"new_kwargs), but got {result}.")
+                args, kwargs = result
+            out = func(*args, **kwargs)
+            self._optimizer_step_code()
+            for hook in chain(list(self._optimizer_step_post_hooks.values()),
+                              list(_global_optimizer_post_hooks.values())):
+                hook(self, args, kwargs)
+            return out
 
-    def state_dict(self) -> dict:
-        """State and options, with parameters replaced by their numbers."""
-        numbers: dict[int, int] = {}
-        groups = []
-        for group in self.param_groups:
-            for p in group["params"]:
-                numbers.setdefault(id(p), len(numbers))
-            packed = {k: v for k, v in group.items() if k != "params"}
-            packed["params"] = [numbers[id(p)] for p in group["params"]]
-            groups.append(packed)
-        state = {numbers[id(p)]: values for p, values in self.state.items() if id(p) in numbers}
-        return {"state": state, "param_groups": groups}
+        return wrapper
 
-    def load_state_dict(self, state_dict: dict) -> None:
-        """Take over what `state_dict` of an equally built optimizer gave."""
-        saved = state_dict["param_groups"]
-        if len(saved) != len(self.param_groups):
-            raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(a["params"]) != len(b["params"])
-               for a, b in zip(self.param_groups, saved, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the "
-                             "size of optimizer's group")
-        by_number = dict(zip(chain.from_iterable(g["params"] for g in saved),
-                             chain.from_iterable(g["params"] for g in self.param_groups),
-                             strict=True))
-        self.state = defaultdict(dict)
-        for number, values in state_dict["state"].items():
-            p = by_number[number]
-            self.state[p] = {k: _fitted(p, k, v) for k, v in values.items()}
-        for group, other in zip(self.param_groups, saved, strict=True):
-            for name, value in other.items():
-                if name != "params":
-                    group[name] = copy.deepcopy(value)
+    def _optimizer_step_code(self) -> None:
+        """Called after every step; profilers look for it."""
+
+    def _patch_step_function(self) -> None:
+        """Put the hooks around the `step` of the class, once."""
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = self.profile_hook_step(cls.step)
+            cls.step.hooked = True
+
+    def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` before a step; it may return new arguments."""
+        return _add_hook(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(optimizer, args, kwargs)` after a step."""
+        return _add_hook(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+        """Call `hook(optimizer)` before `state_dict()`."""
+        return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+        """Call `hook(optimizer, state_dict)` after `state_dict()`; it may return another."""
+        return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False):
+        """Call `hook(optimizer, state_dict)` before loading; it may return another."""
+        return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False):
+        """Call `hook(optimizer)` after loading."""
+        return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    # groups
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add parameters with options of their own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but "
+                            "the ordering of tensors in sets will change between runs. Please use "
+                            "a list instead.")
+        params = [params] if isinstance(params, Tensor) else list(params)
+        names = [p[0] for p in params if isinstance(p, tuple)]
+        if names and len(names) != len(params):
+            raise ValueError("all optimizer params should be with/without names. Some param names "
+                             "are missing")
+        params = [p[1] if isinstance(p, tuple) else p for p in params]
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is "
+                                f"{typename(p)}")
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError("parameter group didn't specify a value of required optimization "
+                                 f"parameter {name}")
+        seen = {id(p) for other in self.param_groups for p in other["params"]}
+        if any(bool(names) != ("param_names" in other) for other in self.param_groups):
+            raise ValueError("all optimizer param groups should be with/without names. cannot add "
+                             f"param group {'with' if names else 'without'} names to the optimizer")
+        if not seen.isdisjoint(id(p) for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn("optimizer contains a parameter group with duplicate parameters; in "
+                          "future, this will cause an error", stacklevel=3)
+        param_group["params"] = params
+        if names:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self.param_groups.append(param_group)
 
     def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]
@@ -138,40 +222,184 @@ class Optimizer:
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
         return "\n".join(lines) + "\n)"
 
+    # state
 
-def _fitted(param: Tensor, name: str, value):
-    """Loaded state as a tensor of its own, in the parameter's dtype unless it counts steps."""
-    if not isinstance(value, Tensor):
-        return copy.deepcopy(value)
-    value = value.detach().clone()
-    if name != "step" and param.dtype.is_inexact:
-        value = value.to(param.dtype)
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
+        self._patch_step_function()
+        self.defaults.setdefault("differentiable", False)
+
+    def state_dict(self) -> dict[str, Any]:
+        """State and options, with parameters replaced by their numbers."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups, start = [], 0
+        for group in self.param_groups:
+            for i, p in enumerate(group["params"], start):
+                numbers.setdefault(id(p), i)
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            start += len(packed["params"])
+            groups.append(packed)
+        found = {numbers[id(k)] if isinstance(k, Tensor) else k: v for k, v in self.state.items()}
+        out = {"state": found, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            result = hook(self, out)
+            out = out if result is None else result
+        return out
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what `state_dict` of an equally built optimizer gave."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            result = hook(self, state_dict)
+            state_dict = state_dict if result is None else result
+        saved = deepcopy(state_dict["param_groups"])
+        if len(saved) != len(self.param_groups):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(a["params"]) != len(b["params"]) for a, b in zip(self.param_groups, saved)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the "
+                             "size of optimizer's group")
+        by_number = dict(zip(chain.from_iterable(g["params"] for g in saved),
+                             chain.from_iterable(g["params"] for g in self.param_groups)))
+        given = state_dict["param_groups"]
+        found: defaultdict[Any, Any] = defaultdict(dict)
+        for k, v in state_dict["state"].items():
+            p = by_number.get(k)
+            found[k if p is None else p] = v if p is None else _fitted(p, v, k, given)
+        for group, new in zip(self.param_groups, saved):
+            new["params"] = group["params"]
+            if "param_names" in group:
+                new.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": found, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    @staticmethod
+    def _process_value_according_to_param_policy(
+        param: Tensor, value: Tensor, param_id: int, param_groups: list[dict[Any, Any]],
+        key: Hashable = None,
+    ) -> Tensor:
+        """A loaded tensor in the parameter's dtype and place; steps stay as they are."""
+        group = next((g for g in param_groups if param_id in g["params"]), {})
+        if key == "step":
+            if group.get("capturable") or group.get("fused"):
+                return value.to(dtype=dt.float32, device=param.device)
+            return value
+        dtype = param.dtype if param.is_floating_point() else value.dtype
+        return value.to(dtype=dtype, device=param.device)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: list,
+                                           with_indices: bool = False) -> dict:
+        """(device, dtype) of the first list -> (lists of the tensors there, their places)."""
+        found: dict = {}
+        for i, t in enumerate(tensorlistlist[0]):
+            lists, places = found.setdefault((t.device, t.dtype),
+                                             ([[] for _ in tensorlistlist], []))
+            for mine, theirs in zip(lists, tensorlistlist):
+                mine.append(theirs[i] if theirs else None)
+            places.append(i)
+        return found
+
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """There are no stream captures that a step could disturb."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
+
+
+def _fitted(param: Tensor, value, number, groups: list, key=None):
+    """Loaded state for a parameter, containers included; it shares no memory with its source."""
+    if hasattr(value, "__dlpack__") and not isinstance(value, (Tensor, np.ndarray)):
+        value = from_dlpack(value)  # a tensor of another library: PyTorch's state loads, too
+    if isinstance(value, Tensor):
+        fit = Optimizer._process_value_according_to_param_policy
+        return fit(param, value.detach().clone(), number, groups, key)
+    if isinstance(value, dict):
+        return {k: _fitted(param, v, number, groups, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return type(value)(_fitted(param, v, number, groups) for v in value)
     return value
 
 
-def array_of(tensor: Tensor):
-    """The array behind a handle; updates write to it directly."""
-    data = tensor._data
-    if type(data) is not np.ndarray and isinstance(data, Box):
-        raise RuntimeError("optimizer.step() updates arrays in place and cannot run inside a "
-                           "function transform or a capture\n  Fix: return the gradients and call "
-                           "step() outside")
-    return data
+# what third parties import from here
 
 
-def gradients_of(params: list[Tensor]) -> list:
-    """The arrays of the gradients."""
-    return [array_of(p.grad) for p in params]
+def _use_grad_for_differentiable(func: Callable) -> Callable:
+    """A `step` that records only if the optimizer is differentiable."""
+
+    @functools.wraps(func)
+    def step(self, *args, **kwargs):
+        with set_grad_enabled(self.defaults["differentiable"]):
+            return func(self, *args, **kwargs)
+
+    return step
 
 
-def check_not_negative(**options: float) -> None:
-    """Refuse negative options."""
-    for name, value in options.items():
-        if value < 0.0:
-            label = {"lr": "learning rate", "eps": "epsilon value"}.get(name, f"{name} value")
-            raise ValueError(f"Invalid {label}: {value}")
+def captured() -> bool:
+    """Is the step part of a function that is being captured?"""
+    return bool(state.mode)
 
 
-def number(value) -> float:
-    """An option as a Python number; a tensor with one element is read."""
-    return float(value.item()) if isinstance(value, Tensor) else value
+def _get_value(x):
+    """The number in a tensor; the tensor itself in a capture."""
+    return x.item() if isinstance(x, Tensor) and not captured() else x
+
+
+def _stack_if_compiling(x):
+    return ops.stack(list(x)) if captured() else x
+
+
+def _dispatch_sqrt(x):
+    """The root of a number or a tensor."""
+    return x.sqrt() if isinstance(x, Tensor) else x**0.5
+
+
+def _to_scalar(x):
+    """A tensor of one element without dimensions; anything else as it is."""
+    return x.squeeze() if isinstance(x, Tensor) and x.ndim else x
+
+
+def _view_as_real(params: list, *state_and_grads: list) -> None:
+    """Replace complex tensors in the lists by pairs of real numbers."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            for values in (params, *state_and_grads):
+                values[i] = ops.view_as_real(values[i])
+
+
+def _get_scalar_dtype(is_fused: bool | None = None):
+    """The dtype of step counters."""
+    return dt.float64 if not is_fused and dt.default() is dt.float64 else dt.float32
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """(fused, foreach) that PyTorch would choose: on CPUs neither, unless fused is asked for."""
+    floats = all(p is None or p.is_floating_point() for p in params)
+    return use_fused and not differentiable and floats, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    return ["cpu", "cuda"]
+
+
+def _device_dtype_check_for_fused(p: Tensor, cuda_unsupported: bool = False) -> None:
+    """`fused=True` is for floating-point parameters."""
+    if not p.is_floating_point():
+        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors, "
+                           f"but got {p.dtype} on {p.device.type}")
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn: Callable | None = None) -> Callable:
+    """A decorator that does nothing: captures take any update."""
+    return lambda func: func
+
+

@@ -2,46 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ..core.handle import Tensor
-from ..core.table import ops
-from . import update
-from .optimizer import Optimizer, array_of, check_not_negative, gradients_of, number
+from . import capture
+from .descent import Descent, check, check_fused, zeros
+from .formula import descent, detach, on
+from .optimizer import ParamsT, _device_dtype_check_for_fused
+from .update import Row, Rule, apply
+
+__all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+def _formula(p, g, s, o):
+    p, g = descent(p, g, o)
+    if on(o.momentum):
+        if o.fresh:
+            s.momentum_buffer = detach(g)
+        else:
+            s.momentum_buffer = s.momentum_buffer * o.momentum + g * (1 - o.dampening)
+        g = g + s.momentum_buffer * o.momentum if o.nesterov else s.momentum_buffer
+    return p - g * o.lr
+
+
+class SGD(Descent):
     """Gradient descent with momentum, dampening, Nesterov's variant and weight decay."""
 
-    def __init__(self, params: Iterable, lr: float | Tensor = 1e-3, momentum: float = 0.0,
-                 dampening: float = 0.0, weight_decay: float | Tensor = 0.0,
-                 nesterov: bool = False, *, maximize: bool = False, foreach: bool | None = None,
+    rule = Rule(_formula, counters=())
+
+    def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, momentum: float = 0,
+                 dampening: float = 0, weight_decay: float | Tensor = 0, nesterov: bool = False, *,
+                 maximize: bool = False, foreach: bool | None = None,
                  differentiable: bool = False, fused: bool | None = None):
-        check_not_negative(lr=number(lr), momentum=momentum, weight_decay=number(weight_decay))
+        check(lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        if differentiable:
-            raise NotImplementedError("optimizers that are differentiated through are not written "
-                                      "yet; write the update with tensor operators")
-        super().__init__(params, {
-            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
-            "differentiable": differentiable, "fused": fused,
-        })
+        super().__init__(params, dict(
+            lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
+            nesterov=nesterov, maximize=maximize, foreach=foreach, differentiable=differentiable,
+            fused=fused))
+        check_fused(self, fused, foreach, differentiable)
 
-    def update(self, group: dict, params: list[Tensor]) -> None:
-        """One step of one group."""
-        buffers = fresh = [None] * len(params)
-        if group["momentum"]:
-            buffers, fresh = [], []
-            for p in params:
+    @staticmethod
+    def buffers(group: dict) -> tuple[str, ...]:
+        return ("momentum_buffer",) if on(group["momentum"]) else ()
+
+    def rows(self, group: dict) -> list[Row]:
+        """A momentum begins with the first gradient, so that its buffer may not be there yet."""
+        momentum, out = on(group["momentum"]), []
+        owner = capture.owner()
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            if group["fused"]:
+                _device_dtype_check_for_fused(p)
+            row = Row(p, grad, [])
+            if momentum:
                 state = self.state[p]
-                missing = state.get("momentum_buffer") is None
-                if missing:
-                    state["momentum_buffer"] = ops.zeros_like(p.detach())
-                fresh.append(missing)
-                buffers.append(array_of(state["momentum_buffer"]))
-        update.sgd([array_of(p) for p in params], gradients_of(params), buffers, fresh,
-                   lr=number(group["lr"]), momentum=group["momentum"],
-                   dampening=group["dampening"], weight_decay=number(group["weight_decay"]),
-                   nesterov=group["nesterov"], maximize=group["maximize"])
+                if state.get("momentum_buffer") is None:
+                    with capture.outside():
+                        state["momentum_buffer"] = zeros(p)
+                    # zeros do as well where the gradient is not dampened: one graph for all steps
+                    row.fresh = owner is None or on(group["dampening"])
+                    if owner is not None and row.fresh:
+                        owner.guard(lambda: False)
+                row.buffers.append(state["momentum_buffer"])
+            out.append(row)
+        return out
+
+
+def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Tensor | None],
+        has_sparse_grad: bool = False, foreach: bool | None = None, fused: bool | None = None,
+        grad_scale: Tensor | None = None, found_inf: Tensor | None = None, *, weight_decay: float,
+        momentum: float, lr: float, dampening: float, nesterov: bool, maximize: bool) -> None:
+    """One step of SGD on lists of tensors; missing momentum buffers are put into their list."""
+    options = dict(weight_decay=weight_decay, momentum=momentum, lr=lr, dampening=dampening,
+                   nesterov=nesterov, maximize=maximize)
+    rows = []
+    for i, (p, g) in enumerate(zip(params, d_p_list)):
+        row = Row(p, g, [])
+        if on(momentum):
+            row.fresh = momentum_buffer_list[i] is None
+            if row.fresh:
+                momentum_buffer_list[i] = zeros(p)
+            row.buffers.append(momentum_buffer_list[i])
+        rows.append(row)
+    apply(SGD.rule, SGD.buffers(options), rows, options)

@@ -1,188 +1,232 @@
-"""The arithmetic of the optimizers on raw arrays, one pure function per group of parameters.
+"""Apply a rule to many parameters: by native code, by NumPy, or operator by operator on tensors.
 
-Each function takes lists of arrays (parameters, gradients, state) and plain numbers, and writes
-parameters and state in place.  Large arrays are walked in blocks that stay in the cache, so that
-the dozen array operations of an update cost one pass over memory.  `use` puts a native kernel in
-a function's place.
+Eager steps on plain arrays take the first two ways, which agree to the last bit: native code when a
+step is large or the loop has run for a while (a compiler run costs more than a few small steps),
+NumPy until then and where there is no compiler.  Everything else, that is differentiable steps,
+captures, other devices, runs the rule on tensors.
 """
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..core import device as dev
+from ..core.handle import Tensor
+from ..core.state import state
+from ..core.surface import mark_written
+from ..core.table import ops
+from .formula import Options, Program, Slots, program_of
 
-NATIVE = 100_000  # elements from which on native code is worth a compiler run
-
+NATIVE = 100_000  # elements from which on native code is worth a compiler run at once
+PATIENCE = 32  # smaller steps before it is
 BLOCK = 32768  # elements per block: 128 KiB of float32, so that all operands of Adam fit into L2
 
-_scratch: dict[np.dtype, np.ndarray] = {}
-_native: dict[str, Callable] = {}
+_ndarray = np.ndarray
+_REAL = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
-def use(name: str, function: Callable | None) -> None:
-    """Run the update `name` ("sgd", "adam") by another function of the same signature.
+@dataclass(slots=True)
+class Row:
+    """One parameter: its gradient, the tensors of its state that are updated, its scalars."""
 
-    The function returns False for arrays that it does not take; None means the NumPy version.
+    param: Tensor
+    grad: Tensor
+    buffers: list[Tensor]
+    counters: list[Tensor] = field(default_factory=list)
+    fresh: bool = False  # the state holds nothing yet
+
+
+class Counters:
+    """The scalars of a parameter's state (step, ...) while a step computes with them.
+
+    They are numbers, rounded like the tensors that hold them, or tensors where somebody wants to
+    trace them; `scale` multiplies in the precision in which they are stored.
     """
-    _native[name] = _declined if function is None else function
+
+    def __init__(self, names: tuple[str, ...], tensors: list[Tensor], symbolic: tuple | None = ()):
+        dtypes = {}
+        for name, t in zip(names, tensors):
+            if symbolic is None:  # in a capture: as precise as the numbers are elsewhere
+                self.__dict__[name] = t.double()
+            elif name in symbolic:
+                self.__dict__[name] = t.clone()
+            else:
+                self.__dict__[name] = t._data.item()
+                dtypes[name] = t._data.dtype.type
+        self.__dict__["_round"] = dtypes
+
+    def __setattr__(self, name: str, value) -> None:
+        round_ = self._round.get(name)
+        if round_ is not None:
+            value = round_(value.item() if isinstance(value, Tensor) else value).item()
+        self.__dict__[name] = value
+
+    def scale(self, name: str, factor) -> None:
+        """Multiply one of them."""
+        value = self.__dict__[name]
+        setattr(self, name, self._round.get(name, _same)(value) * factor)
+
+    def store(self, name: str, t: Tensor) -> None:
+        """Write one of them back."""
+        value = self.__dict__[name]
+        if isinstance(value, Tensor):
+            t.copy_(value)
+        else:
+            t._data[...] = value
 
 
-def _native_for(name: str, params: list) -> Callable | None:
-    """The native kernel of an update; looked for when the first large step comes."""
-    if not _native and sum(p.size for p in params) >= NATIVE:
-        from . import native
-        if not native.install():
-            _native["none"] = _declined
-    return _native.get(name)
+def _same(value):
+    return value
 
 
-def _declined(*args) -> bool:
-    return False
+@dataclass(slots=True, frozen=True)
+class Rule:
+    """How one optimizer updates a parameter.
+
+    `formula(p, g, state, options)` returns the new parameter and assigns to the state;
+    `count(counters, options)` advances the scalars and returns more options, once per step.
+    """
+
+    formula: Callable
+    counters: tuple[str, ...] = ("step",)
+    count: Callable | None = None
+    symbolic: tuple[str, ...] = ()  # scalars that stay tensors in differentiable steps
+    elementwise: bool = True
+
+    def advance(self, counters: Counters, options: dict) -> dict:
+        """The options of a step, the scalars advanced."""
+        if "step" in self.counters:
+            counters.step = counters.step + 1
+            options = {**options, "step": counters.step}
+        if self.count is not None:
+            options = {**options, **self.count(counters, Options(options))}
+        return options
 
 
-def scratch(like: np.ndarray) -> np.ndarray:
-    """A temporary of the shape of `like`; one buffer per dtype is reused for small arrays."""
-    size = like.size
-    if type(like) is not np.ndarray or size > BLOCK:
-        return dev.lookup(like)[1].empty_like(like) if type(like) is not np.ndarray else (
-            np.empty_like(like))
-    buffer = _scratch.get(like.dtype)
-    if buffer is None:
-        buffer = _scratch[like.dtype] = np.empty(BLOCK, like.dtype)
-    return buffer[:size].reshape(like.shape)
+def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
+          differentiable: bool = False) -> None:
+    """Update all parameters in place; `names` are those of the buffers."""
+    captured = bool(state.mode)
+    if not (captured or differentiable) and rule.elementwise:
+        rows = _eager(rule, names, rows, options)
+    symbolic = None if captured else rule.symbolic if differentiable else ()
+    for row in rows:
+        _on_tensors(rule, names, row, options, symbolic, differentiable)
 
 
-def blocks(arrays: tuple) -> Iterator[tuple]:
+# eager
+
+
+def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row]:
+    """Update what consists of NumPy arrays; returns the rest."""
+    rest, batches = [], {}
+    options = {k: _number(v) for k, v in options.items()}
+    for row in rows:
+        arrays = [row.param._data, row.grad._data, *[b._data for b in row.buffers]]
+        for a in arrays:
+            if a.__class__ is not _ndarray:
+                rest.append(row)
+                break
+        else:
+            key = row.fresh, arrays[0].dtype, *[t._data.item() for t in row.counters]
+            batches.setdefault(key, []).append((row, arrays))
+    for key, batch in batches.items():
+        first = batch[0][0]
+        counters = Counters(rule.counters, first.counters)
+        given = rule.advance(counters, {**options, "fresh": key[0]})
+        program = program_of(rule.formula, names, given)
+        _execute(program, [arrays for _, arrays in batch], program.numbers(given))
+        for k, name in enumerate(rule.counters):
+            value = getattr(counters, name)
+            for row, _ in batch:
+                row.counters[k]._data[...] = value
+        mark_written(*[row.param for row, _ in batch])
+    return rest
+
+
+def _number(value):
+    """An option as a number; that of a tensor keeps its precision."""
+    return value._data.reshape(())[()] if isinstance(value, Tensor) else value
+
+
+def _execute(program: Program, rows: list[list], numbers: tuple) -> None:
+    """Run a program on rows of arrays."""
+    kernel = program.native
+    if kernel is None:
+        program.runs += 1
+        if program.runs > PATIENCE or sum([row[0].size for row in rows]) >= NATIVE:
+            from . import native
+
+            kernel = program.native = native.compiled(program)
+    if kernel:
+        rows = kernel(rows, numbers)
+    for row in rows:
+        _by_numpy(program, row, numbers)
+
+
+def _by_numpy(program: Program, row: list, numbers: tuple) -> None:
+    run, count = program.numpy
+    dtype = row[0].dtype
+    if dtype.kind == "c":
+        row = [_pairs(a) for a in row]
+    elif dtype not in _REAL or any(a.dtype != dtype for a in row):
+        # short floats are rounded once, at the end
+        wide = [a.astype(np.result_type(np.float32, *[b.dtype for b in row])) for a in row]
+        _by_numpy(program, wide, numbers)
+        for k in program.results:
+            row[k][...] = wide[k]
+        return
+    for part in blocks(row):
+        like = part[0]
+        run(*part, numbers, [np.empty_like(like) for _ in range(count)])
+
+
+def _pairs(array: np.ndarray) -> np.ndarray:
+    """Complex numbers as pairs of real ones, in the same memory."""
+    real = array.real.dtype
+    return np.ndarray((*array.shape, 2), real, array, 0, (*array.strides, real.itemsize))
+
+
+def blocks(arrays: list) -> Iterator[list]:
     """The same arrays in pieces of at most BLOCK elements, if their memory order agrees."""
-    first = arrays[0]
-    if first.dtype.kind == "c":  # complex numbers are updated as pairs of real ones
-        arrays = tuple(None if a is None else a.view(a.real.dtype) if a.flags.c_contiguous
-                       else _pairs(a) for a in arrays)
-        first = arrays[0]
-    size = first.size
-    if size <= BLOCK or type(first) is not np.ndarray:
+    size = arrays[0].size
+    if size <= BLOCK:
         yield arrays
         return
-    if all(a is None or a.flags.c_contiguous for a in arrays):
-        flat = tuple(None if a is None else a.reshape(-1) for a in arrays)
-    elif all(a is None or a.flags.f_contiguous for a in arrays):
-        flat = tuple(None if a is None else a.T.reshape(-1) for a in arrays)
+    if all(a.flags.c_contiguous for a in arrays):
+        flat = [a.reshape(-1) for a in arrays]
+    elif all(a.flags.f_contiguous for a in arrays):
+        flat = [a.T.reshape(-1) for a in arrays]
     else:
         yield arrays
         return
     for start in range(0, size, BLOCK):
-        yield tuple(None if a is None else a[start:start + BLOCK] for a in flat)
+        yield [a[start:start + BLOCK] for a in flat]
 
 
-def _pairs(array: np.ndarray) -> np.ndarray:
-    if any(s == array.itemsize for s in array.strides):
-        axis = array.strides.index(array.itemsize)
-        return np.moveaxis(array, axis, -1).view(array.real.dtype)
-    raise RuntimeError("optimizers need complex parameters to be stored without gaps; call "
-                       ".contiguous() on them")
+# on tensors
 
 
-def _functions(array):
-    return np if type(array) is np.ndarray else dev.lookup(array)[1]
-
-
-def sgd(params: list, grads: list, buffers: list, fresh: list, *, lr: float, momentum: float,
-        dampening: float, weight_decay: float, nesterov: bool, maximize: bool) -> None:
-    """Stochastic gradient descent; `fresh[i]` says that buffer i holds nothing yet."""
-    native = _native_for("sgd", params)
-    if native is not None and native(params, grads, buffers, fresh, lr, momentum, dampening,
-                                     weight_decay, nesterov, maximize) is not False:
-        return
-    if not momentum and not weight_decay:
-        step = lr if maximize else -lr
-        runtime = sys.modules.get("pullback.compile.native")  # there once something was compiled
-        if runtime is not None and runtime.add_scaled(params, grads, step):
-            return
-        for p, g in zip(params, grads, strict=True):
-            if p.size <= BLOCK:  # a small temporary costs less than looking for one
-                p += g * step
-                continue
-            for p_, g_ in blocks((p, g)):
-                t = scratch(p_)
-                _functions(p_).multiply(g_, step, out=t)
-                p_ += t
-        return
-    for p, g, buffer, new in zip(params, grads, buffers, fresh, strict=True):
-        for part in blocks((p, g, buffer)):
-            _sgd_block(_functions(p), *part, new, lr, momentum, dampening, weight_decay, nesterov,
-                       maximize)
-
-
-def _sgd_block(xp, p, g, buffer, new, lr, momentum, dampening, weight_decay, nesterov, maximize):
-    t = scratch(p)
-    if weight_decay:
-        xp.multiply(p, weight_decay, out=t)
-        (xp.subtract if maximize else xp.add)(t, g, out=t)
-    elif maximize:
-        xp.negative(g, out=t)
-    else:
-        xp.copyto(t, g)
-    if momentum:
-        if new:
-            xp.copyto(buffer, t)
-        else:
-            xp.multiply(buffer, momentum, out=buffer)
-            if dampening == 0:
-                xp.add(buffer, t, out=buffer)
-            else:
-                xp.add(buffer, t * (1 - dampening), out=buffer)
-        if nesterov:
-            xp.add(t, buffer * momentum, out=t)
-        else:
-            xp.copyto(t, buffer)
-    xp.multiply(t, lr, out=t)
-    xp.subtract(p, t, out=p)
-
-
-def adam(params: list, grads: list, averages: list, squares: list, maxima: list, steps: list, *,
-         lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
-         maximize: bool) -> None:
-    """Adam; `maxima[i]` is None without amsgrad, `decoupled` is AdamW's weight decay."""
-    native = _native_for("adam", params)
-    if native is not None and native(params, grads, averages, squares, maxima, steps, lr, beta1,
-                                     beta2, eps, weight_decay, decoupled, maximize) is not False:
-        return
-    for p, g, m, v, top, step in zip(params, grads, averages, squares, maxima, steps, strict=True):
-        root = math.sqrt(1 - beta2**step)
-        # lr / c1 * m / (sqrt(v) / root + eps), with one multiplication less
-        size, floor = lr / (1 - beta1**step) * root, eps * root
-        for part in blocks((p, g, m, v, top)):
-            _adam_block(_functions(p), *part, size, floor, lr, beta1, beta2, weight_decay,
-                        decoupled, maximize)
-
-
-def _adam_block(xp, p, g, m, v, top, size, floor, lr, beta1, beta2, weight_decay, decoupled,
-                maximize):
-    if maximize:
-        g = xp.negative(g)
-    if weight_decay:
-        if decoupled:
-            xp.multiply(p, 1 - lr * weight_decay, out=p)
-        else:
-            g = g + p * weight_decay
-    t = scratch(p)
-    xp.subtract(g, m, out=t)
-    xp.multiply(t, 1 - beta1, out=t)
-    xp.add(m, t, out=m)
-    xp.multiply(g, g, out=t)
-    xp.multiply(t, 1 - beta2, out=t)
-    xp.multiply(v, beta2, out=v)
-    xp.add(v, t, out=v)
-    if top is not None:
-        xp.maximum(top, v, out=top)
-        v = top
-    xp.sqrt(v, out=t)
-    xp.add(t, floor, out=t)
-    xp.divide(m, t, out=t)
-    xp.multiply(t, size, out=t)
-    xp.subtract(p, t, out=p)
+def _on_tensors(rule: Rule, names: tuple, row: Row, options: dict, symbolic,
+                differentiable: bool) -> None:
+    counters = Counters(rule.counters, row.counters, symbolic)
+    options = {k: v.squeeze() if isinstance(v, Tensor) and v.ndim else v
+               for k, v in options.items()}
+    given = rule.advance(counters, {**options, "fresh": row.fresh})
+    values = [row.param, row.grad, *row.buffers]
+    if row.param.is_complex():
+        values = [ops.view_as_real(v) for v in values]
+    p, _, *buffers = values
+    if differentiable:  # the old values are needed to differentiate, and are overwritten below
+        values = [v.clone() for v in values]
+    slots = Slots(dict(zip(names, values[2:])))
+    new = rule.formula(values[0], values[1], slots, Options(given))
+    for name, buffer, old in zip(names, buffers, values[2:]):
+        value = getattr(slots, name)
+        if value is not old:
+            buffer.copy_(value)
+    p.copy_(new)
+    for name, t in zip(rule.counters, row.counters):
+        counters.store(name, t)

@@ -21,6 +21,7 @@ static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_fre
 #define PyDataType_ELSIZE(d) ((d)->elsize)
 #endif
 #include "function.c"
+#include "update.c"
 
 static PyObject *set_threads(PyObject *m, PyObject *arg) {
   long n = PyLong_AsLong(arg);
@@ -56,43 +57,6 @@ static PyObject *empty(PyObject *m, PyObject *args) {
   return fresh(&s, bytes);
 }
 
-// The product is rounded before it is added, as NumPy does it: no fused multiply-add.
-#define ADD_SCALED_(name, T)                                                                       \
-  __attribute__((optimize("fp-contract=off"))) static void name(T *restrict p, const T *restrict g, \
-                                                               T a, npy_intp n) {                  \
-    for (npy_intp i = 0; i < n; i++) p[i] += g[i] * a;                                             \
-  }
-ADD_SCALED_(add_scaled_f, float)
-ADD_SCALED_(add_scaled_d, double)
-
-// add_scaled(targets, sources, factor): target += factor * source for lists of arrays; False, and nothing
-// written, unless all are contiguous and of one floating type each
-static PyObject *add_scaled(PyObject *m, PyObject *args) {
-  PyObject *targets, *sources;
-  double factor;
-  if (!PyArg_ParseTuple(args, "O!O!d", &PyList_Type, &targets, &PyList_Type, &sources, &factor)) return NULL;
-  Py_ssize_t n = PyList_GET_SIZE(targets);
-  if (PyList_GET_SIZE(sources) != n) Py_RETURN_FALSE;
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyArrayObject *p = (PyArrayObject *)PyList_GET_ITEM(targets, i);
-    PyArrayObject *g = (PyArrayObject *)PyList_GET_ITEM(sources, i);
-    if (!PyArray_CheckExact((PyObject *)p) || !PyArray_CheckExact((PyObject *)g)) Py_RETURN_FALSE;
-    int type = PyArray_TYPE(p);
-    if ((type != NPY_FLOAT && type != NPY_DOUBLE) || PyArray_TYPE(g) != type) Py_RETURN_FALSE;
-    if (!PyArray_ISCARRAY(p) || !PyArray_ISCARRAY_RO(g)) Py_RETURN_FALSE;
-    if (PyArray_SIZE(p) != PyArray_SIZE(g) || PyArray_DATA(p) == PyArray_DATA(g)) Py_RETURN_FALSE;
-  }
-  for (Py_ssize_t i = 0; i < n; i++) {
-    PyArrayObject *p = (PyArrayObject *)PyList_GET_ITEM(targets, i);
-    PyArrayObject *g = (PyArrayObject *)PyList_GET_ITEM(sources, i);
-    if (PyArray_TYPE(p) == NPY_FLOAT)
-      add_scaled_f(PyArray_DATA(p), PyArray_DATA(g), (float)factor, PyArray_SIZE(p));
-    else
-      add_scaled_d(PyArray_DATA(p), PyArray_DATA(g), factor, PyArray_SIZE(p));
-  }
-  Py_RETURN_TRUE;
-}
-
 // add_product(is double, path): the matrix product of one type from its library
 static PyObject *add_product(PyObject *m, PyObject *args) {
   int wide;
@@ -108,7 +72,7 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
-    {"add_scaled", add_scaled, METH_VARARGS, "target += factor * source for lists of arrays."},
+    {"update", update, METH_VARARGS, "An elementwise kernel in place on rows of arrays."},
     {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
     {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
     {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},

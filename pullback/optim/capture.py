@@ -1,0 +1,116 @@
+"""Steps inside of compiled functions.
+
+A capture turns every tensor that it meets into an input of the graph: parameters, gradients, state,
+step counters.  What it does not see are Python values.  Options that are numbers are therefore fed
+to the graph as 0-d tensors that are read from the group before every call (a scheduler may change
+them), and what the graph was built on, the other options and the identity of the state's tensors,
+is checked before every call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from operator import getitem, is_
+
+import numpy as np
+
+from ..core.handle import Tensor, make
+from ..core.state import state
+
+
+def owner():
+    """The capture that is going on, if any."""
+    level = state.stack[state.mode] if state.mode else None
+    if level is None or not level.adopts:
+        return None
+    raise RuntimeError("optimizer.step() cannot run inside a capture yet")
+
+
+@contextlib.contextmanager
+def outside():
+    """Run operators as if nothing was being captured: what they make lives on."""
+    before = state.mode, state.random, state.fake
+    if owner() is not None:
+        state.mode = state.random = 0
+        state.fake = False
+    try:
+        yield
+    finally:
+        state.mode, state.random, state.fake = before
+
+
+def like(p: Tensor, value) -> Tensor:
+    """A tensor of one value with the shape, dtype and memory order of another; real memory."""
+    level = owner_of(p)
+    data = p._data if level is None else level.original(p)
+    if type(data) is np.ndarray:
+        return make(np.full_like(data, value))
+    from ..core.table import ops
+
+    return ops.full_like(p.detach(), value)
+
+
+def owner_of(p: Tensor):
+    """The capture that a tensor was adopted by, if any."""
+    level = getattr(p._data, "interp", None)
+    return level if level is not None and level.adopts else None
+
+
+def fed(level, optimizer, group: dict, options: dict) -> dict:
+    """Options for a capture: numbers as inputs of the graph."""
+    out = {}
+    for name, value in options.items():
+        place, part = _place(optimizer, name)
+        read = _reader(group, place, part)
+        if isinstance(value, (bool, str)) or not isinstance(value, (int, float)) or not value:
+            out[name] = value
+            level.guard(_same(read, value))
+        else:
+            out[name] = level.number(read)
+            level.guard(lambda read=read: not isinstance(r := read(), Tensor) and bool(r))
+    return out
+
+
+def watch(level, optimizer, group: dict, rows: list) -> None:
+    """Check before every call that the state is made of the same tensors."""
+    states = optimizer.state
+    tables, keys, tensors = [], [], []
+    for row in rows:
+        values = states.get(row.param)
+        for name, value in (values or {}).items():
+            if isinstance(value, Tensor):
+                tables.append(values)
+                keys.append(name)
+                tensors.append(value)
+    params = list(group["params"])
+
+    def unchanged() -> bool:
+        now = group["params"]
+        return (optimizer.state is states and len(now) == len(params)
+                and all(map(is_, now, params))
+                and all(map(is_, map(_get, tables, keys), tensors)))
+
+    level.guard(unchanged)
+
+
+def _get(table: dict, key: str):
+    return table.get(key)
+
+
+def _place(optimizer, name: str) -> tuple:
+    for pair, parts in optimizer.pairs.items():
+        if name in parts:
+            return pair, parts.index(name)
+    return name, None
+
+
+def _reader(group: dict, name: str, part: int | None):
+    if part is None:
+        return lambda: group[name]
+    return lambda: getitem(group[name], part)
+
+
+def _same(read, value):
+    if isinstance(value, Tensor):
+        return lambda: read() is value
+    return lambda: type(now := read()) is type(value) and now == value
