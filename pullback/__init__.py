@@ -68,6 +68,7 @@ _LAZY = {
     "amp": "amp",
     "serialization": "serialization",
     "safetensors": "safetensors",
+    "distributions": "distributions",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",

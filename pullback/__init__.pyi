@@ -31,6 +31,7 @@ from pullback import autograd as autograd
 from pullback.compile import cache as cache
 from pullback import debug as debug
 from pullback import derivatives as derivatives
+from pullback import distributions as distributions
 from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
 from pullback import fft as fft

@@ -257,6 +257,15 @@ class NotDifferentiable(PullbackError, RuntimeError):
     """
 
 
+class NoFormula(PullbackError, NotImplementedError):
+    """There is no formula for a quantity of a distribution, a constraint or a transform.
+
+    Cause: it has no closed form, or does not exist at all; PyTorch raises here too.  Cure: estimate
+    it from samples; for the divergence of two distributions, write a function and register it with
+    `register_kl`.
+    """
+
+
 class DerivativeNotWritten(PullbackError, NotImplementedError):
     """The operator's table entry has no derivative formula for the transform that was asked.
 
