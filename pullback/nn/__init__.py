@@ -18,6 +18,7 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 if TYPE_CHECKING:  # for editors and type checkers
     from . import attention as attention
     from . import common_types as common_types
+    from . import grad as grad
     from . import modules as modules
     from . import parallel as parallel
     from .activations import *
@@ -82,7 +83,7 @@ _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 
 __all__ = ["Module", "Parameter", "Buffer", "UninitializedBuffer", "UninitializedParameter", *_HOME,
            "functional", "init", "parameter", "utils"]
-_MODULES = ("attention", "common_types", "modules", "parallel")
+_MODULES = ("attention", "common_types", "grad", "modules", "parallel")
 
 
 def __getattr__(name: str):

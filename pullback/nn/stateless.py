@@ -43,10 +43,10 @@ def _put(module: Module, name: str, value):
         if name in table:
             old, table[name] = table[name], value
             return old
-    if name in module.__dict__:
-        old, module.__dict__[name] = module.__dict__[name], value
-        return old
-    raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    old = module.__dict__.pop(name, None)
+    if value is not None:  # an attribute that is no parameter, or one that was not there
+        module.__dict__[name] = value
+    return old
 
 
 @contextlib.contextmanager
