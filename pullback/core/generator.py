@@ -32,6 +32,7 @@ class Generator:
         self.spare: float | None = None  # second half of the last Box-Muller pair of `_pairs`
         self._seed = 67280421310721
         self._twister = None  # made on first use: importing numpy.random takes a while
+        self._address: int | None = None  # of the twister's state, 0 if C cannot use it
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart the stream from `seed`, any integer of 64 bits, signed or not."""
@@ -99,16 +100,35 @@ class Generator:
         self.__init__(saved[0])
         self.set_state(saved[1])
 
+    by_c = None  # C's version of `draw32`, where it has been loaded: `compile/fills.py`
+
     def draw32(self, count: int) -> np.ndarray:
         """The next `count` words of 32 bits, in a uint64 array that the caller may overwrite."""
+        if count > 1024 and Generator.by_c is not None and self.address():
+            out = np.empty(count, np.uint64)
+            Generator.by_c(self.address(), out.ctypes.data, count)
+            return out
         return (self._twister or self._start()).random_raw(count)
 
     def draw64(self, count: int) -> np.ndarray:
         """The next `count` words of 64 bits, each made of two draws, the high half first."""
-        words = (self._twister or self._start()).random_raw(2 * count)
+        words = self.draw32(2 * count)
         high = words[0::2] << _32
         high |= words[1::2]
         return high
+
+    def address(self) -> int:
+        """Where the twister's 624 words and its position lie, for C; 0 if that is not sure."""
+        if self._address is None:
+            import ctypes
+
+            twister = self._twister or self._start()
+            found, state = twister.ctypes.state_address, twister.state["state"]
+            words = (ctypes.c_uint32 * 624).from_address(found)
+            position = ctypes.c_int.from_address(found + 4 * 624).value
+            same = position == state["pos"] and list(words) == state["key"].tolist()
+            self._address = found if same else 0
+        return self._address
 
     def _start(self) -> np.random.MT19937:
         """Seed the twister the classic way, which uses 32 bits only, and return it."""

@@ -51,6 +51,7 @@ class Op:
     decomp = None  # the operator in terms of core operators
     compose = None  # Composite: the definition
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
+    fill = None  # writes what the kernel makes into self, and says so, or gives False
     inplace: bool | str = False  # a variant `name_` is derived; text: its overload, if it differs
     method = True  # offered as Tensor method (if the first argument is self)
     function = True  # offered as function of the package

@@ -11,6 +11,9 @@ Note: exactness.  Results equal PyTorch's bit for bit on x86 processors with AVX
 itself has different last digits in float32 normals, and we do not follow.  PyTorch computes several
 distributions in double precision with the C library's `log` and its kin.  NumPy's vector versions
 of those differ in the last bit, so they serve only where the result is rounded further anyway.
+
+Note: large arrays.  Uniforms and normals in float32 are made by C where a library has been compiled
+(`compile/fills.py`): the same numbers, several times as fast.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ __all__ = [
     "log_normal", "multinomial", "normal", "randint", "random", "randperm", "uniform",
 ]  # fmt: skip
 
+_BY_C = 1 << 15  # for arrays from this size on C is loaded, if it has been compiled
+_COMPILE = 1 << 22  # for arrays from this size on it is compiled
 _CHUNK = 1 << 14  # draws handled at a time, so that intermediate arrays stay in cache
 _BLOCK = 16  # from this many elements on, normals are made in blocks of this many
 _HUGE = 0xFFFFFFFF // 20  # permutations from this length on are made from 64-bit draws
@@ -37,6 +42,24 @@ _LOW24, _LOW53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.
 _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
 
 # ---------------------------------------------------------------------- from bits to real numbers
+
+
+def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float):
+    """A float32 array filled by C, None if there is none or it is not worth it."""
+    count = math.prod(shape)
+    if count < _BLOCK or count < _BY_C and Generator.by_c is None:
+        return None
+    from ..compile.fills import library
+
+    functions = library(build=count >= _COMPILE)
+    if functions is None:
+        return None
+    with gen.lock:
+        if not gen.address():
+            return None
+        out = np.empty(shape, _F32) if out is None else out
+        getattr(functions, f"pb_random_{name}")(gen.address(), out.ctypes.data, count, *numbers)
+    return out
 
 
 def _float32(gen: Generator, count: int) -> np.ndarray:
@@ -57,13 +80,13 @@ def _float64(gen: Generator, count: int) -> np.ndarray:
     return out
 
 
-def _fill(gen: Generator, shape: Sequence[int], dtype, make: Callable) -> np.ndarray:
+def _fill(gen: Generator, shape: Sequence[int], dtype, make: Callable, out=None) -> np.ndarray:
     """An array of what `make(gen, count)` gives for one cache-sized piece after another."""
     count = math.prod(shape)
     with gen.lock:
-        if count <= _CHUNK:
+        if count <= _CHUNK and out is None:
             return _narrow(make(gen, count), dtype).reshape(shape)
-        out = np.empty(count, dtype)
+        out = np.empty(count, dtype) if out is None else out.reshape(-1)
         for start in range(0, count, _CHUNK):
             stop = min(start + _CHUNK, count)
             out[start:stop] = _narrow(make(gen, stop - start), out.dtype)
@@ -112,8 +135,23 @@ def _fma32(a, b, c) -> np.ndarray:
     """`a * b + c` of float32 values rounded once: in float64 the product is exact."""
     product = a.astype(_F64)
     product *= b
-    product += c
-    return product.astype(_F32)
+    return _rounded_sum(product, c)
+
+
+def _rounded_sum(x: np.ndarray, y) -> np.ndarray:
+    """`x + y` of doubles in float32, rounded once.
+
+    The sum in float64 is rounded too, which matters where it then lies halfway between two float32:
+    one in 2**29. Small arrays are not looked at, it would take longer than to draw them.
+    """
+    total = x + y
+    if total.size >= _CHUNK // 8:
+        halfway = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+        if halfway.any():
+            part = total - x
+            lost = (x - (total - part)) + (y - part)
+            total = np.where(halfway & (lost != 0), np.nextafter(total, np.inf * lost), total)
+    return total.astype(_F32)
 
 
 def _libm(name: str, x: np.ndarray, dtype) -> np.ndarray:
@@ -140,38 +178,55 @@ def _parts(shape: Sequence[int], dtype) -> tuple[tuple[int, ...], np.dtype]:
 # ------------------------------------------------------------------------------ uniform and normal
 
 
-def uniform(gen: Generator, shape: Sequence[int], dtype, low: float = 0.0, high: float = 1.0):
-    """Real numbers evenly spread over [low, high)."""
+def uniform(gen: Generator, shape: Sequence[int], dtype, low: float = 0.0, high: float = 1.0,
+            out: np.ndarray | None = None):
+    """Real numbers evenly spread over [low, high); `out`: a contiguous array to be filled."""
     if not low <= high:
         raise RuntimeError("uniform_ expects to return a [from, to) range, "
                            f"but found from={low:g} > to={high:g}")
     real_shape, real = _parts(shape, dtype)
     source, kind = (_float64, np.float64) if real == _F64 else (_float32, np.float32)
     make = source
+    factor, offset = 1.0, 0.0
     if low != 0 or high != 1:
         low, high = kind(low), kind(high)
         factor, offset = float(high - low), float(low)
         make = lambda gen, count: _scale(source(gen, count), factor, offset)
-    out = _fill(gen, real_shape, real, make)
+    if real == _F32 and real_shape is shape:
+        done = _by_c("uniform", gen, shape, out, factor, offset)
+        if done is not None:
+            return done
+    out = _fill(gen, real_shape, real, make, out)
     if real.itemsize == 2:
         out[out == real.type(high)] = low  # rounding to 16 bits can reach the excluded end
     return out if real is dtype else out.view(dtype).reshape(shape)
 
 
-def normal(gen: Generator, shape: Sequence[int], dtype, mean: float = 0.0, std: float = 1.0):
-    """Normally distributed numbers (complex: `mean` for both parts, `std` for both together)."""
+def normal(gen: Generator, shape: Sequence[int], dtype, mean: float = 0.0, std: float = 1.0,
+           out: np.ndarray | None = None):
+    """Normally distributed numbers (complex: `mean` for both parts, `std` for both together).
+
+    `out`: a contiguous array to be filled.
+    """
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     real_shape, real = _parts(shape, dtype)
     if real_shape is not shape:
         std /= math.sqrt(2)
+    elif real == _F32:
+        done = _by_c("normal", gen, shape, out, std, mean)
+        if done is not None:
+            return done
     count = math.prod(real_shape)
     with gen.lock:
         if count < _BLOCK:
-            out = _narrow(_scale(_pairs(gen, count), std, mean), real)
+            drawn = _narrow(_scale(_pairs(gen, count), std, mean), real)
         else:
-            out = _blocks(gen, count, real, mean, std)
-    return out.view(dtype).reshape(shape)
+            flat = np.empty(count, real) if out is None else out.reshape(-1)
+            drawn = _blocks(gen, flat, mean, std)
+    if out is not None and count < _BLOCK:
+        out.reshape(-1)[:] = drawn
+    return drawn.view(dtype).reshape(shape)
 
 
 def _pairs(gen: Generator, count: int) -> np.ndarray:
@@ -192,10 +247,10 @@ def _pairs(gen: Generator, count: int) -> np.ndarray:
     return out[:count]
 
 
-def _blocks(gen: Generator, count: int, dtype: np.dtype, mean: float, std: float) -> np.ndarray:
+def _blocks(gen: Generator, out: np.ndarray, mean: float, std: float) -> np.ndarray:
     """Normals by blocks of 16; the last block of a ragged array is laid over its end."""
+    count, dtype = out.size, out.dtype
     source, polar = (_float64, _polar64) if dtype == _F64 else (_float32, _polar32)
-    out = np.empty(count, dtype)
     whole, rest = count - count % _BLOCK, count % _BLOCK
     for start in range(0, whole, _CHUNK):
         stop = min(start + _CHUNK, whole)
@@ -246,7 +301,7 @@ _PI_4 = sum(_singles(0.78515625, 2.4187564849853515625e-4, 3.77489497744594108e-
 def _horner(coefficients: list[np.ndarray], x: np.ndarray) -> np.ndarray:
     """A polynomial at `x` (float32 values held in float64), rounded to float32 at each step."""
     first, second, *others = coefficients
-    y = (x * first + second).astype(_F32)
+    y = _rounded_sum(x * first, second)
     for coefficient in others:
         y = _fma32(y, x, coefficient)
     return y

@@ -330,7 +330,11 @@ def inplace(ov, flat: tuple) -> Tensor:
         space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
     )
     if plain and not (tracked and state.record[0]) and not ov.is_composite:
+        fill = ov.op.fill
         try:
+            if fill is not None and type(x._data) is _ndarray and fill(*raw):
+                bump(x)
+                return x
             new = run_raw(ov, raw, space)
         except (errors.PullbackError, NotImplementedError, MemoryError):
             raise

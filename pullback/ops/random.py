@@ -526,6 +526,16 @@ class normal_float_float(Random):
         yield s(1.0, 2.0, (2, 3))
 
 
+def _fillable(array) -> bool:
+    """Can numbers be drawn right into this array?"""
+    return array.dtype.kind == "f" and array.dtype.itemsize > 2 and array.flags.carray
+
+
+def _filled(draw, array, one, two, generator) -> bool:
+    draw(source(generator), array.shape, array.dtype, one, two, out=array)
+    return True
+
+
 # --- fills: the functional halves of uniform_, normal_, ... -----------------------------------------
 
 
@@ -552,6 +562,9 @@ class uniform(Random):
 
     def shape(self, low, high, generator):
         return tuple(self.shape)
+
+    def fill(self, low, high, generator):
+        return _fillable(self) and _filled(rng.uniform, self, low, high, generator)
 
     def run(xp, self, low, high, generator):
         kind = _float_only(dt.of(self.dtype), "check_uniform_bounds")
@@ -590,6 +603,12 @@ class normal_fill(Random):
     inplace = "default"
     constant = ("self",)
     shape = "tuple(self.shape)"
+
+    def fill(self, mean, std, generator):
+        if not _fillable(self):
+            return False
+        _check_std(std)
+        return _filled(rng.normal, self, mean, std, generator)
 
     def run(xp, self, mean, std, generator):
         _check_std(std)
