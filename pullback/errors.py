@@ -40,6 +40,29 @@ def describe_place(where: tuple | None) -> str:
     return f"{os.path.basename(code.co_filename)}:{line}"
 
 
+def variable_of(value, depth: int = 2) -> str:
+    """`, 'name' (set at file:line)`: the user's variable that holds a value, if one does."""
+    import dis
+
+    frame, name = sys._getframe(depth), None
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_INTERNAL):
+            name = name or next((k for k, v in frame.f_locals.items() if v is value), None)
+            if name is not None and frame.f_locals.get(name) is value:
+                sets = [
+                    i.offset
+                    for i in dis.get_instructions(code)
+                    if i.opname.startswith("STORE_")
+                    and i.argval == name
+                    and i.offset <= frame.f_lasti
+                ]
+                if sets:
+                    return f", '{name}' (set at {describe_place((code, sets[-1]))})"
+        frame = frame.f_back
+    return "" if name is None else f", '{name}'"
+
+
 def text(what: str, state: str | list[str] = (), cure: str | list[str] = ()) -> str:
     """Compose a message: what happened, the state, the cure."""
     state = [state] if isinstance(state, str) else list(state)

@@ -28,7 +28,7 @@ from .core.stack import bind
 from .core.state import fast as space
 from .core.state import state
 from .core.table import ops
-from .core.tape import Accumulate, Port
+from .core.tape import Accumulate, Port, level_own
 
 _ndarray = np.ndarray
 
@@ -98,6 +98,9 @@ def _set_requires_grad(self, value: bool = True):
                 )
             )
         if _up_to_date(self)._edge is None:
+            top = state.stack[-1]
+            if top is not None and self._link is None and level_own(self._data) < top.level:
+                top.begin_leaf(self)
             self._edge = Accumulate(self)
             if self._meta is not None and self._meta.hooks is not None:
                 self._edge.hooks = {"tensor": self._meta.hooks}

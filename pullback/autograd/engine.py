@@ -90,7 +90,7 @@ def sweep(
         wanted = reaching([*leaves, *pending], {node for node, _ in targets})
         if wanted is not None:
             state.task.wanted = wanted
-    watch = WATCH
+    watch, blanks = WATCH, False
     due = _last_steps(list(pending), wanted) if fast["LEAFHOOKS"] else None
     add = _accumulate_locked if threads_running() else accumulate
     while True:
@@ -131,11 +131,17 @@ def sweep(
             needs = [e is not None for e in edges]
             if True not in needs:
                 continue
-        results = node.apply(grads, needs) if watch is None else watch(node, grads, needs)
+        if blanks and all(g is None for g in grads):
+            results = node.undefined(grads, needs)
+        else:
+            results = node.apply(grads, needs) if watch is None else watch(node, grads, needs)
         if node.hooks is not None and "post" in node.hooks:
             results = run_post_hooks(node, results, grads)
         for edge, g, meta in zip(edges, results, node.metas):
             if g is None or edge is None:
+                if edge is not None and edge.__class__ is not Accumulate:
+                    blanks = True
+                    _undefined(pending, heap, edge)
                 continue
             data = g._data
             if data.shape != meta[0] or data.dtype is not meta[1]:
@@ -221,7 +227,8 @@ def _send(pending: dict, heap: list, leaves: dict, plus, newest, edge, g: Tensor
     node, number = (edge.node, edge.number) if edge.__class__ is Port else (edge, 0)
     new = node not in pending
     if node.outputs == 1:
-        pending[node] = g if new else plus(pending[node], g, node)
+        have = pending.get(node)
+        pending[node] = g if have is None else plus(have, g, node)
     else:
         slots = pending.setdefault(node, [None] * node.outputs)
         have = slots[number]
@@ -235,6 +242,17 @@ def _send(pending: dict, heap: list, leaves: dict, plus, newest, edge, g: Tensor
         return newest
     heappush(heap, (-newest.seq, newest))
     return node
+
+
+def _undefined(pending: dict, heap: list, edge) -> None:
+    """A formula has no gradient for an input: what made it runs all the same, with None.
+
+    Custom functions are told (and may take it for zeros), other nodes pass it on.
+    """
+    node = node_of(edge)
+    if node.edges and node not in pending:
+        pending[node] = None if node.outputs == 1 else [None] * node.outputs
+        heappush(heap, (-node.seq, node))
 
 
 def _adder(raw: bool):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .. import errors
 from ..core import surface, tape
-from ..core.device import namespace
+from ..core.device import address, namespace, owner
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.stack import bind, tensors_in
 from ..core.state import state
@@ -300,14 +300,20 @@ def _laid_out(tangent: Tensor, primal: Tensor) -> Tensor:
     new, like = tangent._data, primal._data
     if not (is_buffer(new) and is_buffer(like)):
         return tangent
-    steps = [s * new.itemsize for s, n in zip(like.strides, like.shape) if n > 1]
-    if steps == [s * like.itemsize for s, n in zip(new.strides, new.shape) if n > 1]:
+    if _layout(new) == _layout(like):
         return tangent
     copied = ops.clone(tangent)
     data = namespace(primal.device).empty_like(like, dtype=new.dtype)
     store(data, new)
     copied._data = data
     return copied
+
+
+def _layout(data) -> tuple:
+    """Steps in elements, the first element's place in its memory, and how large that is."""
+    size, whole = data.itemsize, owner(data)
+    steps = [s // size for s, n in zip(data.strides, data.shape) if n > 1]
+    return steps, data.size and (address(data) - address(whole)) // size, whole.nbytes // size
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -213,7 +213,8 @@ class FunctionNode(Node):
 
     def apply(self, grads: list, needs: list) -> list:
         ctx = self.ctx
-        if self.outputs > 1 and ctx.materialize_grads and any(g is None for g in grads):
+        some = self.outputs > 1 or grads[0] is None
+        if some and ctx.materialize_grads and any(g is None for g in grads):
             grads = [
                 _zeros(space) if g is None and space is not None else g
                 for g, space in zip(grads, self.spaces)
@@ -234,6 +235,9 @@ class FunctionNode(Node):
                     )
                 )
         return found
+
+    def undefined(self, grads: list, needs: list) -> list:
+        return self.apply(grads, needs)
 
     def _counted(self, found: tuple) -> list:
         """The gradients of the tensor inputs among those of all inputs."""
@@ -498,7 +502,10 @@ class Function(metaclass=_Meta):
         node.seq, node.where = sequence(), place()
         node.ctx, node.function = ctx, plan.backward
         node.places, node.width, node.outputs = places, len(args), 1
-        node.spaces = None  # one output: its gradient is there whenever this is called
+        data = out._data
+        node.spaces = (
+            ((data.shape, data.dtype, None),) if type(data) is _ndarray else (_space(out),)
+        )
         notes["_node"] = _ref(node)
         if "_to_save" in notes:
             saved = notes.pop("_to_save")

@@ -77,6 +77,12 @@ class Interpreter:
         handle._data = new._data
         return False
 
+    def begin_leaf(self, t: Tensor) -> None:
+        """A tensor of a lower level becomes a leaf while this level is the innermost one.
+
+        Operators meet it together with tensors of this level, on whose tape it must be then.
+        """
+
     def mine(self, value) -> bool:
         """Is this a handle of this level?"""
         return isinstance(value, Tensor) and getattr(value._data, "interp", None) is self

@@ -182,6 +182,10 @@ class Node(Edge):
                 flat += [None] * width if result is None else list(result)
         return flat
 
+    def undefined(self, grads: list, needs: list) -> list:
+        """The same where no gradient has arrived: none is sent on."""
+        return [None] * len(needs)
+
     def release(self) -> None:
         """Drop the saved tensors; numbers and shapes alone cost nothing and stay."""
         if self.saved and self.rule.saves_tensors:

@@ -68,6 +68,12 @@ class Jvp(Interpreter):
             return made[0]
         return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
 
+    def begin_leaf(self, t: Tensor) -> None:
+        if not self.shares:
+            self.note_rebinding(t, t._data)
+            primal = make(t._data)
+            t._data = Dual(self, primal, zeros(primal))
+
     def restore(self, handle, old) -> None:
         if isinstance(handle._data, Dual):
             inner = handle._data.inner

@@ -34,6 +34,10 @@ class Lift(Interpreter):
         out = bind(ov, tuple(map_tensors(self.unwrap, v) for v in flat))
         return map_tensors(self.wrap, out)
 
+    def begin_leaf(self, t: Tensor) -> None:
+        self.note_rebinding(t, t._data)
+        t._data = Lifted(self, make(t._data))
+
     def restore(self, handle, old) -> None:
         if not isinstance(handle._data, Lifted):
             return

@@ -153,6 +153,10 @@ class Vmap(Interpreter):
         stacked = [ops.stack(list(parts), 0) for parts in zip(*outs)]
         return type(outs[0])(*stacked) if hasattr(outs[0], "_fields") else tuple(stacked)
 
+    def begin_leaf(self, t: Tensor) -> None:
+        if id(t) in self.born:
+            t._data = Batched(self, self.stacked(make(t._data)), 0)
+
     def note_rebinding(self, handle, old) -> None:
         if id(handle) not in self.born:
             raise errors.BatchedWriteError(
@@ -160,7 +164,8 @@ class Vmap(Interpreter):
                     "vmap: a value that differs per example was written into a tensor from "
                     "outside of vmap "
                     f"({errors.user_line(2)})",
-                    f"tensor: {handle.dtype.name}{list(handle._data.shape)}",
+                    f"tensor: {handle.dtype.name}{list(handle._data.shape)}"
+                    f"{errors.variable_of(handle)}",
                     "create the tensor inside the mapped function, or pass it as a mapped argument",
                 )
             )

@@ -7,6 +7,8 @@ give them one when they see their first input.
 from __future__ import annotations
 
 from ..core.handle import Tensor, cell_of
+from ..core.stack import note_birth
+from ..core.state import state
 from ..core.table import ops
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
@@ -19,6 +21,8 @@ def _share(cls, data: Tensor, requires_grad: bool):
     data = data.detach()
     new._data, new._cell = data._data, cell_of(data)
     new._edge = new._link = new._meta = None
+    if state.births:
+        note_birth(new)
     return new.requires_grad_(True) if requires_grad else new
 
 

@@ -41,15 +41,18 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "SelectiveCheckpointContext",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 CheckpointError = errors.CheckpointError
@@ -788,6 +791,31 @@ class CheckpointFunction:
             made = [attached(o) for o in out]
             result = type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
         return result
+
+
+def get_device_states(*args) -> tuple[list, list]:
+    """(devices, states) of the generators of the arguments' devices: none, there is one for all."""
+    return [], []
+
+
+def set_device_states(devices: list, states: list, *, device_type: str | None = None) -> None:
+    """Set what `get_device_states` returned."""
+
+
+class DefaultDeviceType:
+    """The kind of device whose generators count where tensors of several kinds are given."""
+
+    _kind = "cuda"
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        """Choose it."""
+        DefaultDeviceType._kind = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        """Its name."""
+        return DefaultDeviceType._kind
 
 
 def detach_variable(inputs: tuple) -> tuple:

@@ -577,3 +577,11 @@ def test_backward_in_another_thread():
     thread.join()
     plainly(y).backward()
     same(x.grad, y.grad)
+
+
+def test_states_of_devices():
+    from pullback.utils import checkpoint as module
+
+    devices, states = module.get_device_states(leaf(2))
+    module.set_device_states(devices, states)
+    assert module.DefaultDeviceType.get_device_type() == "cuda"

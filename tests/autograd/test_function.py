@@ -1048,3 +1048,113 @@ def test_arrays_do_not_lose_derivatives_silently():
     y = leaf(1.0)
     with torch.no_grad():
         assert y.numpy().tolist() == [1]
+
+
+class Silent(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+@pytest.mark.parametrize("between", [lambda y: y, lambda y: (y * 2).exp(), lambda y: y.split(1)[0]])
+def test_undefined_gradients_reach_the_functions_before(materialize, between):
+    seen = []
+
+    class Told(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(materialize)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g)
+            return None if g is None else g * 3
+
+    x = leaf(1.0, 2.0)
+    Silent.apply(between(Told.apply(x))).sum().backward()
+    assert len(seen) == 1
+    if materialize:
+        close(seen[0], [0, 0])
+        close(x.grad, [0, 0])
+    else:
+        assert seen == [None] and x.grad is None
+    y = Told.apply(x)
+    (Silent.apply(y) + 2 * y).sum().backward()  # another way leads there: the sum counts
+    assert len(seen) == 2
+    close(x.grad, [6, 6])
+
+
+def test_undefined_gradients_stay_undefined():
+    for f in (lambda x: x, lambda x: x * 2, lambda x: (x * x).sin() + x):
+        x = leaf(1.0, 2.0)
+        Silent.apply(f(x)).sum().backward()
+        assert x.grad is None
+        assert torch.autograd.grad(Silent.apply(f(x)).sum(), x, allow_unused=True) == (None,)
+
+
+def test_nodes_have_a_class_of_their_own():
+    y = Square.apply(leaf(1.0))
+    assert type(y.grad_fn).__name__ == y.grad_fn.name() == "SquareBackward"
+    assert type(Cube.apply(leaf(1.0)).grad_fn) is not type(y.grad_fn)
+
+
+def test_dirty_tensors_that_are_no_inputs():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(1.0)
+    with pytest.warns(UserWarning, match="not an input"):
+        y = Wrong.apply(x)
+    y.sum().backward()
+    close(x.grad, [2])
+
+
+def test_tangents_of_outputs_without_derivative():
+    class Both(Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, x.floor()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 2, t
+
+    with pytest.raises(RuntimeError, match="output 1, which is not a differentiable"):
+        func.jvp(Both.apply, (plain(1.5),), (plain(1.0),))
+
+
+@pytest.mark.parametrize("dims", [(0, 0), (0,), [0]])
+def test_out_dims_must_fit(dims):
+    class Wrong(Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return x * 2, dims
+
+    with pytest.raises(RuntimeError, match="out_dims that do not fit"):
+        func.vmap(Wrong.apply)(torch.ones(2, 2))
