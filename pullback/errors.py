@@ -398,6 +398,14 @@ class FileFormatError(PullbackError, RuntimeError):
     """
 
 
+class WorkerError(PullbackError, RuntimeError):
+    """A worker process of a DataLoader ended without being told to.
+
+    Cause: it was killed (often because memory ran out), left by `os._exit`, or its interpreter
+    crashed.  Cure: run with `num_workers=0` to see what happens, or with fewer workers.
+    """
+
+
 _COMPILER = (
     "CacheUnusable",
     "CompileWarning",

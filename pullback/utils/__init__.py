@@ -2,7 +2,7 @@
 
 import importlib
 
-_MODULES = ("checkpoint", "pytree", "_pytree")
+_MODULES = ("checkpoint", "pytree", "_pytree", "data")
 
 
 def __getattr__(name: str):

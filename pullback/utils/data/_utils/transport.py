@@ -1,0 +1,98 @@
+"""Objects from one process to another: large arrays through shared memory, the rest as a pickle.
+
+The sender puts all large buffers of an object into one anonymous piece of memory and sends its file
+descriptor; the receiver maps it, and the arrays lie there.  Nothing has a name, so nothing is left
+over when a process dies.  Messages stay small, so that a sender does not wait for its receiver.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import pickle
+import struct
+import tempfile
+from collections.abc import Callable
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+
+ALIGNMENT = 64
+SMALL = 1 << 16  # bytes of buffers that go with the message: cheaper than mapping memory
+_HEAD = struct.Struct("<qQI?")  # number, bytes and count of buffers, are they in shared memory?
+
+
+def _memory(size: int) -> int:
+    """A file descriptor of fresh memory that no name leads to."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("pullback-batch")
+    else:
+        with tempfile.TemporaryFile() as unnamed:
+            file = os.dup(unnamed.fileno())
+    os.ftruncate(file, size)
+    return file
+
+
+def _places(sizes) -> list[int]:
+    """Where each buffer begins, and where the last one ends."""
+    starts = [0]
+    for size in sizes:
+        starts.append(starts[-1] + size + -size % ALIGNMENT)
+    return starts
+
+
+def send(connection: Connection, number: int, value: Any) -> None:
+    """Send a number and an object; arrays in it are copied once."""
+    buffers: list[memoryview] = []
+
+    def keep(buffer: pickle.PickleBuffer) -> None:
+        buffers.append(buffer.raw())
+
+    body = pickle.dumps(value, 5, buffer_callback=keep)
+    sizes = [buffer.nbytes for buffer in buffers]
+    starts = _places(sizes)
+    total = starts[-1]
+    shared = total > SMALL and os.name == "posix"
+    head = _HEAD.pack(number, total, len(sizes), shared)
+    head += struct.pack(f"<{len(sizes)}Q", *sizes) + body
+    if not shared:
+        memory = bytearray(total)
+        _fill(memory, buffers, starts)
+        connection.send_bytes(head + memory)
+        return
+    file = _memory(total)
+    try:
+        with mmap.mmap(file, total) as memory:
+            _fill(memory, buffers, starts)
+        connection.send_bytes(head)
+        reduction.send_handle(connection, file, None)
+    finally:
+        os.close(file)
+
+
+def _fill(memory, buffers: list[memoryview], starts: list[int]) -> None:
+    for buffer, start in zip(buffers, starts):
+        memory[start : start + buffer.nbytes] = buffer
+
+
+def receive(connection: Connection) -> tuple[int, Callable[[], Any]]:
+    """The next number, and a function that makes the object which came with it."""
+    message = memoryview(connection.recv_bytes())
+    number, total, count, shared = _HEAD.unpack_from(message)
+    sizes = struct.unpack_from(f"<{count}Q", message, _HEAD.size)
+    body = message[_HEAD.size + 8 * count :]
+    if shared:
+        file = reduction.recv_handle(connection)
+        try:
+            memory = mmap.mmap(file, total)
+        finally:
+            os.close(file)
+    else:
+        body, memory = body[: len(body) - total], bytearray(body[len(body) - total :])
+    buffers = [
+        np.frombuffer(memory, np.uint8, size, start) if size else bytearray()
+        for size, start in zip(sizes, _places(sizes))
+    ]
+    return number, lambda: pickle.loads(body, buffers=buffers)
