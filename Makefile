@@ -17,13 +17,14 @@ JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
 OPS    ?=
 
-.PHONY: help demo test test-cuda bench accuracy lint stubs docs docs-check parity parity-env clean
+.PHONY: help demo test test-cuda bench soak accuracy lint stubs docs docs-check parity parity-env clean
 
 help:
 	@echo "make demo        train a small transformer, eager and compiled"
 	@echo "make test        the tests (no torch, no GPU needed)"
 	@echo "make lint        style, import contract, types, generated files in step"
 	@echo "make bench       our benchmarks"
+	@echo "make soak        100,000 training steps at constant memory"
 	@echo "make accuracy    compare special functions with 50-digit arithmetic"
 	@echo "make parity      compare with PyTorch, operator by operator (installs torch)"
 	@echo "make test-cuda   the operator tests on a GPU (needs CuPy)"
@@ -69,6 +70,9 @@ bench: $(DEV)
 	  echo "  BENCH_PYTHON_PULLBACK=$(abspath $(PY)) $(PY) $(SHARED)/bench/run.py --targets torch,torch-compile,jax-jit,pullback,pullback-compile"; \
 	  echo "  BENCH_PYTHON_PULLBACK=$(abspath $(PY)) $(PY) $(SHARED)/bench/startup.py"; \
 	fi
+
+soak: $(DEV)
+	$(PY) -m bench.soak $(ARGS)
 
 accuracy: $(DEV)
 	$(PY) tools/accuracy.py $(ARGS)

@@ -719,10 +719,17 @@ def untracked_write(self: Tensor, array) -> None:
 def _binary(base: str, swapped: str | None = None):
     """An operator method of the general path."""
     name = swapped or base
+    plans: dict = {}
 
     def method(self, other, **rest):
+        nonlocal plans
         try:
-            return getattr(ops, name)(self, other, **rest)
+            plan = plans.get((type(self), type(other)))
+            if plan is not None and not rest:
+                return plan(self, other)
+            packet = getattr(ops, name)
+            plans = packet._plans
+            return packet(self, other, **rest)
         except errors.ArgumentError:
             if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
                 raise
@@ -978,12 +985,17 @@ def attach(cls=Tensor) -> None:
 
 
 def _method(name: str):
-    packet = None
+    packet, plans = None, {}
 
     def call(self, *args, **kwargs):
-        nonlocal packet
+        nonlocal packet, plans
+        if not kwargs:
+            plan = plans.get((type(self), *map(type, args)))
+            if plan is not None:
+                return plan(self, *args)
         if packet is None:
             packet = getattr(ops, name)
+            plans = packet._plans
         return packet(self, *args, **kwargs)
 
     call.__name__ = name

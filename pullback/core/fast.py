@@ -155,7 +155,7 @@ def renew(ov: OpOverload) -> None:
 
     for packet in vars(ops).values():
         if packet._base == ov.op.base_name:
-            packet._fast = None
+            packet.forget()
     for purpose in ("function", "operator", "method"):
         key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
         old = space.pop(f"fast_{key}", None)

@@ -17,7 +17,6 @@ from .. import errors
 from . import dtype as dt
 from .data import make_tensor_data
 from .handle import Tensor
-from .op import overload
 
 END = 2**63 - 1
 
@@ -25,10 +24,10 @@ END = 2**63 - 1
 def getitem(x: Tensor, key) -> Tensor:
     """`x[key]`."""
     if type(key) is int:  # the most common key, without ceremony
-        return _call("select.int", x, 0, _checked(key, x, 0))
+        return _call("select", x, 0, _checked(key, x, 0))
     part, indices, _ = _basic(x, key)
     if indices:
-        return _call("index.Tensor", part, indices)
+        return _call("index", part, indices)
     return _call("alias", x) if part is x else part
 
 
@@ -57,8 +56,8 @@ def _ops():
 
 
 def _call(name: str, *flat):
-    """Run an overload on all its arguments; there is nothing to resolve."""
-    return overload(name).call(*flat)
+    """Run an operator."""
+    return getattr(_ops(), name)(*flat)
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -145,11 +144,11 @@ def _basic(x: Tensor, key, for_write: bool = False):
     for item in entries:
         here = dim + len(numbers)
         if type(item) is int:
-            out = _call("select.int", out, here, _checked(item, out, here))
+            out = _call("select", out, here, _checked(item, out, here))
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
             if not (start in (None, 0) and stop in (None, END) and step == 1):
-                out = _call("slice.Tensor", out, here, start, stop, step)
+                out = _call("slice", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:
             dim += rest
@@ -176,7 +175,7 @@ def _basic(x: Tensor, key, for_write: bool = False):
             out = _ops().movedim(out, here, len(numbers))
             numbers.append(item)
         else:
-            out = _call("index.Tensor", out, [None] * here + [item])
+            out = _call("index", out, [None] * here + [item])
     return out, _compact(indices), numbers
 
 

@@ -137,13 +137,11 @@ def bind(ov, flat: tuple):
     if ov.is_composite:
         try:
             return ov.compose(*flat)
-        except errors.PullbackError as error:
-            errors.located(error, facts(ov, flat))
-            raise
-        except NotImplementedError:
-            raise
-        except (RuntimeError, LookupError, TypeError, ValueError) as error:
-            raise translated(ov, flat, error) from error
+        except Exception as error:
+            shown = failure(ov, flat, error)
+            if shown is error:
+                raise
+            raise shown from error
     if not active:
         return bind_eager(ov, flat)
     level = state.mode
@@ -262,16 +260,26 @@ def evaluate(ov, flat: tuple, raw, space=None):
     """The operator on raw arguments, as handles; errors of array libraries in our words."""
     try:
         out = run_raw(ov, raw, space)
-    except errors.PullbackError as error:
-        errors.located(error, facts(ov, flat))
-        raise
-    except (NotImplementedError, MemoryError):
-        raise
     except Exception as error:
-        if ov.custom:  # the user's own function: its errors are the user's
+        shown = failure(ov, flat, error)
+        if shown is error:
             raise
-        raise translated(ov, flat, error) from error
+        raise shown from error
     return make(out) if type(out) is _ndarray else wrap_all(ov, out)
+
+
+def failure(ov, flat: tuple, error: Exception) -> Exception:
+    """What to raise when an operator failed: the error itself, or the same in our words."""
+    if isinstance(error, errors.PullbackError):
+        errors.located(error, facts(ov, flat))
+        return error
+    if isinstance(error, (NotImplementedError, MemoryError)) or ov.custom:
+        return error  # of a custom operator: the user's own function, its errors are the user's
+    if ov.is_composite and not isinstance(
+        error, (RuntimeError, LookupError, TypeError, ValueError)
+    ):
+        return error
+    return translated(ov, flat, error)
 
 
 def translated(ov, flat: tuple, error: Exception) -> Exception:

@@ -10,9 +10,12 @@ from ..errors import DataDependentError
 from . import surface
 from .catalog import load_all
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
+from .op import _watchers as watchers
 from .stack import bind
 from .state import fast
 from .tape import place
+
+OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
 
 __all__ = ["Packet", "load_all", "ops", "registry"]
 
@@ -26,6 +29,8 @@ class Packet:
         self._overloads: list[OpOverload] = []
         self._count = -1
         self._fast = None  # generated on the first call; False where there is nothing to gain
+        self._plans: dict = {}  # kind of call -> the function that does it
+        self._seen: dict = {}  # kind of call -> how often it came without a plan
 
     def __repr__(self) -> str:
         return f"aten.{self.name}"
@@ -80,6 +85,14 @@ class Packet:
         raise hidden or no_match(self.name, self._overloads, args, kwargs)
 
     def __call__(self, *args, **kwargs):
+        kind = (
+            (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            if kwargs
+            else (*map(type, args),)
+        )
+        plan = self._plans.get(kind)
+        if plan is not None:
+            return plan(*args, **kwargs)
         if not kwargs:
             if self._fast:
                 out = self._fast(*args)
@@ -92,7 +105,21 @@ class Packet:
                     from .fast import family
 
                     self._fast = family(self, self._general) or False
-        return self._general(*args, **kwargs)
+        result = self._general(*args, **kwargs)
+        seen = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if seen == OFTEN and not fast["ACTIVE"]:
+            from .plan import make_plan
+
+            plan = make_plan(self, args, kwargs)
+            if plan is not None:
+                self._plans[kind] = plan
+        return result
+
+    def forget(self) -> None:
+        """Drop what was generated, because the entries or their formulas have changed."""
+        self._fast = None
+        self._plans.clear()
+        self._seen.clear()
 
     def _general(self, *args, **kwargs):
         out = kwargs.pop("out", None) if kwargs else None
@@ -136,3 +163,12 @@ class _Ops:
 
 
 ops = _Ops()
+
+
+def _entry_added(op) -> None:
+    for packet in vars(ops).values():
+        if packet._base == op.base_name:
+            packet.forget()
+
+
+watchers.append(_entry_added)

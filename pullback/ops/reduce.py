@@ -136,7 +136,7 @@ def extremes_of_all(s):
 
 def _sum(xp, self, dim, keepdim, dtype):
     axes = wrap_dims(dim, self.ndim)
-    out = xp.sum(accumulated(xp, self, dtype), axis=axes, keepdims=keepdim)
+    out = accumulated(xp, self, dtype).sum(axis=axes, keepdims=keepdim)
     return finished(xp, out, dtype)
 
 

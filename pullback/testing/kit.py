@@ -14,10 +14,13 @@ import numpy as np
 from .. import errors, func
 from ..autograd.engine import grad
 from ..core import dtype as dt
+from ..core.generator import default_generator
 from ..core.handle import Tensor, make
 from ..core.op import overload_of
+from ..core.plan import make_plan
 from ..core.stack import bind
 from ..core.surface import inplace
+from ..core.table import Packet
 from . import samples
 from .samples import host, place
 
@@ -455,6 +458,99 @@ def check_pure(op, case, dtype) -> None:
                     raise CheckFailed("the kernel returned memory of an input")
 
 
+def check_plan(op, case, dtype) -> None:
+    """A call that comes often gives what the first one gave: values, layout, history."""
+    if op.kind == "random" or samples.DEVICE != "cpu":
+        return
+    leaves = []
+
+    def tracked(v):
+        if type(v) in (list, tuple):
+            return type(v)(tracked(item) for item in v)
+        if isinstance(v, Tensor) and v.dtype.category >= 2:
+            v = place(host(v)).requires_grad_()
+            leaves.append(v)
+        return v
+
+    args, kwargs = tracked(case.args), {k: tracked(v) for k, v in case.kwargs.items()}
+    packet = Packet(op.base_name, op.base_name, False)
+    try:
+        plan = make_plan(packet, args, kwargs)
+    except (RuntimeError, TypeError):  # no such call
+        return
+    if plan is not None:
+        first, often = (
+            _outcome(lambda: call(*args, **kwargs)) for call in (packet._general, plan)
+        )
+        _same_handles(often, first)
+        chosen = [i for i, o in enumerate(first) if isinstance(o, Tensor) and o.requires_grad]
+        if chosen:
+            seeds = [_random_like(first[i], 90 + i) for i in chosen]
+            one, two = (
+                _outcome(lambda: grad([out[i] for i in chosen], leaves, seeds, allow_unused=True))
+                for out in (first, often)
+            )
+            _same_handles(two, one)
+    if op.inplace and leaves and type(args[0]) is not list:
+        _check_plan_inplace(op, case)
+
+
+def _check_plan_inplace(op, case) -> None:
+    packet = Packet(f"{op.base_name}_", op.base_name, True)
+    if not isinstance(case.args[0], Tensor):
+        return
+    targets = [place(host(case.args[0])) for _ in range(3)]
+    try:
+        packet._general(targets[0], *case.args[1:], **case.kwargs)
+    except (RuntimeError, TypeError):  # the result does not fit, or there is no such variant
+        return
+    plan = make_plan(packet, (targets[1], *case.args[1:]), case.kwargs)
+    if plan is None:
+        return
+    if plan(targets[1], *case.args[1:], **case.kwargs) is not targets[1]:
+        raise CheckFailed("in-place by plan: not the same tensor")
+    if targets[1]._version != targets[0]._version:
+        raise CheckFailed("in-place by plan: the version is another")
+    _same_handles([targets[1]], [targets[0]])
+
+
+def _outcome(call) -> list:
+    """What a call returned, or the type of what it raised."""
+    default_generator.manual_seed(0)
+    try:
+        out = call()
+    except Exception as error:
+        return [type(error)]
+    return _leaves_of(out)
+
+
+def _leaves_of(out) -> list:
+    """The tensors in nested results."""
+    if isinstance(out, (list, tuple)):
+        return [leaf for item in out for leaf in _leaves_of(item)]
+    return [out]
+
+
+def _same_handles(got: list, wanted: list) -> None:
+    """Equal in everything that a user can see."""
+    if len(got) != len(wanted):
+        raise CheckFailed(f"by plan {len(got)} results, not {len(wanted)}")
+    for g, w in zip(got, wanted):
+        if not isinstance(w, Tensor):
+            if g != w:
+                raise CheckFailed(f"by plan {g!r}, not {w!r}")
+            continue
+        for fact in ("dtype", "shape", "requires_grad", "is_leaf"):
+            if getattr(g, fact) != getattr(w, fact):
+                raise CheckFailed(f"by plan: {fact} {getattr(g, fact)}, not {getattr(w, fact)}")
+        if g.stride() != w.stride() or (g._base is None) != (w._base is None):
+            raise CheckFailed("by plan: other strides, or a view and no view")
+        if type(g.grad_fn).__name__ != type(w.grad_fn).__name__:
+            raise CheckFailed(f"by plan: history {g.grad_fn}, not {w.grad_fn}")
+        if not np.array_equal(host(g), host(w), equal_nan=g.dtype.category >= 2):
+            raise CheckFailed("by plan: other values")
+
+
 def _where_meant(name: str, check):
     """The check, but for entries that say that it does not apply to them."""
 
@@ -474,6 +570,7 @@ CHECKS = {
     "inplace": _where_meant("inplace", check_inplace),
     "fake": _where_meant("fake", check_fake),
     "decomposition": _where_meant("decomposition", check_decomposition),
+    "plan": _where_meant("plan", check_plan),
 }
 
 

@@ -1,0 +1,383 @@
+"""Plans: what a call of an operator comes to, written down as one function per kind of call.
+
+A call is looked up by the types of its arguments.  When the same kind has come often enough, a
+function is generated that does for it what `Packet.resolve`, `bind_eager`, `run_raw` and the
+recorder do in general: arguments are unrolled, defaults filled in, and the tests whose outcome
+the types tell are left out.  What the types do not tell (boxes, half precision, 0-d tensors in the
+place of numbers, transforms) goes back to the general way.  Pointwise operators have an even
+shorter one, see `fast.py`.  Read next: `recorder.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import dtype as dt
+from . import recorder, stack, surface, tape
+from .device import Device
+from .evaluate import _HALF, _arrays_only, _finish, wrap_all
+from .generator import Generator
+from .handle import INFERENCE, Tensor
+from .state import fast as space
+from .state import state
+
+_PLAIN = {  # schema type -> types of values that it takes as they are
+    "int": {int},
+    "float": {int, float, bool},
+    "Scalar": {int, float, bool, complex},
+    "bool": {bool},
+    "str": {str},
+    "ScalarType": {dt.DType},
+    "Device": {Device},
+    "Generator": {Generator},
+    "MemoryFormat": {str},
+}
+_PROMOTING = ("default", "float", "real", "bool")
+
+
+class _No(Exception):
+    """This kind of call has no plan."""
+
+
+def make_plan(packet, args: tuple, kwargs: dict):
+    """The function for all calls of the same kind as this one, or None."""
+    if "out" in kwargs or "requires_grad" in kwargs:
+        return None
+    ov, _ = packet.resolve(args, kwargs)
+    if ov.is_random or ov.custom or packet._inplace and (ov.is_composite or ov.is_view):
+        return None
+    try:
+        given = _places(ov, args, kwargs)
+        _fits(packet, ov, args, kwargs)
+        return _compiled(packet, ov, given, len(args), list(kwargs))
+    except _No:
+        return None
+
+
+def _places(ov, args: tuple, kwargs: dict) -> list:
+    """Per schema argument (expression, value given or None for a default, does it come as is?)."""
+    schema = ov.schema
+    names = [f"p{i}" for i in range(len(args))]
+    values = list(args)
+    if schema.varargs:
+        first = 1 if schema.args[0].is_tensor else 0
+        rest = args[first:]
+        if rest and {*map(type, rest)} == {int}:
+            names[first:] = [f"[{', '.join(names[first:])}]"]
+            values[first:] = [_Listed(len(rest))]
+    from .schema import _NUMPY_NAMES
+
+    named = {k if k in schema.names else _NUMPY_NAMES.get(k, k): k for k in kwargs}
+    places = []
+    for i, spec in enumerate(schema.args):
+        if i < len(names):
+            places.append((names[i], values[i]))
+        elif spec.name in named:
+            places.append((named[spec.name], kwargs[named[spec.name]]))
+        else:
+            places.append((None, spec.default if spec.has_default else None))
+    return places
+
+
+class _Listed:
+    """Stands for several integers given one by one."""
+
+    def __init__(self, count: int):
+        self.count = count
+
+
+def _fits(packet, ov, args: tuple, kwargs: dict) -> None:
+    """Refuse calls whose overload depends on more than the types of the arguments."""
+    for other in packet.entries():
+        schema = other.schema
+        for i, value in enumerate(args):
+            spec = schema.args[i] if i < len(schema.args) else None
+            if spec is not None and isinstance(value, Tensor) and not spec.is_tensor:
+                raise _No  # a 0-d tensor may stand for a number
+        for name, value in kwargs.items():
+            if isinstance(value, Tensor) and name in schema.names:
+                if not schema.args[schema.names.index(name)].is_tensor:
+                    raise _No
+        if other is ov:
+            return
+
+
+def _compiled(packet, ov, places: list, count: int, names: list):
+    schema, rule = ov.schema, ov.op.promote
+    own = {"ov": ov, "general": packet._general}
+    given = [f"p{i}" for i in range(count)]
+    again = ", ".join([*given, *(f"{n}={n}" for n in names)])
+    general = f"return general({again})"
+    head, tensors = [], []  # statements that make x0, x1, ...; positions of tensors
+    lists = []
+    for i, (spec, (text, value)) in enumerate(zip(schema.args, places)):
+        head += _argument(i, spec, text, value, own, general, ov, tensors, lists)
+    flat = f"({''.join(f'x{i}, ' for i in range(len(schema.args)))})"
+    lines = [f"def plan({', '.join([*given, *names])}):", "    if ACTIVE:", f"        {general}"]
+    lines += [f"    {line}" for line in head]
+    if ov.is_composite:
+        own["compose"] = ov.compose
+        lines += _guarded(f"return compose(*{flat})", flat)
+    else:
+        own["kernel"] = ov.kernel
+        if packet._inplace:
+            lines += _may_write(tensors, lists, general)
+        lines += _kernel(ov, rule, places, tensors, lists, general, own)
+        if packet._inplace:
+            lines += _written(general)
+        else:
+            lines += _result(ov, tensors, lists, flat, own)
+    return recorder.compiled("plan", lines, own, f"plan of {ov.name}")
+
+
+def _argument(i, spec, text, value, own, general, ov, tensors, lists) -> list[str]:
+    """Statements that make `x<i>` of what was given."""
+    x = f"x{i}"
+    if text is None or value is None and text is not None:
+        if text is not None and value is None and spec.is_list and spec.default == []:
+            value = []
+        elif text is not None and not (spec.optional or spec.is_list and spec.optional_items):
+            raise _No
+        if value is None or value.__class__ in (bool, int, str):
+            return [f"{x} = {value!r}"]
+        own[f"default{i}"] = value
+        return [f"{x} = default{i}" if type(value) is not list else f"{x} = list(default{i})"]
+    if spec.is_tensor and not spec.is_list:
+        if isinstance(value, Tensor):
+            tensors.append(i)
+            return [
+                f"{x} = {text}",
+                f"if {x}._link is not None:",
+                f"    refresh({x})",
+                f"a{i} = {x}._data",
+                f"if a{i}.__class__ is not ndarray:",
+                f"    {general}",
+            ]
+        if spec.name in ov.op.scalars and type(value) in (int, float):
+            return [f"{x} = {text}"]
+        raise _No
+    if spec.is_list:
+        return _list_argument(i, spec, text, value, general, lists)
+    if type(value) not in _PLAIN.get(spec.base, ()):
+        raise _No
+    return [f"{x} = {text}"]
+
+
+def _list_argument(i, spec, text, value, general, lists) -> list[str]:
+    x = f"x{i}"
+    if spec.base == "int":
+        if isinstance(value, _Listed):
+            if spec.size and spec.size > 1 and value.count == 1:
+                raise _No
+            return [f"{x} = {text}"]
+        if type(value) is int and spec.size:
+            return [f"{x} = [{text}] * {spec.size}"]
+        if type(value) not in (list, tuple) or not value:
+            raise _No
+        sized = spec.size is not None and spec.size > 1
+        test = f"len({text}) != {spec.size}" if sized else f"not {text}"
+        return [
+            f"if {test} or {{*map(type, {text})}} != INTS:",
+            f"    {general}",
+            f"{x} = list({text})",
+        ]
+    if spec.base == "Tensor" and type(value) in (list, tuple) and not spec.optional_items:
+        lists.append(i)
+        return [
+            f"{x}, a{i}, tracked{i} = [], [], False",
+            f"for v in {text}:",
+            "    try:",
+            "        if v._link is not None:",
+            "            refresh(v)",
+            "        a = v._data",
+            "    except AttributeError:",
+            f"        {general}",
+            "    if a.__class__ is not ndarray:",
+            f"        {general}",
+            "    if v._edge is not None:",
+            f"        tracked{i} = True",
+            f"    {x}.append(v)",
+            f"    a{i}.append(a)",
+            f"if not {x}:",
+            f"    {general}",
+        ]
+    raise _No
+
+
+def _guarded(statement: str, flat: str) -> list[str]:
+    """A statement whose errors are put into our words."""
+    return [
+        "    try:",
+        f"        {statement}",
+        "    except Exception as error:",
+        f"        shown = failure(ov, {flat}, error)",
+        "        if shown is error:",
+        "            raise",
+        "        raise shown from error",
+    ]
+
+
+def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
+    """Statements that compute `r`."""
+    schema = ov.schema
+    values = [
+        f"a{i}" if i in tensors or i in lists else f"x{i}" for i in range(len(schema.args))
+    ]
+    flat = f"({''.join(f'x{i}, ' for i in range(len(schema.args)))})"
+    lines, dtype = [], None
+    if not tensors and not lists:  # a creation operator: on the CPU, unless it says otherwise
+        for i, spec in enumerate(schema.args):
+            if spec.base == "Device" and places[i][0] is not None and places[i][1] is not None:
+                raise _No
+        lines += ["    if state.fake:", f"        {general}"]
+    keeps = rule == "keep" or rule == "same" and ov.is_view
+    if not keeps:
+        first = tensors[0] if tensors else None
+        if first is None or lists and rule in _PROMOTING and set(lists) & set(ov.promoted):
+            if lists and rule in _PROMOTING:
+                return _promoting_lists(ov, tensors, lists, general, values, flat, own)
+            if rule != "same":
+                raise _No
+        if first is not None:
+            lines.append(f"    d = a{first}.dtype")
+        if rule == "same":
+            if first is not None:
+                lines += ["    if d in HALF:", f"        {general}"]
+                if ov.dtype_rule is None and len(schema.returns) == 1:
+                    dtype = "d"
+            elif lists:
+                lines += [f"    if a{lists[0]}[0].dtype in HALF:", f"        {general}"]
+        else:
+            if ov.dtype_rule is not None:
+                raise _No
+            lines += ["    if d is not F32 and d is not F64:", f"        {general}"]
+            for i in tensors:
+                if i in ov.promoted and i != first:
+                    lines += [f"    if a{i}.dtype is not d:", f"        {general}"]
+                elif i not in ov.promoted and i == first:
+                    raise _No
+            for i in ov.promoted:
+                if i not in tensors and places[i][1] is not None:
+                    if type(places[i][1]) not in (int, float):
+                        raise _No
+                    values[i] = f"asarray(x{i}, d)"
+            if ov.check is not None:
+                own["check"] = ov.check
+                raw = [f"a{i}" if i in tensors or i in lists else f"x{i}"
+                       for i in range(len(schema.args))]
+                lines += _guarded(f"check({', '.join(raw)})", flat)
+            dtype = "BOOL" if rule == "bool" else "d"
+    lines += _guarded(f"r = kernel(np, {', '.join(values)})", flat)
+    if dtype is None:
+        lines += ["    if r.__class__ is not ndarray:", "        r = arrays_only(np, r)"]
+    elif len(schema.returns) == 1 and not schema.returns[0].is_list:
+        lines += [
+            f"    if r.__class__ is not ndarray or r.dtype is not {dtype}:",
+            f"        r = finish(np, r, {dtype})",
+        ]
+    else:
+        lines.append(f"    r = finish(np, r, {dtype})")
+    return lines
+
+
+def _may_write(tensors: list, lists: list, general: str) -> list[str]:
+    """Statements that leave every write that is recorded or might be refused to the general way."""
+    if 0 not in tensors:
+        raise _No
+    tracked = [f"x{i}._edge is not None" for i in tensors] + [f"tracked{i}" for i in lists]
+    tracked.append("x0._link is not None")
+    return [
+        f"    if ({' or '.join(tracked)}) and (not GRADOFF or state.record[0]):",
+        f"        {general}",
+        "    if 0 in a0.strides or x0._cell is INFERENCE:",
+        f"        {general}",
+    ]
+
+
+def _written(general: str) -> list[str]:
+    """Statements that put `r` into the first argument."""
+    return [
+        "    if r.shape != a0.shape or r.dtype is not a0.dtype:",
+        f"        {general}",
+        "    copyto(a0, r)",
+        "    bump(x0)",
+        "    return x0",
+    ]
+
+
+def _promoting_lists(ov, tensors, lists, general, values, flat, own) -> list[str]:
+    """`cat` and the like: all of one floating dtype, or the general way."""
+    if ov.dtype_rule is not None or ov.op.promote == "bool" or len(lists) != 1 or tensors:
+        raise _No
+    (i,) = lists
+    lines = [
+        f"    d = a{i}[0].dtype",
+        "    if d is not F32 and d is not F64:",
+        f"        {general}",
+        f"    for a in a{i}:",
+        "        if a.dtype is not d:",
+        f"            {general}",
+    ]
+    if ov.check is not None:
+        own["check"] = ov.check
+        lines += _guarded(f"check({', '.join(values)})", flat)
+    lines += _guarded(f"r = kernel(np, {', '.join(values)})", flat)
+    return [*lines, "    r = finish(np, r, d)"]
+
+
+def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
+    """Statements that wrap `r`, give it its history and return it."""
+    returns = ov.schema.returns
+    single = len(returns) == 1 and not returns[0].is_list and returns[0].is_tensor
+    if single:
+        lines = [
+            "    t = new(Tensor)",
+            "    t._data = r",
+            "    t._link = t._cell = t._meta = t._edge = None",
+        ]
+    else:
+        lines = ["    t = wrap_all(ov, r)"]
+    tracked = [f"x{i}._edge is not None" for i in tensors] + [f"tracked{i}" for i in lists]
+    lines += [
+        "    if GRADOFF and not state.record[0]:",
+        "        if state.inference:",
+        "            mark_inference(t)",
+    ]
+    if tracked and not (ov.rule is None and ov.never_differentiable):
+        lines.append(f"    elif {' or '.join(tracked)}:")
+        if ov.rule is not None and recorder.is_simple(ov, ov.rule) and any(ov.rule.diff_outputs):
+            if not single:
+                lines.append(f"        {', '.join(recorder.outputs(ov))} = t")
+            own |= recorder.names_for(ov, ov.rule, tape)
+            lines += [f"        {line}" for line in recorder.statements(ov, ov.rule, 3)]
+        else:
+            own["record"] = tape.record
+            lines.append(f"        record(ov, {flat}, t, 0)")
+    if ov.is_view:
+        lines.append(f"    link_views(ov, {flat}, t, 0)")
+    return [*lines, "    return t"]
+
+
+space.update(
+    F32=np.dtype(np.float32),
+    F64=np.dtype(np.float64),
+    BOOL=np.dtype(np.bool_),
+    HALF=_HALF,
+    INTS={int},
+    INFERENCE=INFERENCE,
+    Tensor=Tensor,
+    ndarray=np.ndarray,
+    np=np,
+    asarray=np.asarray,
+    arrays_only=_arrays_only,
+    bump=surface.bump,
+    copyto=np.copyto,
+    finish=_finish,
+    failure=stack.failure,
+    link_views=surface.link_views,
+    mark_inference=surface.mark_inference,
+    new=object.__new__,
+    refresh=surface.refresh,
+    state=state,
+    wrap_all=wrap_all,
+)
