@@ -27,8 +27,15 @@ class PackedSequence(_Packed):
 
     def __new__(cls, data: Tensor, batch_sizes: Tensor | None = None,
                 sorted_indices: Tensor | None = None, unsorted_indices: Tensor | None = None):
-        if batch_sizes is None:  # the tuple of both
+        if batch_sizes is None:
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
+        elif batch_sizes.device.type != "cpu":
+            raise ValueError("batch_sizes should always be on CPU. Instances of PackedSequence "
+                             "should never be created manually. They should be instantiated by "
+                             "functions like pack_sequence and pack_padded_sequence in "
+                             "nn.utils.rnn.")
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
@@ -42,26 +49,39 @@ class PackedSequence(_Packed):
                  for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
 
-    def double(self) -> PackedSequence:
-        """Data as float64."""
-        return self.to(dt.float64)
-
-    def float(self) -> PackedSequence:
-        """Data as float32."""
-        return self.to(dt.float32)
-
-    def half(self) -> PackedSequence:
-        """Data as float16."""
-        return self.to(dt.float16)
-
-    def cpu(self) -> PackedSequence:
+    def cpu(self, *args, **kwargs) -> PackedSequence:
         """Data on the host."""
-        return self.to("cpu")
+        return self.to("cpu", *args, **kwargs)
+
+    def cuda(self, device=None, **kwargs) -> PackedSequence:
+        """Data on a GPU."""
+        return self.to("cuda" if device is None else device, **kwargs)
+
+    def pin_memory(self) -> PackedSequence:
+        """The same: memory of the host needs no pinning here."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """Never."""
+        return False
 
     @property
     def is_cuda(self) -> bool:
         """Is the data on a GPU?"""
         return self.data.device.type == "cuda"
+
+
+def _conversion(dtype: dt.DType):
+    def convert(self) -> PackedSequence:
+        return self.to(dtype)
+    convert.__doc__ = f"Data as {dtype.name}."
+    return convert
+
+
+for _word, _dtype in {"double": dt.float64, "float": dt.float32, "half": dt.float16,
+                      "long": dt.int64, "int": dt.int32, "short": dt.int16, "char": dt.int8,
+                      "byte": dt.uint8}.items():
+    setattr(PackedSequence, _word, _conversion(_dtype))
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
@@ -76,8 +96,10 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False,
                          enforce_sorted: bool = True) -> PackedSequence:
     """Padded sequences without their padding; `lengths` need not be sorted if not enforced."""
     if not isinstance(lengths, Tensor):
-        from ...creation import tensor
-        lengths = tensor(lengths, dtype=dt.int64)
+        from ...creation import as_tensor
+        lengths = as_tensor(lengths, dtype=dt.int64)
+    else:
+        lengths = lengths.to(dt.int64)
     order = None
     if not enforce_sorted:
         lengths, order = ops.sort(lengths, descending=True)
@@ -121,7 +143,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor,
     """The sequences of a padded tensor, each with its own length."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [rows[:int(length)] for rows, length in
+    return [rows[:length].clone() for rows, length in
             zip(padded_sequences.unbind(0), lengths.tolist(), strict=True)]
 
 
