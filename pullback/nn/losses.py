@@ -6,6 +6,7 @@ import warnings
 
 from ..core.handle import Tensor
 from . import functional as F
+from .functional.arguments import _legacy_reduction
 from .module import Module
 
 
@@ -16,7 +17,7 @@ class _Loss(Module):
                  reduction: str = "mean"):
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = F._legacy_reduction(size_average, reduce)
+            reduction = _legacy_reduction(size_average, reduce)
         self.reduction = reduction
 
 

@@ -1,6 +1,6 @@
 """Loss functions: table entries and composites.
 
-`reduction` is 0 (none), 1 (mean) or 2 (sum) down here; `nn/functional.py` has the words.  Entries
+`reduction` is 0 (none), 1 (mean) or 2 (sum) down here; `nn/functional/` has the words.  Entries
 have one kernel each for value and gradient; their decompositions are pointwise operators and a
 reduction, which the native code generator fuses.  Longer formulas are in `formulas/loss.py`.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import (
     bce_slope,
     class_dim,
@@ -433,6 +433,9 @@ class cross_entropy_loss(Composite):
     function = False
 
     def compose(self, target, weight, reduction, ignore_index, label_smoothing):
+        if label_smoothing > 1:
+            raise RefusedValue("label_smoothing must be between 0.0 and 1.0. Got: "
+                               f"{label_smoothing}")
         dim = class_dim(self.shape)
         if tuple(self.shape) == tuple(target.shape):
             if not target.dtype.is_floating_point:

@@ -10,7 +10,6 @@ import importlib
 import json
 import math
 import pickle
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -404,59 +403,14 @@ def gradients_of_convolutions(torch, rank, *size):
             getattr(g, f"conv{rank}d_weight")(x, weight.shape, out, 2, 1, 1, 2))
 
 
-# recording and comparing
-
-
-def plain(value):
-    """A result as JSON: a tensor as its shape, dtype and two numbers."""
-    if isinstance(value, dict):
-        return [[key, plain(part)] for key, part in value.items()]
-    if isinstance(value, (list, tuple)):
-        return [plain(part) for part in value]
-    if not hasattr(value, "detach"):
-        return value
-    array = np.asarray(value.detach().numpy(), np.float64).reshape(-1)
-    weights = np.cos(np.arange(array.size) * 0.7) / max(array.size, 1) ** 0.5
-    numbers = [float(f"{n:.8g}") for n in (array @ weights, np.linalg.norm(array))]
-    return {"kind": f"{value.dtype} {list(value.shape)}", "numbers": numbers}
-
-
-def answer(name, torch):
-    torch.manual_seed(0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return plain(CASES[name](torch))
-        except Exception as error:
-            return {"error": [t.__name__ for t in type(error).__mro__]}
-
-
-def agree(got, expected, path):
-    if isinstance(expected, list):
-        assert isinstance(got, list) and len(got) == len(expected), path
-        for i, (a, b) in enumerate(zip(got, expected, strict=True)):
-            agree(a, b, f"{path}[{i}]")
-    elif isinstance(expected, dict):
-        assert isinstance(got, dict) and got.keys() == expected.keys(), (path, got, expected)
-        if "error" in expected:
-            assert expected["error"][0] in got["error"], path
-            return
-        assert got["kind"] == expected["kind"], path
-        tolerance = 1e-5 * abs(expected["numbers"][1]) + 1e-6
-        np.testing.assert_allclose(got["numbers"], expected["numbers"], rtol=0, atol=tolerance,
-                                   err_msg=path)
-    else:
-        assert got == expected, path
-
-
 @pytest.fixture(scope="module")
 def recorded():
     return json.loads(DATA.read_text())
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_recorded(name, recorded):
-    agree(answer(name, pullback), recorded[name], name)
+def test_recorded(name, recorded, compare):
+    compare(CASES[name], pullback, recorded[name], name)
 
 
 def test_refused_pruning_changes_nothing():
@@ -470,6 +424,7 @@ def test_refused_pruning_changes_nothing():
 if __name__ == "__main__":
     import torch
     import torch.nn.utils.prune
+    from conftest import answer
 
-    lines = [f"{json.dumps(name)}: {json.dumps(answer(name, torch))}" for name in CASES]
+    lines = [f"{json.dumps(name)}: {json.dumps(answer(f, torch))}" for name, f in CASES.items()]
     DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,4 +1,4 @@
-"""Attention: the function of several heads (`forward`), its module (`layer`), causal masks (`bias`).
+"""Attention: the function of several heads (`forward`), its module (`layer`), masks (`bias`).
 
 `sdpa_kernel` chooses among a vendor's implementations in PyTorch; here there is one, so that the
 choice is kept and changes no numbers.

@@ -44,14 +44,14 @@ def _is_batched(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Ten
     return batched
 
 
-def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str,
+def canonical_mask(mask: Tensor | None, name: str, other, other_name: str,
                    dtype) -> Tensor | None:
-    """A mask as numbers to add to the scores; a warning if another mask is of another kind."""
+    """A mask as numbers to add to the scores; a warning if another mask has another dtype."""
     if mask is None:
         return None
     if mask.dtype.name != "bool" and not mask.dtype.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
-    if other is not None and other.dtype is not mask.dtype:
+    if other is not None and getattr(other, "dtype", other) is not mask.dtype:
         warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same "
                       "type for both instead.", stacklevel=4)
     if mask.dtype.is_floating_point:

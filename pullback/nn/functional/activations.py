@@ -1,0 +1,192 @@
+"""Activations and softmaxes."""
+
+from __future__ import annotations
+
+import warnings
+
+from ...core.handle import Tensor
+from ...core.table import ops
+from .arguments import _activation, _softmax_dim
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """max(x, 0)."""
+    return ops.relu_(input) if inplace else ops.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    """max(x, 0), in place."""
+    return ops.relu_(input)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """min(max(x, 0), 6)."""
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
+             inplace: bool = False) -> Tensor:
+    """x cut off at `min_val` and `max_val`."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _activation("hardtanh", inplace, input, min_val, max_val)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """x where it exceeds the threshold, else `value`."""
+    return _activation("threshold", inplace, input, threshold, value)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """x, scaled by `negative_slope` where it is negative."""
+    return _activation("leaky_relu", inplace, input, negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x, or alpha * (exp(x) - 1) where x is negative."""
+    return _activation("elu", inplace, input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The exponential unit whose scales keep mean and variance fixed."""
+    return _activation("selu", inplace, input)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """x, or alpha * (exp(x / alpha) - 1) where x is negative."""
+    return _activation("celu", inplace, input, alpha)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x, scaled by a learned slope where it is negative."""
+    return ops.prelu(input, weight)
+
+
+def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+          inplace: bool = False) -> Tensor:
+    """x, scaled by a random (in training) or mean slope where it is negative."""
+    return _activation("rrelu", inplace, input, lower, upper, training)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function of x."""
+    return ops.gelu(input, approximate=approximate)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x)."""
+    return _activation("silu", inplace, input)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return _activation("mish", inplace, input)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x itself beyond the threshold."""
+    return ops.softplus(input, beta, threshold)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+    return ops.sigmoid(input)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """Logarithm of the sigmoid."""
+    return ops.log_sigmoid(input)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """The sigmoid as three straight pieces."""
+    return _activation("hardsigmoid", inplace, input)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * hardsigmoid(x)."""
+    return _activation("hardswish", inplace, input)
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x, or 0 where its absolute value is at most `lambd`."""
+    return ops.hardshrink(input, lambd)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """x moved towards 0 by `lambd`."""
+    return ops.softshrink(input, lambd)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent."""
+    return ops.tanh(input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x)."""
+    return input - ops.tanh(input)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return input / (input.abs() + 1)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """First half times the sigmoid of the second half."""
+    if input.ndim == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return ops.glu(input, dim)
+
+
+def _writing(name: str, function):
+    """The in-place form of an activation: `elu_(x)`."""
+    def write(input: Tensor, *args, **kwargs) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+    write.__name__ = write.__qualname__ = name
+    write.__doc__ = f"`{name[:-1]}`, in place."
+    return write
+
+
+elu_, selu_, celu_ = _writing("elu_", elu), _writing("selu_", selu), _writing("celu_", celu)
+leaky_relu_, rrelu_ = _writing("leaky_relu_", leaky_relu), _writing("rrelu_", rrelu)
+hardtanh_, threshold_ = _writing("hardtanh_", hardtanh), _writing("threshold_", threshold)
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """Exponentials divided by their sum along `dim`."""
+    if dim is None:
+        dim = _softmax_dim("softmax", input.ndim)
+    if dtype is None:
+        return ops._softmax(input, dim, False)
+    return ops.softmax(input, dim, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """Softmax of -x."""
+    if dim is None:
+        dim = _softmax_dim("softmin", input.ndim)
+    return softmax(-input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype=None) -> Tensor:
+    """Logarithm of the softmax along `dim`."""
+    if dim is None:
+        dim = _softmax_dim("log_softmax", input.ndim)
+    if dtype is None:
+        return ops._log_softmax(input, dim, False)
+    return ops.log_softmax(input, dim, dtype)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10,
+                   dim: int = -1) -> Tensor:
+    """A random, differentiable near-choice among classes; `hard` gives a one with its gradient."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -ops.exponential_(ops.empty_like(logits)).log()
+    soft = softmax((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    choice = ops.zeros_like(logits).scatter(dim, soft.argmax(dim, keepdim=True), 1.0)
+    return choice - soft.detach() + soft

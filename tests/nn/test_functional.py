@@ -1,0 +1,91 @@
+"""Calls of nn.functional, of layers and of the helpers for sequences, edge cases and errors.
+
+`tests/data/nn_calls.json` lists the calls and what PyTorch 2.13 answers.  To record it anew, after
+adding a call with any answer, run this file as a script where PyTorch is installed.
+"""
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pullback
+
+DATA = Path(__file__).parents[1] / "data" / "nn_calls.json"
+CALLS = json.loads(DATA.read_text())
+
+
+def names(torch):
+    """What the names in a call mean."""
+    bias = importlib.import_module(f"{torch.nn.__name__}.attention.bias")
+
+    def real(*shape):
+        return torch.tensor(np.random.default_rng(5).standard_normal(shape).astype(np.float32))
+
+    def whole(*shape, high):
+        return torch.tensor(np.random.default_rng(6).integers(0, high, shape))
+
+    def slopes(module, *inputs):
+        """First and second derivatives of a recurrent module."""
+        out = module(*inputs)
+        out = out[0] if isinstance(out, tuple) else out
+        out = out.data if type(out).__name__ == "PackedSequence" else out
+        wanted = list(module.parameters())
+        first = torch.autograd.grad((out**2).sum(), wanted, create_graph=True)
+        return first, torch.autograd.grad(sum((g**2).sum() for g in first), wanted)
+
+    def attend(query, key, mask):
+        size = query.shape[-2], key.shape[-2]
+        return torch.nn.functional.scaled_dot_product_attention(query, key, key,
+                                                                getattr(bias, mask)(*size))
+
+    return {"torch": torch, "F": torch.nn.functional, "nn": torch.nn, "t": torch.tensor,
+            "rnn": torch.nn.utils.rnn, "r": real, "i": whole, "slopes": slopes, "attend": attend}
+
+
+def function(call):
+    """The call as a function of the library; a module among its results as its printed form."""
+    def run(torch):
+        value = eval(call, names(torch))
+        return repr(value) if isinstance(value, torch.nn.Module) else value
+    return run
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call != "signatures"])
+def test_recorded(call, compare):
+    compare(function(call), pullback, CALLS[call], call)
+
+
+def signatures(library, chosen=None):
+    """Parameters of the public functions, where Python knows them."""
+    found = {}
+    for name in chosen or dir(library):
+        value = getattr(library, name)
+        if name.startswith("_") or not inspect.isfunction(value):
+            continue
+        found[name] = [f"{p.kind.name} {p.name}" + (
+            "" if p.default is p.empty else f"={p.default!r}")
+            for p in inspect.signature(value).parameters.values()]
+    return found
+
+
+def test_signatures():
+    expected = CALLS["signatures"]
+    assert signatures(pullback.nn.functional, expected) == expected
+
+
+if __name__ == "__main__":
+    import torch
+    from conftest import answer
+
+    functional = torch.nn.functional
+    taken = {name: found for name, found in signatures(functional).items()
+             if not found[0].startswith("VAR_POSITIONAL")
+             and getattr(functional, name).__module__ == functional.__name__
+             and not name.startswith("assert_")}
+    answers = {call: answer(function(call), torch) for call in CALLS if call != "signatures"}
+    lines = [f"{json.dumps(call)}: {json.dumps(a)}" for call, a in answers.items()]
+    DATA.write_text("{" + ",\n".join([f'"signatures": {json.dumps(taken)}', *lines]) + "}\n")
