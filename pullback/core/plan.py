@@ -181,11 +181,18 @@ def _list_argument(i, spec, text, value, general, lists) -> list[str]:
             f"    {general}",
             f"{x} = list({text})",
         ]
-    if spec.base == "Tensor" and type(value) in (list, tuple) and not spec.optional_items:
+    if spec.base == "Tensor" and type(value) in (list, tuple):
         lists.append(i)
+        absent = [
+            "    if v is None:",
+            f"        {x}.append(None)",
+            f"        a{i}.append(None)",
+            "        continue",
+        ]
         return [
             f"{x}, a{i}, tracked{i} = [], [], False",
             f"for v in {text}:",
+            *(absent if spec.optional_items else ()),
             "    try:",
             "        if v._link is not None:",
             "            refresh(v)",
@@ -246,6 +253,8 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
                 if ov.dtype_rule is None and len(schema.returns) == 1:
                     dtype = "d"
             elif lists:
+                if schema.args[lists[0]].optional_items:
+                    raise _No
                 lines += [f"    if a{lists[0]}[0].dtype in HALF:", f"        {general}"]
         else:
             if ov.dtype_rule is not None:
@@ -310,6 +319,8 @@ def _promoting_lists(ov, tensors, lists, general, values, flat, own) -> list[str
     if ov.dtype_rule is not None or ov.op.promote == "bool" or len(lists) != 1 or tensors:
         raise _No
     (i,) = lists
+    if ov.schema.args[i].optional_items:
+        raise _No
     lines = [
         f"    d = a{i}[0].dtype",
         "    if d is not F32 and d is not F64:",

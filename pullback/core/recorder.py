@@ -7,6 +7,8 @@ same for whole calls.
 
 from __future__ import annotations
 
+import numpy as np
+
 from . import dtype as dt
 from .expression import fact_value
 from .handle import Tensor, cell_of, make
@@ -138,6 +140,8 @@ def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str]) -> str:
         i = ov.schema.names.index(tensor)
         always = not ov.schema.args[i].optional and tensor not in ov.op.scalars
         direct = _DIRECT.get(attribute) if always and not ov.schema.args[i].is_list else None
+        if always and attribute == "stride()" and not ov.schema.args[i].is_list:
+            return f"strides(x{i})"
         return f"x{i}{direct}" if direct else f"fact_value(x{i}, {attribute!r})"
     wanted = " or ".join(flags[k] for k in guard)
     if kind == "out":
@@ -151,7 +155,17 @@ def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str]) -> str:
     return f"({value} if {wanted} else None)" if wanted else value
 
 
+def strides(t: Tensor) -> tuple[int, ...]:
+    """The steps between elements of a tensor."""
+    data = t._data
+    if type(data) is not np.ndarray:
+        return t.stride()
+    size = data.itemsize
+    return (*[step // size for step in data.strides],)
+
+
 fast.update(
+    strides=strides,
     Tensor=Tensor,
     FLOATING=_FLOATING,
     new=object.__new__,
