@@ -36,13 +36,16 @@ def checked(method: Callable) -> Callable:
     return call
 
 
+class _Undefined(property):
+    """A property that a distribution need not have."""
+
+
 def _missing(name: str):
-    """A method or property that a distribution need not have."""
+    """A method, or the function of a property, that a distribution need not have."""
 
     def refuse(self, *args, **kwargs):
-        raise errors.named(
-            errors.NoFormula, type(self).__name__, f"{name} is not defined for this distribution",
-            [f"distribution: {self!r}"], "estimate it from samples")
+        raise errors.named(errors.NoFormula, type(self).__name__,
+                           f"{name} is not defined for this distribution")
 
     refuse.__name__ = name
     return refuse
@@ -87,11 +90,11 @@ class Distribution:
 
     batch_shape = property(lambda self: self._batch_shape, doc="Shape of the batch.")
     event_shape = property(lambda self: self._event_shape, doc="Shape of one event.")
-    arg_constraints: dict[str, Constraint] = property(_missing("arg_constraints"))
-    support: Constraint = property(_missing("support"))
-    mean: Tensor = property(_missing("mean"))
-    mode: Tensor = property(_missing("mode"))
-    variance: Tensor = property(_missing("variance"))
+    arg_constraints: dict[str, Constraint] = _Undefined(_missing("arg_constraints"))
+    support: Constraint = _Undefined(_missing("support"))
+    mean: Tensor = _Undefined(_missing("mean"))
+    mode: Tensor = _Undefined(_missing("mode"))
+    variance: Tensor = _Undefined(_missing("variance"))
     log_prob = _missing("log_prob")
     cdf = _missing("cdf")
     icdf = _missing("icdf")
@@ -146,6 +149,10 @@ class Distribution:
     # --- checks -----------------------------------------------------------------------------------
 
     def _validate_parameters(self) -> None:
+        if isinstance(getattr(type(self), "arg_constraints", None), _Undefined):
+            warnings.warn(f"{type(self).__name__} has no arg_constraints; define them (as {{}} if "
+                          "there are none), or switch the check of parameters off with "
+                          "validate_args=False", stacklevel=4)
         for name, constraint in _constraints_of(self).items():
             lazy = name not in self.__dict__ and isinstance(
                 getattr(type(self), name, None), lazy_property)
@@ -221,8 +228,8 @@ class ExponentialFamily(Distribution):
     `_mean_carrier_measure`; entropy (and divergence, in `kl.py`) follow.
     """
 
-    _natural_params: tuple[Tensor, ...] = property(_missing("_natural_params"))
-    _mean_carrier_measure: float = property(_missing("_mean_carrier_measure"))
+    _natural_params: tuple[Tensor, ...] = _Undefined(_missing("_natural_params"))
+    _mean_carrier_measure: float = _Undefined(_missing("_mean_carrier_measure"))
     _log_normalizer = _missing("_log_normalizer")
 
     def entropy(self) -> Tensor:

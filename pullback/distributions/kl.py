@@ -108,7 +108,7 @@ def _for_each(*types_p: type):
 
 
 def _no_kl(what: str):
-    raise errors.named(errors.NoFormula, "kl_divergence", what)
+    raise errors.named(errors.NoFormula, "kl_divergence", "the divergence " + what)
 
 
 # --- E_p[log q] from moments of p -----------------------------------------------------------------

@@ -209,7 +209,7 @@ class GeneralizedPareto(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         zero, c = self._branches()
         tail = ops.log1p(-value)
-        return self.loc - self.scale * ops.where(zero, tail, -ops.expm1(-c * tail) / c)
+        return self.loc + ops.where(zero, -self.scale * tail, self.scale * ops.expm1(-c * tail) / c)
 
     @property
     def mean(self) -> Tensor:

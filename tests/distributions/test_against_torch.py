@@ -1,16 +1,20 @@
 """Every distribution against PyTorch: draws, densities, moments, gradients, shapes, refusals.
 
 A case is an expression over the names of `distributions` and `T`, a tensor; both libraries evaluate
-it.
+it. `tests/data/distributions.json` holds what PyTorch drew, for the tests that need none; to record
+it anew, run this file as a script where PyTorch is installed.
 """
 
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pullback
 
+DATA = Path(__file__).parents[1] / "data" / "distributions.json"
 CASES = """
 Normal(T(0.5), T(2.0))
 Normal(T([0.0, 1.0, -3.0]), T([[0.5], [2.0]]))
@@ -268,3 +272,248 @@ def test_gradients_like_torch(text):
             assert (a is None) == (b is None), (what, a, b)
             if b is not None:
                 np.testing.assert_allclose(array(a), array(b), rtol=rtol, atol=1e-9, err_msg=what)
+
+
+# Shapes that broadcast, infinities, values outside: the same result, or the same kind of refusal.
+EDGES = """
+Normal(T(0.), T(-1.))
+Normal(T(0.), T(0.))
+Normal(T(float('nan')), T(1.))
+Normal(T(0.), T(-1.), validate_args=False)
+Normal('a', T(1.))
+Normal(T([0.,1.]), T([1.,2.,3.]))
+Normal(None, 1.)
+Normal(0, 1)
+Normal(T(0.), T(1.)).log_prob(1.0)
+Normal(T([0.,1.]), T(1.)).log_prob(T([1.,2.,3.]))
+Normal(T([0.,1.]), T(1.)).log_prob(T([float('nan'),1.]))
+Normal(T([0.,1.]), T(1.)).log_prob(T([float('inf'),1.]))
+Normal(T([0.,1.]), T(1.)).cdf(T([float('inf'),-float('inf')]))
+Normal(T([0.,1.]), T(1.)).icdf(T([0.,1.]))
+Normal(T([0.,1.]), T(1.)).icdf(T([-1.,2.]))
+Normal(T([0.,1.]), T(1.)).expand((3,))
+Normal(T([0.,1.]), T(1.)).expand([2,2]).loc
+Normal(T([0.,1.]), T(1.)).sample(3)
+Normal(T([0.,1.]), T(1.)).sample([3])
+Normal(T([0.,1.]), T(1.)).enumerate_support()
+Uniform(T(1.), T(0.))
+Uniform(T(1.), T(1.))
+Uniform(T(0.), T(1.)).log_prob(T([0.,.5,1.]))
+Uniform(T(0.), T(1.)).log_prob(T([2.]))
+Uniform(T(0.), T(1.), validate_args=False).log_prob(T([2.,-1.,1.]))
+Uniform(T(0.), T(1.), validate_args=False).cdf(T([2.,-1.,1.]))
+Bernoulli(T(1.5))
+Bernoulli(T(0.5), T(0.5))
+Bernoulli()
+Bernoulli(T(0.5)).log_prob(T(0.5))
+Bernoulli(T([0.,1.])).log_prob(T([0.,1.]))
+Bernoulli(T([0.,1.])).log_prob(T([1.,0.]))
+Bernoulli(T([0.,1.])).entropy()
+Bernoulli(T(0.5)).rsample()
+Categorical(T(0.5))
+Categorical(T([-1.,2.]))
+Categorical(T([0.,0.]))
+Categorical(logits=T([-float('inf'),0.])).log_prob(T(0.))
+Categorical(logits=T([-float('inf'),0.])).entropy()
+Categorical(T([[.5,.5],[.1,.9]])).log_prob(T([[0.],[1.],[1.]]))
+Categorical(T([.5,.5])).log_prob(T(2.))
+Categorical(T([.5,.5])).log_prob(T(0.5))
+Categorical(T([[],[]]))
+OneHotCategorical(T([.5,.5])).log_prob(T([1.,1.]))
+OneHotCategorical(T([.5,.5])).log_prob(T([1.,0.,0.]))
+Multinomial(T(3.), T([.5,.5]))
+Multinomial(3, T([.5,.5])).log_prob(T([1.,3.]))
+Multinomial(3, T([.5,.5])).log_prob(T([1.,2.]))
+Multinomial(3, T([.5,.5])).log_prob(T([1.,1.]))
+Multinomial(3, T([0.,1.])).log_prob(T([0.,3.]))
+Multinomial(3, T([0.,1.])).log_prob(T([1.,2.]))
+Multinomial(0, T([.5,.5])).sample((2,))
+Binomial(T(-1.), T(.5))
+Binomial(T(2.5), T(.5))
+Binomial(T(3.), T(.5)).log_prob(T(4.))
+Binomial(T([3.,4.]), T(.5)).entropy()
+Binomial(T([3.,4.]), T(.5)).enumerate_support()
+Binomial(3, T([0.,1.])).log_prob(T([0.,3.]))
+Binomial(3, T([0.,1.])).log_prob(T([3.,0.]))
+Geometric(T(0.))
+Geometric(T(1.)).log_prob(T([0.,1.]))
+Poisson(T(-1.))
+Poisson(T(0.)).log_prob(T([0.,1.]))
+Poisson(T(1.)).entropy()
+Poisson(T(1.)).log_prob(T(1.5))
+NegativeBinomial(T(0.), T(.5)).log_prob(T([0.,1.]))
+NegativeBinomial(T(1.), T(1.))
+NegativeBinomial(T(1.), T(.5)).entropy()
+Gamma(T(0.), T(1.))
+Gamma(T([1.,2.,.5]), T(1.)).log_prob(T(0.))
+Gamma(T(1.), T(1.)).log_prob(T(-1.))
+Gamma(T(1.), T(1.)).icdf(T(.5))
+Gamma(T(1.), T(1.)).cdf(T([0.,float('inf')]))
+Beta(T([1.,2.,.5]), T(1.)).log_prob(T(0.))
+Beta(T([1.,2.,.5]), T([1.,2.,.5])).mode
+Beta(T(0.), T(1.))
+Dirichlet(T(1.))
+Dirichlet(T([1.,-1.]))
+Dirichlet(T([1.,1.])).log_prob(T([.5,.6]))
+Dirichlet(T([[.5,.5],[1.,1.],[3.,.5]])).mode
+Exponential(T(1.)).log_prob(T(-1.))
+Exponential(T(1.)).icdf(T([0.,1.]))
+HalfNormal(T(1.)).log_prob(T(-1.))
+HalfNormal(T(1.), validate_args=False).log_prob(T(-1.))
+HalfCauchy(T(-1.))
+HalfNormal(T(1.)).cdf(T(-1.))
+LogNormal(T(0.), T(1.)).log_prob(T(0.))
+LogNormal(T(0.), T(1.)).cdf(T([1.,2.]))
+LogNormal(T(0.), T(-1.))
+Pareto(T(1.), T(1.)).log_prob(T(0.5))
+Pareto(T([1.,2.]), T(1.)).log_prob(T(2.5))
+Pareto(T([1.,2.]), T(1.)).cdf(T(2.5))
+Weibull(T(1.), T([.5,1.,2.])).log_prob(T(0.))
+Weibull(T(1.), T([.5,1.,2.])).mode
+Weibull(T(1.), T(2.)).cdf(T([.5,1.]))
+Kumaraswamy(T(2.),T(3.)).cdf(T([.3,.5]))
+Kumaraswamy(T(2.),T(3.)).icdf(T([.3,.5]))
+Gumbel(T(0.), T(2.)).cdf(T([.3,.5]))
+Gumbel(T(0.), T(2.)).icdf(T([.3,.5]))
+InverseGamma(T(2.),T(3.)).cdf(T([.3,.5]))
+InverseGamma(T(2.),T(3.)).log_prob(T([-1.]))
+StudentT(T(2.),T(3.)).cdf(T([.3,.5]))
+StudentT(T(-1.))
+FisherSnedecor(T(2.),T(3.)).entropy()
+FisherSnedecor(T(2.),T(3.)).log_prob(T(-1.))
+VonMises(T(0.), T(0.))
+VonMises(T(0.), T(1.)).entropy()
+VonMises(T(0.), T(1.)).rsample()
+MultivariateNormal(T(0.), T([[1.]]))
+MultivariateNormal(T([0.]), T([1.]))
+MultivariateNormal(T([0.,0.]))
+MultivariateNormal(T([0.,0.]), T([[1.,0.],[0.,1.]]), T([[1.,0.],[0.,1.]]))
+MultivariateNormal(T([0.,0.]), T([[1.,2.],[2.,1.]]))
+MultivariateNormal(T([0.,0.]), T([[1.,2.],[3.,1.]]))
+MultivariateNormal(T([0.,0.]), scale_tril=T([[1.,2.],[0.,1.]]))
+MultivariateNormal(T([0.,0.]), scale_tril=T([[1.,0.],[0.,-1.]]))
+MultivariateNormal(T([0.,0.]), T([[1.,2.],[2.,1.]]), validate_args=False)
+MultivariateNormal(T([0.,0.]), T([[1.,0.],[0.,1.]])).log_prob(T([1.,1.,1.]))
+MultivariateNormal(T([0.,0.]), T([[1.,0.],[0.,1.]])).log_prob(T(1.))
+MultivariateNormal(T([0.,0.]), T([[1.,0.],[0.,1.]])).cdf(T([1.,1.]))
+LowRankMultivariateNormal(T(0.), T([[1.]]), T([1.]))
+LowRankMultivariateNormal(T([0.,0.]), T([1.,1.]), T([1.,1.]))
+LowRankMultivariateNormal(T([0.,0.]), T([[1.],[1.],[1.]]), T([1.,1.]))
+LowRankMultivariateNormal(T([0.,0.]), T([[1.],[1.]]), T([1.]))
+LowRankMultivariateNormal(T([0.,0.]), T([[1.],[1.]]), T([1.,-1.]))
+LowRankMultivariateNormal(T([[0.,0.]]*3), T([[[1.],[1.]]]*2), T([1.,1.]))
+Wishart(T(0.5), T([[1.,0.],[0.,1.]]))
+Wishart(1.5, T([[1.,0.],[0.,1.]]))
+Wishart(3, T([[1.,0.],[0.,1.]])).df
+Wishart(T(3.), T([1.]))
+Wishart(T(3.), T([[1.,0.],[0.,1.]])).log_prob(T([[1.,2.],[2.,1.]]))
+LKJCholesky(1)
+LKJCholesky(3, T(-1.))
+LKJCholesky(3).log_prob(T([[1.,0.,0.],[0.,2.,0.],[0.,0.,1.]]))
+LKJCholesky(3).rsample()
+LKJCholesky(3).mean
+Independent(Normal(T([0.]), T([1.])), 2)
+Independent(Normal(T([0.,0.]), T([1.,1.])), 1).log_prob(T([1.]))
+Independent(Normal(T([0.,0.]), T([1.,1.])), 1).log_prob(T([[1.,2.],[1.,2.]]))
+Independent(Bernoulli(T([.5,.5])), 1).enumerate_support()
+Independent(Bernoulli(T([.5,.5])), 0).enumerate_support()
+Independent(Normal(T([0.]), T([1.])), 1).cdf(T([1.]))
+TransformedDistribution(Normal(T(0.), T(1.)), [ExpTransform()]).log_prob(T(-1.))
+TransformedDistribution(Normal(T(0.), T(1.)), [ExpTransform()]).mean
+TransformedDistribution(Normal(T(0.), T(1.)), [AbsTransform()]).cdf(T(1.))
+TransformedDistribution(Normal(T(0.), T(1.)), [AffineTransform(0., -1.)]).cdf(T([1.,2.]))
+TransformedDistribution(Normal(T(0.), T(1.)), [AffineTransform(0., -1.)]).icdf(T([.1,.2]))
+TransformedDistribution(Normal(T([0.,1.]), T(1.)), [AffineTransform(T([0.,1.]), T([1.,2.]), event_dim=1)]).log_prob(T([1.,2.]))
+TransformedDistribution(Normal(T([0.,1.]), T(1.)), [AffineTransform(T([0.,1.]), T([1.,2.]), event_dim=1)]).support
+TransformedDistribution(Normal(T([0.,1.]), T(1.)), 3)
+TransformedDistribution(Normal(T([0.,1.]), T(1.)), [3])
+TransformedDistribution(Normal(T(0.), T(1.)), StickBreakingTransform())
+MixtureSameFamily(Normal(T([0.,1.]), T(1.)), Normal(T([0.,1.]), T(1.)))
+MixtureSameFamily(Categorical(T([.5,.5])), 3)
+MixtureSameFamily(Categorical(T([.5,.5])), Normal(T([0.,1.,2.]), T(1.)))
+MixtureSameFamily(Categorical(T([[.5,.5],[.5,.5]])), Normal(T([[0.,1.]]*3), T(1.)))
+MixtureSameFamily(Categorical(T([.5,.5])), Normal(T([0.,1.]), T(1.))).cdf(T([0.,1.]))
+MixtureSameFamily(Categorical(T([.5,.5])), Uniform(T([0.,1.]), T([1.,2.]))).log_prob(T([1.]))
+MixtureSameFamily(Categorical(T([.5,.5])), Uniform(T([0.,1.]), T([2.,3.]))).log_prob(T([1.5,1.2]))
+MixtureSameFamily(Categorical(T([.5,.5])), Beta(T([2.,1.]), T([2.,3.]))).log_prob(T([.5,.2]))
+MixtureSameFamily(Categorical(T([.5,.5])), Normal(T([0.,1.]), T(1.))).rsample()
+MixtureSameFamily(Categorical(T([.5,.5])), Normal(T([0.,1.]), T(1.))).entropy()
+MixtureSameFamily(Categorical(T([.5,.5])), Normal(T([0.,1.]), T(1.))).mode
+RelaxedBernoulli(T(.5), T(.3)).log_prob(T([.2,.999]))
+RelaxedOneHotCategorical(T(.5), T([.3,.7])).log_prob(T([.2,.8]))
+RelaxedOneHotCategorical(0.5, T([.3,.7])).rsample((2,)).shape
+RelaxedOneHotCategorical(T(.5), T([.3,.7])).log_prob(T([.2,.9]))
+ContinuousBernoulli(T([0.,1.])).mean
+ContinuousBernoulli(T([.2,.5])).cdf(T([0.,1.]))
+ContinuousBernoulli(T([.2,.5])).cdf(T([0.3,.7]))
+ContinuousBernoulli(T([.2,.5])).log_prob(T(2.))
+GeneralizedPareto(T(0.), T(1.), T(-.5)).log_prob(T(3.))
+LogisticNormal(T(0.), T(1.)).sample().shape
+LogisticNormal(T([0.]), T([1.])).log_prob(T([.5,.6]))
+Distribution().sample()
+Distribution(validate_args=False).arg_constraints
+Distribution.set_default_validate_args(3)
+Normal(0.,1.).sample_n(3).shape
+kl_divergence(Normal(T(0.),T(1.)), Poisson(T(1.)))
+kl_divergence(Binomial(T(3.),T(.5)), Binomial(T(4.),T(.5)))
+kl_divergence(MultivariateNormal(T([0.]),T([[1.]])), MultivariateNormal(T([0.,0.]),T([[1.,0.],[0.,1.]])))
+kl_divergence(Independent(Normal(T([0.]),T([1.])),1), Independent(Normal(T([0.]),T([1.])),0))
+kl_divergence(TransformedDistribution(Normal(T(0.),T(1.)),ExpTransform()), TransformedDistribution(Normal(T(0.),T(1.)),TanhTransform()))
+register_kl(Normal, 3)
+biject_to(constraints.boolean)
+biject_to(3)
+transform_to.register(3, 4)
+Normal(T([0.,1.,2.]),T(1.)).expand((2,3)).log_prob(T(1.))
+Chi2(T([2.,3.])).expand((2,2)).df
+Chi2(T([2.,3.])).rate
+Chi2(-1.)
+utils.broadcast_all(1, 2)[0].dtype
+utils.broadcast_all(T(1.), [2])
+utils.broadcast_all(T([1.,2.]), T([1.,2.,3.]))
+utils.clamp_probs(T([0.,1.,.5]))
+utils.probs_to_logits(T([0.,1.,.5]))
+utils.probs_to_logits(T([0.,1.,.5]), is_binary=True)
+utils.logits_to_probs(T([0.,1.,.5]))
+utils.logits_to_probs(T([0.,1.,.5]), True)
+utils.tril_matrix_to_vec(T([[1.,2.],[3.,4.]]), 1)
+utils.tril_matrix_to_vec(T([[1.,2.],[3.,4.]]), 2)
+utils.tril_matrix_to_vec(T([[1.,2.],[3.,4.]]), -2)
+utils.vec_to_tril_matrix(T([[1.,2.,3.],[3.,4.,5.]]))
+utils.vec_to_tril_matrix(T([1.,2.,3.]), -1)
+utils.vec_to_tril_matrix(T([1.,2.,3.,4.]), 1)
+utils.vec_to_tril_matrix(T([1.,2.]))
+""".strip().splitlines()  # noqa: E501
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("text", EDGES)
+def test_edges_like_torch(text):
+    torch = pytest.importorskip("torch")
+    ours, theirs = [], []
+    for lib, results in ((pullback, ours), (torch, theirs)):
+        lib.manual_seed(0)
+        results.append(outcome(lambda lib=lib: eval(text, names(lib, "float64"))))
+        results.append(outcome(lambda results=results: repr(results[0])))
+    if hasattr(theirs[0], "detach"):
+        close(ours[0], theirs[0], text, 1e-6, 1e-9)
+    else:
+        assert ours[1] == theirs[1]
+
+
+def record(torch):
+    """What PyTorch draws, for `test_distributions.py`."""
+    found = {}
+    for text in CASES:
+        for dtype in ("float32", "float64"):
+            torch.manual_seed(3)
+            drawn = outcome(lambda: made(torch, text, dtype).sample((2,)))
+            if not isinstance(drawn, str):
+                found.setdefault(text, {})[dtype] = drawn.tolist(), float(torch.rand(()))
+    lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in found.items())
+    DATA.write_text("{" + lines + "}\n")
+
+
+if __name__ == "__main__":
+    import torch
+
+    record(torch)
