@@ -83,9 +83,9 @@ NAMES = {
         "rand randn randint randperm rand_like randn_like randint_like bernoulli:mi normal:mi "
         "uniform:mi normal_functional random:mi exponential:mi geometric:mi cauchy:mi "
         "log_normal:mi multinomial:m poisson binomial _standard_gamma _gamma_ratio "
-        "_standard_gamma_grad _sample_dirichlet _dirichlet_grad dropout:i feature_dropout:i "
-        "alpha_dropout:i feature_alpha_dropout:i native_dropout native_dropout_backward "
-        "_masked_scale _fused_dropout"
+        "_standard_gamma_grad _sample_dirichlet _beta_ratio _dirichlet_grad dropout:i "
+        "feature_dropout:i alpha_dropout:i feature_alpha_dropout:i native_dropout "
+        "native_dropout_backward _masked_scale _fused_dropout"
     ),
     "matmul": (
         "mm:m bmm:m mv:m dot:m vdot:m addmm:mi baddbmm:mi addbmm:mi addmv:mi addr:mi outer:m "

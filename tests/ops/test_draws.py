@@ -6,6 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback.autograd import grad
+from pullback.core.table import ops
 from pullback.func import jvp, vmap
 
 GAMMA = [(1e-6, 0.3), (1e-3, 1e-200), (0.01, 0.7), (0.1, 1e-9), (0.5, 0.1), (0.9, 3.0), (1.0, 1.0),
@@ -70,6 +71,42 @@ def test_gamma_numbers_keep_their_quantile():
     assert np.allclose(first.detach().numpy(), (moved[2] - moved[0]) / 2 / step, rtol=1e-6)
     curvature = (moved[2] - 2 * moved[1] + moved[0]) / step**2
     assert np.allclose(second.numpy(), curvature, rtol=1e-3, atol=1e-5)
+
+
+def test_beta_numbers_keep_their_quantile():
+    """The first of two coordinates of a Dirichlet point, to second order in both parameters."""
+    special = pytest.importorskip("scipy.special")
+    torch.manual_seed(5)
+    a, b = np.array([0.6, 1.7, 9.0]), np.array([2.0, 0.8, 3.0])
+    leaves = [torch.tensor(v).requires_grad_() for v in (a, b)]
+    x = torch._sample_dirichlet(torch.stack(leaves, -1))[:, 0]
+    first = grad(x.sum(), leaves, create_graph=True)
+    second = [grad(f.sum(), leaves, retain_graph=True) for f in first]
+    quantile, step = special.betainc(a, b, x.detach().numpy()), 1e-4
+
+    def moved(i, j):
+        return special.betaincinv(a + i * step, b + j * step, quantile)
+
+    ways = ((1, 0), (0, 1))
+    for k, (i, j) in enumerate(ways):
+        slope = (moved(i, j) - moved(-i, -j)) / (2 * step)
+        assert np.allclose(first[k].detach().numpy(), slope, rtol=1e-6)
+        for l, (m, n) in enumerate(ways):
+            bend = (moved(i + m, j + n) - moved(i - m, j - n) - moved(m - i, n - j)
+                    + moved(-i - m, -j - n)) / (4 * step**2)
+            assert np.allclose(second[k][l].numpy(), bend, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("a, b, x", [(0.3, 4.0, 0.01), (2.5, 0.5, 0.9), (30.0, 4.0, 0.9),
+                                     (30.0, 200.0, 0.2), (0.02, 0.5, 1e-6)])
+def test_second_derivatives_of_the_beta_distribution(a, b, x):
+    with mp.workdps(60):
+        density = mp.mpf(x) ** (a - 1) * (1 - mp.mpf(x)) ** (b - 1) / mp.beta(a, b)
+        for i, j in ((2, 0), (1, 1), (0, 2)):
+            expected = mp.diff(lambda s, t: mp.betainc(s, t, 0, x, regularized=True),
+                               (mp.mpf(a), mp.mpf(b)), (i, j)) / density
+            got = ops._beta_ratio(*torch.tensor([[x], [a], [b]], dtype=torch.float64), i, j)
+            assert got.item() == pytest.approx(float(expected), rel=1e-8)
 
 
 def test_forward_mode_agrees():
