@@ -9,11 +9,9 @@ watching, and the surface stores what they return.  Read next: `autograd/functio
 
 from __future__ import annotations
 
-import collections.abc
+import contextlib
 import functools
-import inspect
 import re
-import types
 import typing
 import warnings
 
@@ -24,9 +22,9 @@ from .autograd.function import Function
 from .autograd.grad_mode import no_grad
 from .core import device as dev
 from .core import dtype as dt
-from .core.device import Device
 from .core.fake import Fake, fake_like
 from .core.handle import Tensor, is_buffer, make
+from .core.hints import infer_schema
 from .core.op import Op, OpOverload, no_match
 from .core.stack import bind, tensors_in
 from .core.state import fast, state
@@ -38,10 +36,13 @@ __all__ = [
     "Library",
     "custom_op",
     "define",
+    "fallthrough_kernel",
     "get_kernel",
     "impl",
+    "impl_abstract",
     "infer_schema",
     "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_jvp",
@@ -50,118 +51,6 @@ __all__ = [
 ]
 
 definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
-
-
-# schemas from type hints
-
-_PLAIN = {
-    Tensor: "Tensor",
-    int: "SymInt",
-    float: "float",
-    bool: "bool",
-    str: "str",
-    dt.DType: "ScalarType",
-    Device: "Device",
-}
-_SEQUENCES = (list, tuple, collections.abc.Sequence)
-
-
-def _type_text(hint, name: str, function) -> str:
-    """The schema type of a parameter's type hint."""
-    if hint in _PLAIN:
-        return _PLAIN[hint]
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        rest = [a for a in inner if a is not type(None)]
-        optional = len(rest) < len(inner)
-        if set(rest) == {int, float, bool} or set(rest) == {int, float, bool, complex}:
-            return "Scalar?" if optional else "Scalar"
-        if len(rest) == 1 and optional:
-            return _type_text(rest[0], name, function) + "?"
-    if origin in _SEQUENCES and inner:
-        item = inner[0]
-        if origin is not tuple or len(inner) == 2 and inner[1] is Ellipsis:
-            return _type_text(item, name, function) + "[]"
-    raise ValueError(
-        errors.text(
-            f"infer_schema(func): Parameter {name} has unsupported type {hint} "
-            f"({function.__module__}.{function.__qualname__})",
-            cure="a type is Tensor, int, float, bool, str, number, dtype, device, or a sequence or "
-            "Optional of these",
-        )
-    )
-
-
-def _default_text(value) -> str:
-    if value is None or isinstance(value, (bool, int, float)):
-        return str(value)
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, dt.DType):
-        return value.name
-    raise ValueError(
-        f"infer_schema(func): the default {value!r} is of a type that a schema cannot have"
-    )
-
-
-def infer_schema(function, *, mutates_args, op_name: str | None = None) -> str:
-    """The schema of a function from its type hints, as text."""
-    signature = inspect.signature(function)
-    try:
-        hints = typing.get_type_hints(function)
-    except NameError as error:
-        raise ValueError(
-            f"infer_schema(func): cannot read the type hints of {function.__qualname__}: {error}"
-        ) from None
-    parts, keyword_only = [], False
-    unknown = mutates_args == "unknown"
-    if isinstance(mutates_args, str) and not unknown:
-        raise ValueError(
-            "mutates_args must either be a sequence of the names of the arguments that are mutated "
-            "or the string 'unknown'."
-        )
-    for name in () if unknown else mutates_args:
-        if name not in signature.parameters:
-            raise ValueError(
-                f"infer_schema(func): {name} in mutates_args is not the name of a parameter "
-                f"({', '.join(signature.parameters)})"
-            )
-    for i, (name, parameter) in enumerate(signature.parameters.items()):
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ValueError(
-                "infer_schema(func): the function must have a fixed number of parameters, got "
-                f"{'*' * (1 + (parameter.kind is parameter.VAR_KEYWORD))}{name}"
-            )
-        if name not in hints:
-            raise ValueError(f"infer_schema(func): Parameter {name} must have a type annotation.")
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            parts.append("*")
-        text = _type_text(hints[name], name, function)
-        written = text.startswith("Tensor") if unknown else name in mutates_args
-        if written:
-            if not text.startswith("Tensor"):
-                raise ValueError(
-                    f"infer_schema(func): Parameter {name} is in mutates_args but is no Tensor"
-                )
-            text = f"Tensor(a{i}!){text[len('Tensor') :]}"
-        default = parameter.default
-        tail = "" if default is parameter.empty else f"={_default_text(default)}"
-        parts.append(f"{text} {name}{tail}")
-    returns = _returns_text(hints.get("return", inspect.Signature.empty), function)
-    return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
-
-
-def _returns_text(hint, function) -> str:
-    if hint is inspect.Signature.empty:
-        raise ValueError("infer_schema(func): No return type annotation was provided.")
-    if hint in (None, type(None)):
-        return "()"
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
-        items = [_type_text(a, "return", function) for a in inner]
-        return items[0] if len(items) == 1 else f"({', '.join(items)})"
-    return _type_text(hint, "return", function)
 
 
 # overloads outside of the table
@@ -222,6 +111,8 @@ class CustomOpDef:
         self._fake = self._backward = self._setup = self._jvp = self._vmap = None
         self._whole = None  # a function of operators, in place of all the rest
         self._autograd = None  # a function that calls the operator below autograd
+        self._casts: dict = {}  # device type -> dtype that autocast gives its arguments
+        self._disabled: set = set()  # device types whose kernels do not count for now
         self._make()
         if function is not None:
             functools.update_wrapper(self, function, updated=())
@@ -272,9 +163,10 @@ class CustomOpDef:
         found = self._kernels.get(None)
         if found is not None and len(self._kernels) == 1:
             return found
+        own = {k: f for k, f in self._kernels.items() if k not in self._disabled}
         kinds = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
         for kind in kinds:
-            found = self._kernels.get(kind, found)
+            found = own.get(kind, found)
         if found is None:
             raise errors.DerivativeNotWritten(
                 errors.text(
@@ -434,12 +326,52 @@ class CustomOpDef:
 
         return register if func is None else register(func)
 
+    def register_autocast(self, device_type: str, cast_inputs: dt.DType) -> None:
+        """Register the dtype that floating arguments get under `autocast(device_type)`."""
+        if not isinstance(device_type, str):
+            raise ValueError(f"device_type must be a string, got {type(device_type).__name__}")
+        if device_type not in ("cpu", "cuda"):
+            raise ValueError(f"Unknown device type: {device_type}")
+        self._casts[device_type] = cast_inputs
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True):
+        """Within the block, the kernel of a device type counts or gives way to the general one."""
+        if device_type not in self._kernels:
+            warnings.warn(
+                f"{self._qualname} has no kernel for {device_type} of its own: nothing to "
+                f"{'enable' if enabled else 'disable'}",
+                stacklevel=3,
+            )
+        before = set(self._disabled)
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            self._disabled = before
+
     # calls
 
     def __call__(self, *args, **kwargs):
         flat = self.schema.bind(args, kwargs)
         if flat is None:
             raise no_match(self._qualname, [self], args, kwargs)
+        if self._casts and state.autocast is not None:
+            return self._call_cast(flat)
+        return self._call_flat(flat)
+
+    def _call_cast(self, flat: tuple):
+        """A call under autocast: the arguments in the registered dtype, autocast off inside."""
+        from .amp.autocast_mode import _converted, autocast, settings
+
+        now = settings()
+        for device, dtype in self._casts.items():
+            if now.enabled[device]:
+                with autocast(device, enabled=False):
+                    return self._call_flat(_converted(flat, device, dtype))
+        return self._call_flat(flat)
+
+    def _call_flat(self, flat: tuple):
         if self._whole is not None:
             return self._call_composite(flat)
         if self._autograd is not None and _tracked(flat):
@@ -751,6 +683,24 @@ def register_vmap(op, func=None, /, *, lib=None):
     return _definition(op).register_vmap(func)
 
 
+def register_autocast(op, device_type: str, cast_inputs: dt.DType, /, *, lib=None) -> None:
+    """Register the dtype that an operator's floating arguments get under autocast."""
+    _definition(op).register_autocast(device_type, cast_inputs)
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel: int = 1):
+    """The old name of `register_fake`."""
+    warnings.warn(
+        "library.impl_abstract was renamed to library.register_fake", FutureWarning, stacklevel=2
+    )
+    return register_fake(qualname, func)
+
+
+def fallthrough_kernel(*args, **kwargs):
+    """Registered for a dispatch key, leaves it to the next one; not to be called."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
 def get_kernel(op, dispatch_key: str = "cpu"):
     """The function that runs an operator on a device type."""
     made = _definition(op)
@@ -789,6 +739,8 @@ _EVERY = ("", "default", "compositeexplicitautograd", "backendselect")
 def _implement(op: CustomOpDef, function, key: str) -> None:
     """Register a function under the name of a dispatch key."""
     key = key.lower()
+    if function is fallthrough_kernel:
+        return
     if key in _EVERY:
         op._kernels[None] = function
     elif key == "compositeimplicitautograd":

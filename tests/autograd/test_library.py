@@ -478,3 +478,59 @@ def test_random_operations_are_not_pure():
 
     with pytest.raises(AssertionError, match="a second call"):
         check(drifting, (torch.tensor(POINTS),))
+
+
+# what surrounds a call
+
+
+def doubled(name: str):
+    @library.custom_op(f"surroundings::{name}", mutates_args=())
+    def op(x: torch.Tensor) -> torch.Tensor:
+        assert not torch.is_autocast_enabled("cpu") or name == "plain"
+        return x * 2
+
+    return op
+
+
+def test_autocast_of_registered_operators():
+    op, x = doubled("cast"), torch.tensor([1.5], requires_grad=True)
+    library.register_autocast(op, "cpu", torch.bfloat16)
+    op.register_autograd(lambda ctx, g: g * 2)
+    assert op(x).dtype is torch.float32
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = op(x)
+        assert y.dtype is torch.bfloat16
+        assert op(torch.tensor([1])).dtype is torch.int64
+    y.sum().backward()
+    assert x.grad.dtype is torch.float32 and x.grad.item() == 2
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert doubled("plain")(x).dtype is torch.float32
+    with pytest.raises(ValueError, match="device type"):
+        op.register_autocast("abacus", torch.float32)
+
+
+def test_kernels_can_be_switched_off():
+    op = doubled("switched")
+    op.register_kernel("cpu")(lambda x: x * 10)
+    x = torch.tensor([1.0])
+    assert op(x).item() == 10
+    with op.set_kernel_enabled("cpu", False):
+        assert op(x).item() == 2
+        with op.set_kernel_enabled("cpu"):
+            assert op(x).item() == 10
+    assert op(x).item() == 10
+    switch = op.set_kernel_enabled("cuda", False)
+    with pytest.warns(UserWarning, match="nothing to disable"), switch:
+        pass
+
+
+def test_older_names():
+    lib = library.Library("surroundings", "FRAGMENT")
+    lib.define("triple(Tensor x) -> Tensor")
+    lib.impl("triple", lambda x: x * 3, "CPU")
+    lib.impl("triple", library.fallthrough_kernel, "Autograd")
+    with pytest.warns(FutureWarning, match="register_fake"):
+        library.impl_abstract("surroundings::triple", torch.empty_like)
+    assert torch.ops.surroundings.triple(torch.tensor([1.0], requires_grad=True)).item() == 3
+    with pytest.raises(NotImplementedError):
+        library.fallthrough_kernel()
