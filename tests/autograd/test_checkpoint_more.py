@@ -449,6 +449,36 @@ def test_compiled(function):
     same(x.grad, y.grad)
 
 
+@pytest.mark.parametrize(
+    "transform",
+    [
+        lambda f: torch.compile(grad(f)),
+        lambda f: torch.compile(hessian(f)),
+        lambda f: lambda x: torch.compile(vmap(grad(f)))(x[None])[0],
+        lambda f: hessian(torch.compile(f)),
+        lambda f: grad(lambda x: again(torch.compile(f), x)),
+        lambda f: grad(lambda x: checkpoint(torch.compile(f), x, use_reentrant=True)),
+    ],
+)
+def test_compiled_in_all_orders(transform):
+    x = leaf(3).detach()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = transform(lambda x: again(custom, x))(x)
+    same(found, (hessian if found.ndim == 2 else grad)(plainly)(x))
+
+
+@pytest.mark.parametrize("policy", list(CheckpointPolicy))
+def test_policies_in_captures(policy):
+    contexts = functools.partial(
+        create_selective_checkpoint_contexts, lambda ctx, op, *args, **kwargs: policy
+    )
+    x, y = leaf(4), leaf(4)
+    torch.compile(lambda x: again(custom, x, context_fn=contexts))(x).backward()
+    plainly(y).backward()
+    same(x.grad, y.grad)
+
+
 # hooks
 
 
