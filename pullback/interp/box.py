@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core.handle import Box, Tensor, make
+from ..core.tape import Accumulate
 
 
 class Wrapped(Box):
@@ -39,6 +40,13 @@ def map_tensors(function, value):
     if isinstance(value, tuple):  # a named tuple of results
         return type(value)(*[map_tensors(function, v) for v in value])
     return value
+
+
+def lower(handle: Tensor) -> None:
+    """Give a handle the value and the history that it has one level below; a leaf stays one."""
+    inner = handle._data.inner
+    leaf = type(handle._edge) is Accumulate
+    handle._data, handle._edge = inner._data, Accumulate(handle) if leaf else inner._edge
 
 
 def snapshot(t: Tensor) -> Tensor:

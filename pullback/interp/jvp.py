@@ -16,7 +16,7 @@ from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
 from ..core.table import ops
 from ..core.tape import _save
-from .box import Wrapped, map_tensors
+from .box import Wrapped, lower, map_tensors
 
 transposer = None  # set by autograd: (overload, args, outs, tangents) -> output tangents
 
@@ -76,8 +76,7 @@ class Jvp(Interpreter):
 
     def restore(self, handle, old) -> None:
         if isinstance(handle._data, Dual):
-            inner = handle._data.inner
-            handle._data, handle._edge = inner._data, inner._edge
+            lower(handle)
 
 
 def needs_decomposition(ov) -> bool:

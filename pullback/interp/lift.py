@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..core.handle import Tensor, is_buffer, make
 from ..core.stack import Interpreter, bind
 from ..core.surface import store
-from .box import Wrapped, map_tensors
+from .box import Wrapped, lower, map_tensors
 
 
 class Lifted(Wrapped):
@@ -41,8 +41,7 @@ class Lift(Interpreter):
     def restore(self, handle, old) -> None:
         if not isinstance(handle._data, Lifted):
             return
-        inner = handle._data.inner
-        handle._data, handle._edge = inner._data, inner._edge
-        if is_buffer(old) and is_buffer(inner._data):  # the memory is shared: write it, keep it
-            store(old, inner._data)
+        lower(handle)
+        if is_buffer(old) and is_buffer(handle._data):  # the memory is shared: write it, keep it
+            store(old, handle._data)
             handle._data = old
