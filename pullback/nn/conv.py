@@ -53,7 +53,7 @@ class _ConvNd(Module):
         """Uniform numbers within one over the root of the number of inputs."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
-            fan_in, _ = init.fans(self.weight)
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
             if fan_in:
                 init.uniform_(self.bias, -1 / math.sqrt(fan_in), 1 / math.sqrt(fan_in))
 
