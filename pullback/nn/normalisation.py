@@ -23,6 +23,7 @@ class _NormBase(Module):
     """Parameters and running statistics per channel."""
 
     _version = 2  # 1 had no num_batches_tracked
+    _version = 2  # 2: checkpoints have num_batches_tracked
     ranks: tuple[int, ...] = ()  # numbers of dims that an input may have
     words = ""  # the same in words
 
@@ -66,6 +67,16 @@ class _NormBase(Module):
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self.ranks:
             raise ValueError(f"expected {self.words} input (got {input.ndim}D input)")
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict,
+                              *rest) -> None:
+        key, version = f"{prefix}num_batches_tracked", local_metadata.get("version")
+        if self.track_running_stats and (version is None or version < 2):
+            count = self.num_batches_tracked
+            if count is None or count.device.type == "meta":
+                count = ops.zeros([], dtype=dt.int64)
+            state_dict.setdefault(key, count)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def extra_repr(self) -> str:
         return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
@@ -157,6 +168,20 @@ class _InstanceNorm(_NormBase):
                  *, bias: bool = True):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype,
                          bias=bias)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict,
+                              *rest) -> None:
+        found = [prefix + name for name in ("running_mean", "running_var")
+                 if prefix + name in state_dict]
+        if found and not self.track_running_stats and local_metadata.get("version") is None:
+            *_, problems = rest
+            names, kind = " and ".join(f'"{key}"' for key in found), self._get_name()
+            problems.append(f"Unexpected running stats buffer(s) {names} for {kind} with "
+                            "track_running_stats=False. Remove these keys from the checkpoint, or "
+                            f"make the {kind} with track_running_stats=True.")
+            for key in found:
+                state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

@@ -369,6 +369,20 @@ def test_channel_zero_never_leaves_the_window():
     np.testing.assert_allclose(layer(x).reshape(-1).numpy(), expected, rtol=1e-6)
 
 
+def test_checkpoints_from_before_batches_were_counted():
+    norm = pullback.nn.Sequential(pullback.nn.BatchNorm1d(2))
+    old = {key: value + 1 for key, value in norm.state_dict().items() if "tracked" not in key}
+    assert norm.load_state_dict(old) == ([], [])
+    assert norm[0].running_mean.tolist() == [1, 1] and norm[0].num_batches_tracked == 0
+    current = norm.state_dict()
+    assert current._metadata["0"] == {"version": 2}
+    del current["0.num_batches_tracked"]
+    with pytest.raises(RuntimeError, match=r"Missing key.*num_batches_tracked"):
+        norm.load_state_dict(current)
+    with pytest.raises(RuntimeError, match=r"Unexpected running stats.*InstanceNorm1d"):
+        pullback.nn.Sequential(pullback.nn.InstanceNorm1d(2, affine=True)).load_state_dict(old)
+
+
 def test_every_layer_has_a_case(recorded):
     containers = {"Container", "Module", "ModuleList", "ModuleDict", "ParameterList", "Parameter",
                   "ParameterDict", "Buffer", "RNNBase", "RNNCellBase", "LinearCrossEntropyOptions"}
