@@ -274,6 +274,9 @@ class Weighted(Distribution):
         """The shape of probs and logits."""
         return self._param.shape
 
+    def _new(self, *args, **kwargs) -> Tensor:
+        return self._param.new(*args, **kwargs)
+
 
 BINARY = {"probs": constraints.unit_interval, "logits": constraints.real}
 CATEGORIES = {"probs": constraints.simplex, "logits": constraints.real_vector}

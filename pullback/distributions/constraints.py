@@ -311,14 +311,18 @@ class _HalfOpenInterval(_Between):
         return (self.lower_bound <= value) & (value < self.upper_bound)
 
 
+def _whole(value: Tensor, test: Tensor) -> Tensor:
+    """A test of numbers that must be whole, too."""
+    return test & (value % 1 == 0) if value.dtype.category > 1 else test
+
+
 class _IntegerInterval(_Between):
     """Whole numbers between bounds, both included."""
 
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        inside = (self.lower_bound <= value) & (value <= self.upper_bound)
-        return (value % 1 == 0) & inside
+        return _whole(value, (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _IntegerLessThan(_UpTo):
@@ -327,7 +331,7 @@ class _IntegerLessThan(_UpTo):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
+        return _whole(value, value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(_From):
@@ -336,7 +340,7 @@ class _IntegerGreaterThan(_From):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+        return _whole(value, value >= self.lower_bound)
 
 
 # --- vectors --------------------------------------------------------------------------------------

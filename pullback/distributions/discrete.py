@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from .. import errors
 from ..autograd.grad_mode import no_grad
 from ..core import dtype as dt
+from ..core.dims import broadcast_shapes
 from ..core.handle import Tensor
 from ..core.size import Size
 from ..core.table import ops
-from ..nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
 from . import constraints
 from .base import (
     BINARY,
@@ -24,7 +24,7 @@ from .base import (
 )
 from .constraints import Constraint
 from .positive import Gamma
-from .utils import broadcast_all, everywhere, lazy_property, uniform
+from .utils import broadcast_all, cross_entropy, everywhere, lazy_property, uniform
 
 __all__ = [
     "Bernoulli",
@@ -75,10 +75,10 @@ class Bernoulli(Weighted, ExponentialFamily):
     @checked
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+        return -cross_entropy(logits, value)
 
     def entropy(self) -> Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return cross_entropy(self.logits, self.probs)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return _listed(self, 2, self._param.dtype, self._param.device, expand)
@@ -124,8 +124,7 @@ class Geometric(Weighted):
         return value * (-p).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        return (binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
-                / self.probs)
+        return cross_entropy(self.logits, self.probs) / self.probs
 
 
 class Binomial(Weighted):
@@ -162,7 +161,7 @@ class Binomial(Weighted):
         n = self.total_count
         choices = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         # log(p^k (1-p)^(n-k)) = k l - n log(1 + e^l)
-        return choices + value * self.logits + n * logsigmoid(-self.logits)
+        return choices + value * self.logits + n * ops.log_sigmoid(-self.logits)
 
     def entropy(self) -> Tensor:
         terms = self.log_prob(self.enumerate_support(expand=False))
@@ -207,7 +206,7 @@ class NegativeBinomial(Weighted):
     @checked
     def log_prob(self, value: Tensor) -> Tensor:
         n = self.total_count
-        weight = n * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
+        weight = n * ops.log_sigmoid(-self.logits) + value * ops.log_sigmoid(self.logits)
         norm = (1.0 + value).lgamma() + n.lgamma() - (n + value).lgamma()
         return weight - ops.where(n + value == 0, 0.0, norm)
 
@@ -288,9 +287,11 @@ class Categorical(Weighted):
 
     @checked
     def log_prob(self, value: Tensor) -> Tensor:
-        index = value.long().unsqueeze(-1)
-        index, logits = ops.broadcast_tensors([index, self.logits])
-        return logits.gather(-1, index[..., :1]).squeeze(-1)
+        index, logits = value.long(), self.logits
+        if index.shape != logits.shape[:-1]:
+            batch = broadcast_shapes(index.shape, logits.shape[:-1])
+            index, logits = index.expand(batch), logits.expand((*batch, logits.shape[-1]))
+        return logits.gather(-1, index.unsqueeze(-1)).squeeze(-1)
 
     def entropy(self) -> Tensor:
         logits = self.logits.clamp(min=dt.finfo(self.logits.dtype).min)
@@ -309,6 +310,7 @@ class _OverCategories(Distribution):
     logits = property(lambda self: self._categorical.logits)
     param_shape = property(lambda self: self._categorical.param_shape)
     _param = property(lambda self: self._categorical._param)
+    _new = Weighted._new
 
     def _expanded(self, batch_shape: Size) -> None:
         self._categorical = self._categorical.expand(batch_shape)
@@ -331,11 +333,11 @@ class OneHotCategorical(_OverCategories):
 
     @property
     def mode(self) -> Tensor:
-        return one_hot(self._categorical.mode, self._event_shape[0]).to(self._param.dtype)
+        return ops.one_hot(self._categorical.mode, self._event_shape[0]).to(self._param.dtype)
 
     def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         drawn = self._categorical.sample(sample_shape)
-        return one_hot(drawn, self._event_shape[0]).to(self.probs.dtype)
+        return ops.one_hot(drawn, self._event_shape[0]).to(self.probs.dtype)
 
     @checked
     def log_prob(self, value: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from ..core.dims import broadcast_shapes
 from ..core.handle import Tensor
 from ..core.table import ops
 from ..func import jvp
-from ..nn.functional import softplus
 from .base import Distribution, ExponentialFamily
 from .discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
 from .location import Cauchy, Laplace, Normal, Uniform
@@ -236,7 +235,7 @@ for _p, _qs in {
 @register_kl(Bernoulli, Bernoulli)
 def _kl_bernoulli_bernoulli(p, q):
     def half(mass_p, mass_q, logits_p, logits_q):
-        value = mass_p * (softplus(-logits_q) - softplus(-logits_p))
+        value = mass_p * (ops.softplus(-logits_q) - ops.softplus(-logits_p))
         return ops.where(mass_p == 0, 0.0, ops.where(mass_q == 0, math.inf, value))
 
     return (half(p.probs, q.probs, p.logits, q.logits)

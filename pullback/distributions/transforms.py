@@ -14,7 +14,6 @@ from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.size import Size
 from ..core.table import ops
-from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
 from .transform_base import (
     AbsTransform,
@@ -111,7 +110,7 @@ class StickBreakingTransform(_ByType):
     def _call(self, x: Tensor) -> Tensor:
         share = clipped_sigmoid(x - _left(x.shape[-1], x).log())
         rest = (1 - share).cumprod(-1)
-        return pad(share, [0, 1], value=1) * pad(rest, [1, 0], value=1)
+        return ops.constant_pad_nd(share, [0, 1], 1) * ops.constant_pad_nd(rest, [1, 0], 1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         y = y[..., :-1]
@@ -120,7 +119,7 @@ class StickBreakingTransform(_ByType):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         x = x - _left(x.shape[-1], x).log()
-        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+        return (-x + ops.log_sigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
         shape = _sized(self, shape, 1)
@@ -176,10 +175,10 @@ class CorrCholeskyTransform(Transform):
         r = vec_to_tril_matrix(x.tanh().clamp(min=-1 + eps, max=1 - eps), diag=-1)
         rest = (1 - r * r).sqrt().cumprod(-1)
         r = r + ops.eye(r.shape[-1], dtype=r.dtype, device=r.device)
-        return r * pad(rest[..., :-1], [1, 0], value=1)
+        return r * ops.constant_pad_nd(rest[..., :-1], [1, 0], 1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        rest = pad((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], value=1)
+        rest = ops.constant_pad_nd((1 - (y * y).cumsum(-1))[..., :-1], [1, 0], 1)
         t = tril_matrix_to_vec(y, diag=-1) / tril_matrix_to_vec(rest, diag=-1).sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
@@ -187,7 +186,7 @@ class CorrCholeskyTransform(Transform):
         # the shares of the stick have diagonal Jacobians; what is left after the first n - 2
         # columns scales the later ones
         rest = tril_matrix_to_vec(1 - (y * y).cumsum(-1), diag=-2)
-        tanh = -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(-1)
+        tanh = -2 * (x + ops.softplus(-2 * x) - math.log(2.0)).sum(-1)
         return 0.5 * rest.log().sum(-1) + tanh
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:

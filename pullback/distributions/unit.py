@@ -10,10 +10,9 @@ from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor
 from ..core.size import Size
 from ..core.table import ops
-from ..nn.functional import binary_cross_entropy_with_logits, one_hot
 from . import constraints
 from .base import BINARY, ExponentialFamily, Value, Weighted, checked
-from .utils import broadcast_all, clamp_probs, rand
+from .utils import broadcast_all, clamp_probs, cross_entropy, rand
 
 __all__ = ["Beta", "ContinuousBernoulli", "Dirichlet"]
 
@@ -41,7 +40,7 @@ class Dirichlet(ExponentialFamily):
         """A corner where all concentrations are below 1."""
         less = (self.concentration - 1).clamp(min=0)
         mode = less / less.sum(-1, True)
-        corner = one_hot(mode.argmax(-1), mode.shape[-1]).to(mode.dtype)
+        corner = ops.one_hot(mode.argmax(-1), mode.shape[-1]).to(mode.dtype)
         return ops.where((self.concentration < 1).all(-1).unsqueeze(-1), corner, mode)
 
     @property
@@ -179,7 +178,7 @@ class ContinuousBernoulli(Weighted, ExponentialFamily):
     @checked
     def log_prob(self, value: Tensor) -> Tensor:
         logits, value = broadcast_all(self.logits, value)
-        likelihood = -binary_cross_entropy_with_logits(logits, value, reduction="none")
+        likelihood = -cross_entropy(logits, value)
         return likelihood + self._cont_bern_log_norm()
 
     @checked

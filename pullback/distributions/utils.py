@@ -41,7 +41,10 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     first = next((v for v in values if isinstance(v, Tensor)), None)
     kind = {"dtype": dt.default()} if first is None else {"dtype": first.dtype,
                                                           "device": first.device}
-    return broadcast_tensors(*[v if isinstance(v, Tensor) else tensor(v, **kind) for v in values])
+    values = [v if isinstance(v, Tensor) else tensor(v, **kind) for v in values]
+    if len({v.shape for v in values}) == 1:
+        return tuple(values)
+    return tuple(broadcast_tensors(*values))
 
 
 def everywhere(test: Tensor) -> bool:
@@ -97,6 +100,11 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Log odds (`is_binary`), or logarithms, of probabilities kept away from 0 and 1."""
     probs = clamp_probs(probs)
     return probs.log() - (-probs).log1p() if is_binary else probs.log()
+
+
+def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """-log of the probability of `target` ones, given log odds."""
+    return ops.binary_cross_entropy_with_logits(logits, target, reduction=0)
 
 
 class lazy_property:
