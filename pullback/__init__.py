@@ -68,6 +68,7 @@ _LAZY = {
     "amp": "amp",
     "serialization": "serialization",
     "safetensors": "safetensors",
+    "hub": "hub",
     "distributions": "distributions",
 }
 _FROM = {

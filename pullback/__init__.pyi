@@ -38,6 +38,7 @@ from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import func as func
 from pullback import fx as fx
+from pullback import hub as hub
 from pullback.core.dtype import iinfo as iinfo
 from pullback.autograd.grad_mode import inference_mode as inference_mode
 from pullback import library as library
@@ -47,6 +48,7 @@ from pullback import nn as nn
 from pullback.autograd.grad_mode import no_grad as no_grad
 from pullback import ops as ops
 from pullback import optim as optim
+from pullback import safetensors as safetensors
 from pullback import serialization as serialization
 from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from pullback import signal as signal

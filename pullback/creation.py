@@ -89,10 +89,29 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad: bool = Fa
     return t.requires_grad_(requires_grad) if requires_grad else t
 
 
+class _Capsule:
+    """A capsule that `to_dlpack` made, as NumPy wants to be asked for it."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+        # NumPy takes memory that came without a version as one that must not be written
+        self.array = np.from_dlpack(self)
+        facts = dict(self.array.__array_interface__)
+        self.__array_interface__ = {**facts, "data": (facts["data"][0], False)}
+
+    def __dlpack__(self, **kwargs):
+        return self.capsule
+
+    def __dlpack_device__(self):
+        return 1, 0  # main memory
+
+
 def from_dlpack(source) -> Tensor:
     """A tensor that shares memory with another library's array."""
     if isinstance(source, Tensor):
         return source.detach()
+    if type(source).__name__ == "PyCapsule":
+        return _borrowed(np.asarray(_Capsule(source)))
     return _borrowed(np.from_dlpack(source))
 
 

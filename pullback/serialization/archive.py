@@ -6,10 +6,13 @@ size of the file, so that a small file cannot ask for much memory.  `Writer` wri
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import os
+import shutil
 import struct
+import threading
 import zipfile
 import zlib
 from typing import IO
@@ -144,6 +147,28 @@ def filled(file: IO[bytes], size: int) -> np.ndarray:
             raise refused("the file ends too early")
         done += count
     return out
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike):
+    """A file to write that takes the place of another one when it is complete.
+
+    Who has the old one mapped keeps it, and an interrupted write leaves it as it was.
+    """
+    path = os.path.realpath(path)
+    if not os.path.isfile(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    other = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
+    try:
+        with open(other, "wb") as file:
+            yield file
+        shutil.copymode(path, other)
+        os.replace(other, path)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(other)
 
 
 class Writer:

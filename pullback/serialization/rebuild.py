@@ -55,7 +55,7 @@ class Storage:
         if device.type == self.device.type:
             return self
         away = device.type == "meta"
-        array = _Absent(self.nbytes()) if away else dev.transfer(self.array, device)
+        array = _Nowhere(self.nbytes()) if away else dev.transfer(self.array, device)
         return Storage(array, self.dtype, device)
 
     def cpu(self) -> Storage:
@@ -67,11 +67,18 @@ class Storage:
         return self.to("cuda" if device is None else dev.Device(device))
 
 
-class _Absent:
+class _Nowhere:
     """Memory of the meta device: a size."""
 
     def __init__(self, size: int):
         self.size = size
+
+
+class _Absent:
+    """A dtype of PyTorch's that is not here."""
+
+    def __init__(self, name: str):
+        self.name = name
 
 
 def _integers(what: str, *values) -> None:
@@ -89,6 +96,8 @@ def tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metad
 
 def tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
     """`torch._utils._rebuild_tensor_v3`: the dtype has no storage class of its own."""
+    if type(dtype) is _Absent:
+        not_here(f"torch.{dtype.name}")()
     if type(storage) is not Storage or type(dtype) is not DType:
         raise refused("a tensor of the file has no storage or no dtype")
     return _tensor(storage, dtype, offset, size, stride, requires_grad, metadata)
@@ -217,9 +226,9 @@ def not_here(name: str):
 
     def refuse(*args):
         raise errors.NotInThisBuild(
-            errors.text(f"the file holds a tensor of a kind that is not here, made by {name} "
-                        f"({errors.user_line(2)})", cure="convert it with to_dense() or "
-                        "dequantize() in PyTorch before saving")
+            errors.text(f"the file holds a tensor of a kind that is not here: {name} "
+                        f"({errors.user_line(2)})", cure="convert it in PyTorch before saving, "
+                        "with to(dtype), to_dense() or dequantize()")
         )
 
     refuse.__qualname__ = name
@@ -331,8 +340,8 @@ def builtin() -> Table:
         names[name], calls[id(value)] = value, call
         if name.startswith("builtins."):  # as Python 2 calls them
             names[name.replace("builtins", "__builtin__")] = value
-    for dtype in (*ALL, *filter(None, map(dtype_named, _LATER))):
-        names[f"torch.{dtype.name}"] = dtype
+    for name in (*_LATER, *(dtype.name for dtype in ALL)):
+        names[f"torch.{name}"] = dtype_named(name) or _Absent(name)
     for dtype_name, name in STORAGES.items():
         names[f"torch.{name}"] = StorageType(name, dtype_named(dtype_name))
         names[f"torch.cuda.{name}"] = names[f"torch.{name}"]
@@ -345,8 +354,8 @@ def builtin() -> Table:
     return Table(names, calls, (_Seeded,))
 
 
-_LATER = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
-          "float8_e5m2fnuz", "float8_e8m0fnu")  # fmt: skip
+_LATER = ("complex32", "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2",
+          "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")  # fmt: skip
 
 
 def with_user(safe: list) -> Table:

@@ -28,7 +28,7 @@ from ..core.generator import Generator
 from ..core.handle import Tensor, make
 from ..core.size import Size
 from ..tensor import concrete
-from .archive import ALIGNMENT, Writer
+from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 
 DEFAULT_PROTOCOL = 2
@@ -221,7 +221,7 @@ def save(
     old = not _use_new_zipfile_serialization
     # all of the pickle before the file is touched: an object that cannot be saved destroys nothing
     _pickler(pickle_module, body, pickle_protocol, storages, old).dump(obj)
-    with open(f, "wb") if path else contextlib.nullcontext(f) as file:
+    with replacing(f) if path else contextlib.nullcontext(f) as file:
         if old:
             _write_old(file, body.getbuffer(), storages, pickle_protocol)
         else:

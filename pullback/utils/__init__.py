@@ -1,8 +1,9 @@
-"""Helpers around the library: checkpoints and pytrees; each module is loaded when first used."""
+"""Helpers around the library: data, checkpoints, pytrees; each is loaded when first used."""
 
 import importlib
 
-_MODULES = ("checkpoint", "pytree", "_pytree", "data")
+_MODULES = ("checkpoint", "pytree", "_pytree", "hooks", "data", "dlpack", "benchmark", "model_zoo",
+            "tensorboard", "cpp_extension", "_foreach_utils")
 
 
 def __getattr__(name: str):

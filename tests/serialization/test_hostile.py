@@ -266,6 +266,15 @@ def test_pickles_that_ask_for_too_much(what):
     assert isinstance(error, pickle.UnpicklingError), what
 
 
+@pytest.mark.parametrize("name", ["uint16", "float8_e5m2"])
+def test_a_dtype_that_is_not_here_is_named(name):
+    body = called(b"torch._utils _rebuild_tensor_v3",
+                  storage(16, kind=b"torch.storage UntypedStorage"), p(0), p((8,)), p((1,)),
+                  p(False), p(None), f"ctorch\n{name}\n".encode())  # fmt: skip
+    error = refusal(archive(b"\x80\2" + body + b"."))
+    assert hasattr(pullback, name) or f"torch.{name}" in str(error)
+
+
 def test_deep_containers_are_only_data():
     deep = archive(b"\x80\2" + b"]" * 100_000 + b"a" * 99_999 + b".")
     assert refusal(deep) is None

@@ -203,6 +203,18 @@ def test_transport(size):
     assert np.array_equal(got["a"], value["a"]) and got["a"].flags.writeable
 
 
+def test_a_part_is_sent_as_a_part():
+    from multiprocessing import Pipe
+
+    one, two = Pipe()
+    whole = pullback.arange(1_000_000.0)
+    transport.send(one, 0, {"row": whole[5:8], "leaf": pullback.ones(2, requires_grad=True)})
+    got = transport.receive(two)[1]()  # without shared memory, so it was small
+    assert got["row"].tolist() == [5.0, 6.0, 7.0] and got["leaf"].requires_grad
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        transport.send(one, 0, got["leaf"] * 2)
+
+
 class Odd(Exception):
     def __init__(self, one, two):
         super().__init__(one)

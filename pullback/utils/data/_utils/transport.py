@@ -7,6 +7,7 @@ over when a process dies.  Messages stay small, so that a sender does not wait f
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 import pickle
@@ -18,6 +19,9 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+
+from ....core.handle import Tensor
+from ....tensor import _rebuild, concrete
 
 ALIGNMENT = 64
 SMALL = 1 << 16  # bytes of buffers that go with the message: cheaper than mapping memory
@@ -35,6 +39,20 @@ def _memory(size: int) -> int:
     return file
 
 
+class _Pickler(pickle.Pickler):
+    """Sends of a tensor what it shows, not all of the memory that it is a part of."""
+
+    def reducer_override(self, obj):
+        if not isinstance(obj, Tensor):
+            return NotImplemented
+        if not obj.is_leaf and obj.requires_grad:
+            raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which "
+                               "requires_grad: history does not cross from one process to "
+                               "another\n  Fix: detach() it in the dataset or collate_fn")
+        array = concrete(obj, "sending it to another process")
+        return _rebuild, (type(obj), array, obj.requires_grad, dict(obj.__dict__))
+
+
 def _places(sizes) -> list[int]:
     """Where each buffer begins, and where the last one ends."""
     starts = [0]
@@ -50,7 +68,9 @@ def send(connection: Connection, number: int, value: Any) -> None:
     def keep(buffer: pickle.PickleBuffer) -> None:
         buffers.append(buffer.raw())
 
-    body = pickle.dumps(value, 5, buffer_callback=keep)
+    with io.BytesIO() as out:
+        _Pickler(out, 5, buffer_callback=keep).dump(value)
+        body = out.getvalue()
     sizes = [buffer.nbytes for buffer in buffers]
     starts = _places(sizes)
     total = starts[-1]
