@@ -11,6 +11,14 @@ from pathlib import Path
 DATA = Path(__file__).parents[1] / "data" / "schedules.json"
 EPOCHS = 100
 
+
+def torch_of(module):
+    """`torch` from one of its modules."""
+    import importlib
+
+    return importlib.import_module(module.__name__.partition(".")[0])
+
+
 # name -> function from (torch.optim.lr_scheduler, optimizer) to a scheduler
 SCHEDULES = {
     "lambda": lambda S, o: S.LambdaLR(o, [lambda t: 0.95**t, lambda t: 1 / (t + 1)]),
@@ -41,6 +49,8 @@ SCHEDULES = {
             S.CosineAnnealingLR(o, 20)], [12]),
     "plateau": lambda S, o: S.ReduceLROnPlateau(o, factor=0.5, patience=3, cooldown=2,
                                                 min_lr=[1e-3, 1e-2]),
+    "swa": lambda S, o: torch_of(S).optim.swa_utils.SWALR(o, [0.02, 0.3], 12),
+    "swa_linear": lambda S, o: torch_of(S).optim.swa_utils.SWALR(o, 0.02, 5, "linear"),
     "plateau_max": lambda S, o: S.ReduceLROnPlateau(o, "max", patience=5, threshold=0.1,
                                                     threshold_mode="abs"),
 }
