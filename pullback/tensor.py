@@ -125,6 +125,8 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 
 def _get_grad(self):
+    if state.mode:
+        _tell_of_grad(self)
     if self._meta is None:
         if self._edge is not None and not isinstance(self._edge, Accumulate):
             _warn_of_grad(self)
@@ -132,6 +134,13 @@ def _get_grad(self):
     if self._meta.grad is None and not self._meta.retains and _grad_fn(self) is not None:
         _warn_of_grad(self)
     return self._meta.grad
+
+
+def _tell_of_grad(t: Tensor) -> None:
+    """Tell a capture that the gradient of a tensor is being read or replaced."""
+    level = state.stack[state.mode]
+    if level.adopts:
+        level.met_gradient(t)
 
 
 def _warn_of_grad(t: Tensor) -> None:
@@ -197,6 +206,8 @@ def _keep_requires_grad(self):
 
 
 def _set_grad(self, value):
+    if state.mode:
+        _tell_of_grad(self)
     if value is None:
         if self._meta is not None:
             self._meta.grad = None

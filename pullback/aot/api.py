@@ -27,6 +27,7 @@ from .runtime import Program
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
+VARIANTS = 4  # programs of one signature, for different things found outside of the function
 
 
 def simplify(module: GraphModule) -> GraphModule:
@@ -128,16 +129,16 @@ class Compiled:
             return self.function(*args, **kwargs)
         facts = state.record[0], dt.default(), state.autocast
         key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
-        program = self.programs.get(key)
-        if program is None or not self._fits(program):
-            program = self.programs[key] = self.build(flat, spec)
+        program = self._known(key, tensors)
+        if program is None:
+            program = self.build(flat, spec)
+            self._keep(key, program)
         if (
             not kwargs
             and state.autocast is None
             and len(tensors) == len(args)
             and key[-1] is None
-            and not program.joint.adopted
-            and not program.joint.reads
+            and program.closed
             and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
         ):
             guards = (
@@ -166,18 +167,29 @@ class Compiled:
         """Forward and backward graph of a program (the last one made)."""
         return list(self.programs.values())[program].graphs()
 
-    @staticmethod
-    def _fits(program: Program) -> bool:
-        """Are the tensors that the function found outside still what they were?"""
-        return all(
-            key_of(t) == k for t, k in zip(program.joint.adopted, program.adopted_keys)
-        ) and all(read.same for read in program.joint.reads)
+    def _known(self, key: tuple, tensors: list) -> Program | None:
+        """The program of a signature that fits what the function will find outside."""
+        for number in range(VARIANTS):
+            program = self.programs.get((key, number))
+            if program is None or program.fits(tensors):
+                return program
+        return None
+
+    def _keep(self, key: tuple, program: Program) -> None:
+        """Put a program beside those of the same signature; the oldest makes room."""
+        count = sum((key, number) in self.programs for number in range(VARIANTS))
+        if count == VARIANTS:
+            for number in range(1, VARIANTS):
+                self.programs[key, number - 1] = self.programs[key, number]
+            count -= 1
+        self.programs[key, count] = program
 
     def build(self, flat: list, spec) -> Program:
         """Capture and compile for one signature."""
         joint = capture(self.function, flat, spec, self.backend.decompositions)
         simplify(joint.module)
-        tensors = [v for v in flat if isinstance(v, Tensor)] + joint.adopted
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        tensors += joint.found(tensors)
         return make_program(joint, tensors, self.backend)
 
 
@@ -215,7 +227,8 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (module, None)
-    program.adopted_keys = [key_of(t) for t in joint.adopted]
+    program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
+    program.key_of = key_of
     program.metas = tuple((tensors[i]._data.shape, tensors[i]._data.dtype) for i in joint.grad_of)
     program.part("fused" if program.fuse else "forward")
     return program

@@ -8,10 +8,14 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ..autograd.engine import grad as engine_grad
-from ..core.handle import Tensor, make
+from ..autograd.engine import node_of
+from ..core.handle import Tensor, make, meta_of
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state
 from ..core.surface import refresh
@@ -47,13 +51,44 @@ class Capture(Trace):
         super().__init__(recorder, True, decompositions)
         self.adopted: list[Adopted] = []
         self.reads: list[Read] = []
+        self.gradients: dict[int, Gradient] = {}  # by the identity of the tensor
+        self.guards: list[Callable[[], bool]] = []
+        self.numbers: list[tuple[np.ndarray, Callable[[], float]]] = []
 
     def was_read(self, t: Tensor) -> None:
         self.reads.append(Read(t, contents(t)))
 
+    def met_gradient(self, t: Tensor) -> None:
+        """The `.grad` of a tensor is about to be read or replaced."""
+        if type(t._data) is np.ndarray:
+            self.note_gradient(t, t)
+
+    def note_gradient(self, t: Tensor, owner: Tensor | int) -> None:
+        """Remember the `.grad` of a tensor as it was before."""
+        if id(t) not in self.gradients:
+            self.gradients[id(t)] = Gradient(t, None if t._meta is None else t._meta.grad, owner)
+
+    def guard(self, check: Callable[[], bool]) -> None:
+        """The graph is right as long as this is so."""
+        self.guards.append(check)
+
+    def number(self, read: Callable[[], float]) -> Tensor:
+        """A Python number that is an input of the graph: it is read again before every call."""
+        array = np.array(read(), np.float64)
+        t = make(array)
+        self.numbers.append((array, read))
+        self.adopt(t)
+        return t
+
+    def original(self, t: Tensor):
+        """What an adopted tensor held before; None if it was made inside."""
+        return next((a.data for a in self.adopted if a.handle is t), None)
+
     def adopt(self, t: Tensor) -> None:
         """Make a tensor from outside an input of the graph."""
         data, edge, link = t._data, t._edge, t._link
+        if edge is not None or t._meta is not None:
+            self.note_gradient(t, t)
         box = self.wrap(fake_of(t), self.recorder.late_input(t))._data
         t._data, t._edge, t._link = box, None, None
         if edge is not None and state.record[self.level]:
@@ -63,6 +98,9 @@ class Capture(Trace):
     def __exit__(self, *exc):
         for a in self.adopted:
             a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
+        for g in self.gradients.values():
+            if g.tensor._meta is not None:
+                g.tensor._meta.grad = g.before
         return super().__exit__(*exc)
 
 
@@ -85,6 +123,28 @@ class Read:
     @property
     def same(self) -> bool:
         return contents(self.tensor) == self.was
+
+
+@dataclass(slots=True)
+class Gradient:
+    """The `.grad` of a tensor that a capture has met."""
+
+    tensor: Tensor
+    before: Tensor | None
+    owner: Tensor | int  # whose gradient it is when the program runs: a tensor, or an argument
+
+    def found(self, arguments: list[Tensor]) -> Tensor | None:
+        """The gradient that is there when the program runs."""
+        meta = self.holder(arguments)._meta
+        return None if meta is None else meta.grad
+
+    def holder(self, arguments: list[Tensor]) -> Tensor:
+        """The tensor that has it, when the program runs."""
+        return arguments[self.owner] if type(self.owner) is int else self.owner
+
+    def fits(self, arguments: list[Tensor]) -> bool:
+        """Is there a gradient if and only if there was one?"""
+        return (self.found(arguments) is None) == (self.before is None)
 
 
 @dataclass(slots=True)
@@ -153,7 +213,7 @@ class Joint:
     """A captured function."""
 
     module: GraphModule  # joint graph: primals, tangents -> outputs, gradients
-    adopted: list[Tensor]  # tensors that became inputs after the user's own
+    adopted: list[Tensor | Gradient]  # what became inputs after the user's own
     outputs: list  # Output or a plain value, in the order of the user's flat outputs
     out_spec: object
     mutated: list[tuple[int, int, bool]]  # (input, graph output, tracked)
@@ -162,6 +222,15 @@ class Joint:
     grad_of: list[int]  # input that each gradient belongs to
     differentiable: bool = False
     reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
+    swept: list[int] = field(default_factory=list)  # graph outputs whose history was used up inside
+    gradients: list[Gradient] = field(default_factory=list)  # that were there, or not
+    assigned: list[tuple] = field(default_factory=list)  # (gradient, graph output, tensor or None)
+    guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
+    numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
+
+    def found(self, arguments: list[Tensor]) -> list[Tensor]:
+        """The tensors that the graph wants besides the arguments."""
+        return [t.found(arguments) if type(t) is Gradient else t for t in self.adopted]
 
 
 def capture(function, flat: list, spec, decompositions: dict) -> Joint:
@@ -177,6 +246,9 @@ def capture(function, flat: list, spec, decompositions: dict) -> Joint:
             t = level.wrap(fake_of(value), recorder.input(value))
             if value._edge is not None and state.record[level.level]:
                 t._edge = input_edge(t, value._edge, value._data)
+            if value._meta is not None:
+                meta_of(t).grad = value._meta.grad
+            level.note_gradient(t, len(handles))
             handles.append(t)
             boxes.append((t._data, t._edge))
             inputs.append(t)
@@ -194,16 +266,20 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     starts = [e.edges[0] if isinstance(e, Identity) else e for _, e in boxes]
     graph_outputs, values, outputs, mutated = [], [], [], []
     by_handle = {id(t): i for i, t in enumerate(handles)}
-    for i, (t, (box, _)) in enumerate(zip(handles, boxes)):
+    for i, (t, (box, start)) in enumerate(zip(handles, boxes)):
         if t._data is not box:
-            mutated.append((i, len(graph_outputs), t._edge is not None))
+            # a leaf that was written while nothing was recorded is a leaf still
+            tracked = t._edge is not None and not (t._edge is start and t._edge is starts[i])
+            mutated.append((i, len(graph_outputs), tracked))
             graph_outputs.append(level.node(t))
-            values.append(t)
+            values.append(t if tracked else make(t._data))
     for o in leaves:
         outputs.append(_describe(level, o, by_handle, graph_outputs, values))
+    assigned = _assigned(level, graph_outputs, values)
+    grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
     joint = Joint(
         None,
-        [a.handle for a in level.adopted],
+        [grads.get(id(a.handle), a.handle) for a in level.adopted],
         outputs,
         out_spec,
         mutated,
@@ -211,8 +287,14 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         [],
         [],
     )
+    joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
+    joint.gradients, joint.assigned = list(level.gradients.values()), assigned
     varying = [(k, v) for k, v in enumerate(values) if v._edge is not None]
+    joint.swept = [k for k, v in varying if _used_up(v)]
+    varying = [(k, v) for k, v in varying if k not in joint.swept]
     chosen = [(i, s) for i, s in enumerate(starts) if s is not None]
+    if joint.swept:
+        joint.grad_of = [i for i, _ in chosen]
     if varying and chosen:
         tangents = [
             level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)
@@ -224,8 +306,37 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         graph_outputs += [None if g is None else level.node(g) for g in grads]
         joint.differentiable = True
     joint.module = recorder.module(tuple(graph_outputs), "joint")
-    joint.reads = level.reads
     return joint
+
+
+def _assigned(level, graph_outputs: list, values: list) -> list[tuple]:
+    """The gradients that the function has left in tensors' `.grad`, as outputs of the graph."""
+    out = []
+    for g in level.gradients.values():
+        now = None if g.tensor._meta is None else g.tensor._meta.grad
+        if now is g.before:
+            continue
+        if now is not None and level.mine(now):
+            out.append((g, len(graph_outputs), None))
+            graph_outputs.append(level.node(now))
+            values.append(make(now._data))
+        else:
+            out.append((g, None, now))
+    return out
+
+
+def _used_up(t: Tensor) -> bool:
+    """Has a sweep inside of the function used up the history of an output?"""
+    todo, seen = [node_of(t._edge)], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.saved is None:
+            return True
+        todo += [node_of(e) for e in node.edges]
+    return False
 
 
 def _describe(level, o, by_handle, graph_outputs, values):

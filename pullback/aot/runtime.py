@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import errors
 from ..autograd.engine import grad as engine_grad
-from ..core.handle import Tensor, make
+from ..core.handle import Tensor, make, meta_of
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, replay
@@ -74,6 +74,7 @@ class Program:
             and joint.differentiable
             and joint.forward_count == 1
             and not joint.mutated
+            and not joint.assigned
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
@@ -84,8 +85,12 @@ class Program:
             len(outputs) == 1
             and type(outputs[0]) is Output
             and outputs[0].kind == "graph"
-            and (not joint.mutated and joint.out_spec.is_leaf())
+            and not (joint.mutated or joint.assigned or joint.swept)
+            and joint.out_spec.is_leaf()
         )
+        # does it depend on its arguments alone?
+        self.closed = not (joint.adopted or joint.reads or joint.guards or any(
+            g.before is not None for g in joint.gradients) or joint.assigned)
 
     def part(self, name: str):
         """A compiled graph of the program, made on first use."""
@@ -94,12 +99,30 @@ class Program:
             found = self._made[name] = self._makers[name]()
         return found
 
+    def fits(self, arguments: list[Tensor]) -> bool:
+        """Is what the function found outside still what it was?"""
+        joint, key_of = self.joint, self.key_of
+        for gradient in joint.gradients:
+            if not gradient.fits(arguments):
+                return False
+        for guard in joint.guards:
+            if not guard():
+                return False
+        for t, key in zip(joint.found(arguments), self.adopted_keys):
+            if key_of(t) != key:
+                return False
+        return all([read.same for read in joint.reads])
+
     def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
         joint = self.joint
+        arguments = tensors
         if joint.adopted:
-            tensors = [*tensors, *joint.adopted]
-            arrays = [*arrays, *[t._data for t in joint.adopted]]
+            found = joint.found(tensors)
+            tensors = [*tensors, *found]
+            for array, read in joint.numbers:
+                array[()] = read()
+            arrays = [*arrays, *[t._data for t in found]]
         fused = self.fuse
         if fused:
             if self.waiting >= WASTED:
@@ -124,6 +147,12 @@ class Program:
             return made[0]
         for i, k, tracked in joint.mutated:
             write_back(tensors[i], made[k], tracked)
+        for gradient, k, given in joint.assigned:
+            _leave(gradient, arguments, given if k is None else made[k])
+        if joint.swept:
+            used = self._node(tensors, None, False)
+            for k in joint.swept:
+                made[k]._edge = used
         return self._answer(tensors, made)
 
     def _node(self, tensors, saved, fused: bool) -> CompiledNode:
@@ -189,6 +218,16 @@ class Program:
             )
         )
         return [next(found) if need else None for need in needs]
+
+
+def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
+    """Leave a gradient in a tensor's `.grad`: in the memory of the one that is there."""
+    meta = meta_of(gradient.holder(arguments))
+    if value is None or meta.grad is None:
+        meta.grad = value
+    elif meta.grad is not value:
+        np.copyto(meta.grad._data, value._data)
+        bump(meta.grad)
 
 
 def write_back(t: Tensor, new: Tensor, tracked: bool) -> None:

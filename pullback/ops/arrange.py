@@ -212,6 +212,12 @@ class copy(Op):
         out[...] = src
         return out
 
+    def decomp(self, src, non_blocking):
+        if src.is_complex() and not self.is_complex():
+            src = ops.real(src) if self.dtype is not dt.bool else src
+        src = src if src.dtype is self.dtype else ops._to_copy(src, dtype=self.dtype)
+        return ops.clone(ops.expand(src, self.shape))
+
     def batch(n, batched, self, src, non_blocking):
         self = in_front(self, batched[0], n)
         if batched[1]:

@@ -56,6 +56,7 @@ class Muon(Descent):
     """Momentum for the matrices of hidden layers, made orthogonal before it is applied."""
 
     rule = Rule(_formula, counters=(), elementwise=False)
+    constant = ("momentum", "eps")
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, weight_decay: float = 0.1,
                  momentum: float = 0.95, nesterov: bool = True,

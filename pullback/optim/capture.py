@@ -21,9 +21,7 @@ from ..core.state import state
 def owner():
     """The capture that is going on, if any."""
     level = state.stack[state.mode] if state.mode else None
-    if level is None or not level.adopts:
-        return None
-    raise RuntimeError("optimizer.step() cannot run inside a capture yet")
+    return level if level is not None and level.adopts else None
 
 
 @contextlib.contextmanager
@@ -62,12 +60,12 @@ def fed(level, optimizer, group: dict, options: dict) -> dict:
     for name, value in options.items():
         place, part = _place(optimizer, name)
         read = _reader(group, place, part)
-        if isinstance(value, (bool, str)) or not isinstance(value, (int, float)) or not value:
+        if type(value) is float and value and name not in optimizer.constant:
+            out[name] = level.number(read)
+            level.guard(lambda read=read: type(now := read()) is float and bool(now))
+        else:
             out[name] = value
             level.guard(_same(read, value))
-        else:
-            out[name] = level.number(read)
-            level.guard(lambda read=read: not isinstance(r := read(), Tensor) and bool(r))
     return out
 
 

@@ -26,6 +26,7 @@ class Descent(Optimizer):
 
     rule: Rule
     pairs: dict[str, tuple[str, str]] = {}  # option that is a pair -> names of its parts in rules
+    constant: tuple[str, ...] = ()  # numbers that compiled steps are built for
 
     @staticmethod
     def buffers(group: dict) -> tuple[str, ...]:
