@@ -22,7 +22,7 @@ from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
-from .capture import Joint, capture
+from .capture import Joint, Postponed, capture
 from .runtime import Program
 
 _ndarray = np.ndarray
@@ -131,7 +131,10 @@ class Compiled:
         key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
         program = self._known(key, tensors)
         if program is None:
-            program = self.build(flat, spec)
+            try:
+                program = self.build(flat, spec)
+            except Postponed:  # an optimizer without state, for instance; the next call is captured
+                return self.function(*args, **kwargs)
             self._keep(key, program)
         if (
             not kwargs

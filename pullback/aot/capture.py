@@ -25,6 +25,10 @@ from ..fx.make_fx import Recorder, fake_of
 from ..interp.trace import Trace
 
 
+class Postponed(Exception):
+    """Raised in a capture by what must run once as it is before it can be captured."""
+
+
 class Identity(Node):
     """History of an input that is not a leaf: it may be written, its gradient goes to the input."""
 
@@ -93,11 +97,18 @@ class Capture(Trace):
         t._data, t._edge, t._link = box, None, None
         if edge is not None and state.record[self.level]:
             t._edge = input_edge(t, edge, data)
-        self.adopted.append(Adopted(t, data, edge, link, box, t._edge))
+        cell = t._cell
+        version = None if cell is None else (cell.version, cell.stamps, cell.where)
+        self.adopted.append(Adopted(t, data, edge, link, box, t._edge, version))
 
     def __exit__(self, *exc):
         for a in self.adopted:
             a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
+            if a.version is not None:  # writes count when the program runs
+                cell = a.handle._cell
+                cell.version, cell.stamps, cell.where = a.version
+            else:
+                a.handle._cell = None
         for g in self.gradients.values():
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
@@ -157,6 +168,7 @@ class Adopted:
     link: object
     box: object
     start: object  # its edge at the beginning of the capture
+    version: tuple | None  # of its memory
 
 
 def input_edge(t: Tensor, outer, data):

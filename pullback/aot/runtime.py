@@ -23,7 +23,7 @@ from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor, make, meta_of
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
-from ..core.surface import assign, bump, replay
+from ..core.surface import assign, bump, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, port
 from .capture import Joint, Output
 
@@ -111,7 +111,7 @@ class Program:
         for t, key in zip(joint.found(arguments), self.adopted_keys):
             if key_of(t) != key:
                 return False
-        return all([read.same for read in joint.reads])
+        return all(read.same for read in joint.reads)
 
     def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
@@ -145,12 +145,13 @@ class Program:
                     made[k]._edge = port(node, number)
         if self.simple:
             return made[0]
-        for i, k, tracked in joint.mutated:
-            write_back(tensors[i], made[k], tracked)
+        if joint.mutated:
+            write_all(joint.mutated, tensors, made)
         for gradient, k, given in joint.assigned:
             _leave(gradient, arguments, given if k is None else made[k])
         if joint.swept:
             used = self._node(tensors, None, False)
+            used.count = 1
             for k in joint.swept:
                 made[k]._edge = used
         return self._answer(tensors, made)
@@ -230,10 +231,16 @@ def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
         bump(meta.grad)
 
 
-def write_back(t: Tensor, new: Tensor, tracked: bool) -> None:
-    """Give an input the value that the function wrote into it."""
-    if tracked or not isinstance(t._edge, Accumulate):
-        assign(t, new)
-    else:
-        np.copyto(t._data, new._data)
-        bump(t)
+def write_all(mutated: list, tensors: list[Tensor], made: list[Tensor]) -> None:
+    """Give inputs the values that the function wrote into them."""
+    plain = []
+    for i, k, tracked in mutated:
+        t = tensors[i]
+        edge = t._edge
+        if tracked or t._link is not None or edge is not None and not isinstance(edge, Accumulate):
+            assign(t, made[k])
+        else:
+            np.copyto(t._data, made[k]._data)
+            plain.append(t)
+    if plain:
+        mark_written(*plain)

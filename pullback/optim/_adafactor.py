@@ -90,7 +90,7 @@ class Adafactor(Descent):
         options, owner = self.options(group), capture.owner()
         if owner is not None:
             options = capture.fed(owner, self, group, options)
-            capture.watch(owner, self, group, rows)
+            capture.watch(owner, self, group)
         for row in rows:
             names = ("variance",) if row.param.ndim < 2 else ("row_var", "col_var")
             state = self.state[row.param]

@@ -14,6 +14,7 @@ from operator import getitem, is_
 
 import numpy as np
 
+from ..aot.capture import Postponed
 from ..core.handle import Tensor, make
 from ..core.state import state
 
@@ -69,30 +70,79 @@ def fed(level, optimizer, group: dict, options: dict) -> dict:
     return out
 
 
-def watch(level, optimizer, group: dict, rows: list) -> None:
-    """Check before every call that the state is made of the same tensors."""
-    states = optimizer.state
+def watch(level, optimizer, group: dict) -> None:
+    """Check before every call that a group has the same parameters and their state the same
+    tensors."""
+    states, params = optimizer.state, list(group["params"])
     tables, keys, tensors = [], [], []
-    for row in rows:
-        values = states.get(row.param)
-        for name, value in (values or {}).items():
+    for p in params:
+        values = states.get(p) or {}
+        for name, value in values.items():
             if isinstance(value, Tensor):
                 tables.append(values)
                 keys.append(name)
                 tensors.append(value)
-    params = list(group["params"])
 
     def unchanged() -> bool:
         now = group["params"]
         return (optimizer.state is states and len(now) == len(params)
                 and all(map(is_, now, params))
-                and all(map(is_, map(_get, tables, keys), tensors)))
+                and all(map(is_, map(dict.get, tables, keys), tensors)))
 
     level.guard(unchanged)
 
 
-def _get(table: dict, key: str):
-    return table.get(key)
+def foreign(optimizer, step):
+    """The step of an optimizer that is not given by a formula, inside of a capture.
+
+    Its Python values are not seen: they must stay as they are.  The step that makes its state runs
+    as it is.
+    """
+    level = owner()
+    if level is None:
+        return step()
+    if not optimizer.state:
+        raise Postponed
+    before = _values(optimizer)
+    level.guard(lambda: _alike(_values(optimizer), before))
+    for group in optimizer.param_groups:
+        watch(level, optimizer, group)
+    out = step()
+    after = _values(optimizer)
+    new = [table for table, values in after if not any(table is t for t, _ in before)]
+    for table, values in before:
+        added = [k for k in table if k not in values]
+        for name in added:
+            del table[name]
+        if added:
+            raise Postponed
+    for p in [p for p, table in optimizer.state.items() if any(table is t for t in new)]:
+        del optimizer.state[p]
+    if new:
+        raise Postponed
+    if not _alike(after, before):
+        for table, values in before:
+            table.update(values)
+        raise RuntimeError(
+            f"{type(optimizer).__name__}.step() changes Python values of its own (a step counter, "
+            "for instance), which a compiled function cannot do\n  Fix: compile the function "
+            "without the step, and call step() outside; or keep such values in tensors")
+    return out
+
+
+def _values(optimizer) -> list[tuple[dict, dict]]:
+    """All options and state, as they are now."""
+    tables = [*optimizer.param_groups, *[t for t in optimizer.state.values() if type(t) is dict]]
+    return [(table, dict(table)) for table in tables]
+
+
+def _alike(now: list, before: list) -> bool:
+    """The same tables with the same values?  Tensors and lists count as what they are."""
+    return len(now) == len(before) and all(
+        a is b and x.keys() == y.keys() and all(
+            x[k] is y[k] or isinstance(x[k], (int, float, str, tuple, type(None)))
+            and type(x[k]) is type(y[k]) and x[k] == y[k] for k in x)
+        for (a, x), (b, y) in zip(now, before))
 
 
 def _place(optimizer, name: str) -> tuple:

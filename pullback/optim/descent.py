@@ -24,6 +24,7 @@ SKIPPED = ("params", "param_names", "foreach", "fused", "capturable", "different
 class Descent(Optimizer):
     """Base of the optimizers that update each parameter by a formula."""
 
+    _captured = True
     rule: Rule
     pairs: dict[str, tuple[str, str]] = {}  # option that is a pair -> names of its parts in rules
     constant: tuple[str, ...] = ()  # numbers that compiled steps are built for
@@ -87,7 +88,7 @@ class Descent(Optimizer):
         owner = capture.owner()
         if owner is not None:
             options = capture.fed(owner, self, group, options)
-            capture.watch(owner, self, group, rows)
+            capture.watch(owner, self, group)
         apply(self.rule, names, rows, options, differentiable)
 
     def __setstate__(self, state: dict) -> None:

@@ -72,6 +72,8 @@ _HOOKS = (
 class Optimizer:
     """Base of all optimizers."""
 
+    _captured = False  # does `step` know what to do inside of a compiled function?
+
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         for name in _HOOKS:
@@ -128,7 +130,12 @@ class Optimizer:
                     raise RuntimeError(f"{func} must return None or a tuple of (new_args, "
                                        f"new_kwargs), but got {result}.")
                 args, kwargs = result
-            out = func(*args, **kwargs)
+            if state.mode and not self._captured:
+                from . import capture
+
+                out = capture.foreign(self, functools.partial(func, *args, **kwargs))
+            else:
+                out = func(*args, **kwargs)
             self._optimizer_step_code()
             for hook in chain(list(self._optimizer_step_post_hooks.values()),
                               list(_global_optimizer_post_hooks.values())):
