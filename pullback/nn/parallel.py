@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+from ..core.facade import Facade
 from .module import Module
+
+# PyTorch has a file for each class
+__path__: list[str] = []
+for _name in ("distributed", "data_parallel"):
+    sys.modules[f"{__name__}.{_name}"] = Facade(f"{__name__}.{_name}", "nn.parallel")
 
 
 class DataParallel(Module):
