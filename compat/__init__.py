@@ -1,0 +1,1 @@
+"""Real programs written for PyTorch, run unchanged; `python -m compat` compares the losses."""
