@@ -61,9 +61,10 @@ def test_dtypes(code):
         with pytest.raises(errors.FileFormatError, match="not here"):
             safetensors.load(built({"a": one(code, [0], [0, 0])}))
         return
-    raw = np.array([0, 1, 1, 0], np.uint8).astype(dtype.np).tobytes()
+    numbers = [1, 1, 0, 1] if code == "BOOL" else [1, 2, 4, 1]
+    raw = np.array(numbers, np.uint8).astype(dtype.np).tobytes()
     got = safetensors.load(built({"a": one(code, [4], [0, len(raw)])}, raw))["a"]
-    assert got.dtype is dtype and got.float().tolist() == [0, 1, 1, 0]
+    assert got.dtype is dtype and got.float().tolist() == numbers
     again = safetensors.save({"a": got})
     assert again.endswith(raw) and f'"{code}"'.encode() in again
 
