@@ -21,6 +21,16 @@ def _levels() -> range:
     return range(low, top + 1)
 
 
+class _awaitable:
+    """A generator of steps as something to await."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def __await__(self):
+        return self.steps
+
+
 class _Switch:
     """Base: sets recording, restores it on exit; works as decorator too."""
 
@@ -47,6 +57,10 @@ class _Switch:
     def __call__(self, function):
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
+        if inspect.iscoroutinefunction(function):
+            return self._wrap_coroutine(function)
+        if inspect.isasyncgenfunction(function):
+            return self._wrap_async_generator(function)
 
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
@@ -58,24 +72,58 @@ class _Switch:
     def _wrap_generator(self, function):
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
-            running = function(*args, **kwargs)
-            step, given = running.send, None
-            while True:
-                try:
-                    with self.clone():
-                        value = step(given)
-                except StopIteration as end:
-                    return end.value
-                try:
-                    step, given = running.send, (yield value)
-                except GeneratorExit:
-                    with self.clone():
-                        running.close()
-                    raise
-                except BaseException as error:  # thrown in: the function decides what it means
-                    step, given = running.throw, error
+            return (yield from self._steps(function(*args, **kwargs)))
 
         return wrapped
+
+    def _wrap_coroutine(self, function):
+        @functools.wraps(function)
+        async def wrapped(*args, **kwargs):
+            return await _awaitable(self._steps(function(*args, **kwargs)))
+
+        return wrapped
+
+    def _wrap_async_generator(self, function):
+        @functools.wraps(function)
+        async def wrapped(*args, **kwargs):
+            running = function(*args, **kwargs)
+            step, given = running.asend, None
+            try:
+                while True:
+                    value = await _awaitable(self._steps(step(given).__await__()))
+                    try:
+                        step, given = running.asend, (yield value)
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:
+                        step, given = running.athrow, error
+            except StopAsyncIteration:
+                pass
+            finally:
+                await _awaitable(self._steps(running.aclose().__await__()))
+
+        return wrapped
+
+    def _steps(self, running):
+        """Run a generator or coroutine with the mode set only while it runs itself.
+
+        Whoever has the thread in between, a caller or other tasks, keeps their own mode.
+        """
+        step, given = running.send, None
+        while True:
+            try:
+                with self.clone():
+                    value = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, given = running.send, (yield value)
+            except GeneratorExit:
+                with self.clone():
+                    running.close()
+                raise
+            except BaseException as error:  # thrown in: the function decides what it means
+                step, given = running.throw, error
 
 
 class no_grad(_Switch):

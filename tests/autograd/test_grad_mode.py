@@ -180,3 +180,72 @@ def test_no_grad_inside_a_transform(x):
     assert torch.func.grad(inner)(torch.tensor([3.0])).tolist() == [9]
     with torch.no_grad():  # outside: the transform differentiates all the same
         assert torch.func.grad(lambda t: (t * t).sum())(torch.tensor([3.0])).tolist() == [6]
+
+
+# coroutines
+
+
+def test_coroutines_keep_their_mode_to_themselves():
+    import asyncio
+
+    x = torch.ones(2, requires_grad=True)
+
+    @torch.no_grad()
+    async def quiet(log):
+        for _ in range(3):
+            log.append((x * 2).requires_grad)
+            await asyncio.sleep(0)
+        return "done"
+
+    async def loud(log):
+        for _ in range(3):
+            log.append((x * 2).requires_grad)
+            await asyncio.sleep(0)
+
+    async def main():
+        first, second = [], []
+        answer, _ = await asyncio.gather(quiet(first), loud(second))
+        return answer, first, second
+
+    assert asyncio.run(main()) == ("done", [False] * 3, [True] * 3)
+    assert torch.is_grad_enabled()
+
+
+def test_coroutines_get_exceptions_inside_of_the_mode():
+    import asyncio
+
+    @torch.no_grad()
+    async def waiting(log):
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            log.append(torch.is_grad_enabled())
+            raise
+
+    async def main():
+        log = []
+        task = asyncio.create_task(waiting(log))
+        await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            log.append(torch.is_grad_enabled())
+        return log
+
+    assert asyncio.run(main()) == [False, True]
+
+
+def test_asynchronous_generators():
+    import asyncio
+
+    @torch.no_grad()
+    async def values():
+        for _ in range(2):
+            await asyncio.sleep(0)
+            yield torch.is_grad_enabled()
+
+    async def main():
+        return [(v, torch.is_grad_enabled()) async for v in values()]
+
+    assert asyncio.run(main()) == [(False, True)] * 2
