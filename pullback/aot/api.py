@@ -213,6 +213,12 @@ class Backend:
     fuse: bool = False  # may losses compute their gradients in the forward call?
 
 
+def writes_of(joint: Joint) -> dict[int, int]:
+    """Graph output -> input whose new value it is, where it may take the input's memory."""
+    nodes = list(joint.module.graph.output_node().args[0])
+    return {k: i for i, k, tracked in joint.mutated if not tracked and nodes.count(nodes[k]) == 1}
+
+
 def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     """The compiled parts of a captured function, each made when first needed."""
     module, count = joint.module, joint.forward_count
@@ -225,6 +231,7 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
         if backend.fuse and len(joint.tangent_of) == 1:
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
     else:
+        module.writes = writes_of(joint)
         makers["forward"] = lambda: backend.forward(module, "inference")
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]

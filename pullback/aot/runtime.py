@@ -237,10 +237,13 @@ def write_all(mutated: list, tensors: list[Tensor], made: list[Tensor]) -> None:
     for i, k, tracked in mutated:
         t = tensors[i]
         edge = t._edge
-        if tracked or t._link is not None or edge is not None and not isinstance(edge, Accumulate):
+        if made[k]._data is not t._data and (
+            tracked or t._link is not None or edge is not None and not isinstance(edge, Accumulate)
+        ):
             assign(t, made[k])
         else:
-            np.copyto(t._data, made[k]._data)
+            if made[k]._data is not t._data:  # not written in place
+                np.copyto(t._data, made[k]._data)
             plain.append(t)
     if plain:
         mark_written(*plain)

@@ -123,7 +123,8 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
             from .unit import make_unit
 
             lowered = lower(gm)
-            unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes)
+            writes = getattr(gm, "writes", None)
+            unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes)
             plan, report = unit.plan, unit.report
             plan["products"] = [
                 kind for kind in "fd" if f"pb->{'s' if kind == 'f' else 'd'}gemm(" in unit.source
@@ -198,6 +199,7 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         plan["workspace"],
         tuple((_CHECKS[kind], text) for kind, text in plan["checks"]),
         conform,
+        plan.get("written", ()),
     )
 
 
@@ -264,7 +266,7 @@ _NUMBERS = {
 
 def graph_text(gm: object) -> str:
     """The graph as text, with everything that the generated code depends on."""
-    lines = []
+    lines = [str(getattr(gm, "writes", ""))]
     for node in gm.graph.nodes:
         lines.append(
             f"{node.op} {node.name} {node.target} {_text(node.args)} "

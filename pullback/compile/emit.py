@@ -58,12 +58,14 @@ class Emitter:
         vector_bytes: int,
         temporary,
         stream: set[Value],
+        written: set[int] = frozenset(),
     ):
         self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
         self.L = self.nest.lanes
         self.temporary = temporary  # bytes -> slot
         self.stream = stream
+        self.written = written  # slots of inputs that are overwritten: one pointer for both
         self.used: set[str] = set()
         self.pointers: dict[int, str] = {}
         self.local: dict[int, int] = {0: 0}  # place in the graph's table -> place in the kernel's
@@ -135,6 +137,7 @@ class Emitter:
         return self.pointers[slot]
 
     def value_pointer(self, v: Value, const: bool) -> str:
+        const = const and self.slot[v] not in self.written
         return self.pointer(self.slot[v], v.dtype, v.name, const)
 
     def _define(self, level: int, base: str, a: Operand) -> Operand:
@@ -164,11 +167,12 @@ class Emitter:
 
     def _row_pointer(self, v: Value, access: tuple, const: bool) -> str:
         """Where a value's part for this row begins."""
+        const = const and self.slot[v] not in self.written
         base = self.value_pointer(v, const)
         terms = self._terms(access, 1)
         if not terms:
             return base
-        key = (v, tuple(terms), const)
+        key = (self.slot[v], tuple(terms), const)
         if key not in self.row_pointers:
             name = self.fresh(f"{base}_r")
             kind = ("const " if const else "") + CTYPES[v.dtype]

@@ -59,8 +59,12 @@ class Memory:
         self.workspace = max((b.at + b.bytes for b in placed), default=0)
 
 
-def plan(schedule: Schedule) -> Memory:
-    """Buffers of all stored values; `pack` is called after kernels asked for temporaries."""
+def plan(schedule: Schedule, inplace: dict[Value, Value] | None = None) -> Memory:
+    """Buffers of all stored values; `pack` is called after kernels asked for temporaries.
+
+    `inplace` says which values live in the memory of an input.
+    """
+    inplace = inplace or {}
     lowered, items = schedule.lowered, schedule.items
     born: dict[Value, int] = dict.fromkeys(schedule.empty, 0)
     dies: dict[Value, int] = dict.fromkeys(schedule.empty, len(items))
@@ -81,6 +85,9 @@ def plan(schedule: Schedule) -> Memory:
     for n, v in enumerate(lowered.inputs):
         _add(memory, Buffer("input", v.numel * SIZES.get(v.dtype, 0), v, n))
     for v in sorted(born, key=lambda v: v.uid):
+        if v in inplace:
+            memory.slot[v] = memory.slot[inplace[v]]
+            continue
         if _internal(v, schedule, outputs):
             continue
         size = v.numel * SIZES.get(v.dtype, 16)

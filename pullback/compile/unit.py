@@ -3,6 +3,7 @@
 The plan is plain data (numbers, strings, tuples), so that it can be kept on disk beside the object:
 
     inputs    (NumPy type number, shape, byte strides) per argument
+    written   numbers of the inputs whose memory takes an output, if there are any
     buffers   (kind, number or offset, bytes, (type, shape, None), None)
     outputs   (kind, buffer or input, byte offset, whole, (type, shape, strides), value)
     steps     (symbol, release the GIL) or (node name, arguments, result buffers) for NumPy steps
@@ -19,6 +20,7 @@ import numpy as np
 
 from .builder import numpy_name
 from .emit import Emitter
+from .inplace import place
 from .ir import CTYPES, SIZES, Const, Ref
 from .kernel import Kernel
 from .lower import Lowered
@@ -60,9 +62,11 @@ def spec_of(ref: Ref) -> tuple:
 class UnitWriter:
     """Writes the C text item by item and collects the plan's steps."""
 
-    def __init__(self, schedule: Schedule, name: str, vector_bytes: int):
+    def __init__(self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int]):
         self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
-        self.memory = plan(schedule)
+        self.inplace = place(schedule, writes) if writes else {}
+        self.memory = plan(schedule, self.inplace)
+        self.written = {self.memory.slot[v] for v in self.inplace.values()}
         self.functions: list[str] = []
         self.stage: list[str] = []
         self.stage_cost = 0.0
@@ -77,8 +81,14 @@ class UnitWriter:
         self.known: dict[str, str] = {}  # text without names -> function
 
     def write(self) -> Unit:
+        sealed = not self.written  # from then on, inputs are overwritten
         for n, item in enumerate(self.schedule.items):
             self.memory.now = n
+            if not sealed and isinstance(item, Kernel) and any(
+                r.value in self.inplace for r in item.roots
+            ):
+                self._close_stage()  # so that checks that failed are noticed before
+                sealed = True
             if isinstance(item, Kernel):
                 self._kernel(item, n)
             elif item.call.kind == "python":
@@ -101,6 +111,7 @@ class UnitWriter:
             self.vector_bytes,
             self.memory.temporary,
             self._streamed(kernel),
+            self.written,
         )
         self.lanes.add(e.L)
         known = e.anonymous()
@@ -272,6 +283,8 @@ class UnitWriter:
             return 2, 0, 0, True, none, out.number if isinstance(out, Const) else out
         slot = self.memory.slot[out.value]
         b = self.memory.buffers[slot]
+        if out.value in self.inplace:
+            return 1, b.at, 0, True, spec_of(out), None
         offset = out.offset * item_size(out.dtype)
         if b.kind == "input":
             whole = self.schedule.lowered.input_refs[b.at] == out
@@ -280,7 +293,9 @@ class UnitWriter:
 
     def _plan(self) -> dict:
         lowered = self.schedule.lowered
-        return {
+        places = tuple(sorted(self.memory.buffers[n].at for n in self.written))
+        written = {"written": places} if places else {}
+        return written | {
             "inputs": tuple(spec_of(r) for r in lowered.input_refs),
             "names": tuple(v.name for v in lowered.inputs),
             "constants": tuple(lowered.constants),
@@ -311,9 +326,16 @@ class UnitWriter:
             "input_bytes": kinds["input"],
             "output_bytes": kinds["output"],
             "nodes": self.schedule.lowered.count,
+            "inplace": len(self.inplace),
         }
 
 
-def make_unit(lowered: Lowered, schedule: Schedule, name: str, vector_bytes: int) -> Unit:
-    """The C text and plan of a scheduled graph."""
-    return UnitWriter(schedule, re.sub(r"\W", "_", name), vector_bytes).write()
+def make_unit(
+    lowered: Lowered,
+    schedule: Schedule,
+    name: str,
+    vector_bytes: int,
+    writes: dict[int, int] | None = None,
+) -> Unit:
+    """The C text and plan of a scheduled graph; `writes`: output -> input that it is to replace."""
+    return UnitWriter(schedule, re.sub(r"\W", "_", name), vector_bytes, writes or {}).write()

@@ -318,3 +318,126 @@ def test_python_counters_of_third_parties_are_refused():
     with pytest.raises(RuntimeError, match="Python values of its own"):
         step(x, y)
     assert optimizer.state[net[0].weight]["step"] == 1
+
+
+# memory
+
+
+def report(compiled):
+    (part,) = compiled.parts().values()
+    return part.report
+
+
+def test_parameters_and_state_are_written_where_they_are():
+    net = network()
+    optimizer = pb.optim.Adam(net.parameters())
+    step = pb.compile(training_step(net, optimizer))
+    x, y = next(batches(1))
+    arrays = [p.detach().numpy() for p in net.parameters()]
+    step(x, y)
+    before = [a.copy() for a in arrays]
+    step(x, y)
+    assert report(step)["inplace"] == 16  # 4 parameters with 2 averages and a counter each
+    for p, array, old in zip(net.parameters(), arrays, before):
+        assert np.shares_memory(p.detach().numpy(), array) and not np.array_equal(array, old)
+
+
+def test_swapped_inputs():
+    """Each is the new value of the other: neither may be overwritten before it is read."""
+    a, b = pb.arange(40.0), pb.ones(40)
+
+    def swap(x):
+        old = a + 0
+        a.copy_(b)
+        b.copy_(old)
+        return x + 1
+
+    compiled = pb.compile(swap)
+    compiled(pb.ones(1))
+    assert a.tolist() == [1.0] * 40 and b.tolist() == list(range(40))
+
+
+def test_inputs_that_are_read_elsewhere():
+    a = pb.arange(40.0)
+
+    def f(x):
+        a.mul_(2)
+        return a.flip(0) + x, (a * x).sum()
+
+    expected, compiled = [], pb.compile(f)
+    for g in (f, compiled):
+        a.copy_(pb.arange(40.0))
+        expected.append([t.tolist() for t in g(pb.ones(40))] + [a.tolist()])
+    assert expected[0] == expected[1]
+
+
+def test_memory_that_arguments_share_with_what_is_written():
+    for view in (lambda a: a.detach(), lambda a: a.detach().flip(0)[3:], lambda a: a.detach()[5:]):
+        found = []
+        for compiled in (False, True):
+            a = pb.arange(40.0)
+
+            def f(x, y):
+                a.add_(x.sum())
+                a.mul_(2)
+                return (x * y).sum()
+
+            run = pb.compile(f) if compiled else f
+            if compiled:
+                run(pb.ones(view(a).shape), pb.ones(view(a).shape))  # the usual call comes first
+                a.copy_(pb.arange(40.0))
+            x = view(a)
+            y = pb.ones(x.shape)
+            out = run(x.clone() if not compiled else x, y)
+            found.append((out.item(), a.tolist()))
+        assert found[0] == found[1]
+
+
+def test_memory_that_may_not_be_written():
+    a = pb.arange(40.0)
+    array = a._data
+    compiled = pb.compile(lambda x: (a.add_(x), x * 2)[1])
+    assert compiled(pb.ones(1)).tolist() == [2]
+    array.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        compiled(pb.ones(1))
+    assert array[0] == 1
+
+
+def test_a_bad_index_changes_nothing():
+    table = nn.Embedding(5, 3)
+    head = nn.Linear(3, 2)
+    params = [*table.parameters(), *head.parameters()]
+    optimizer = pb.optim.Adam(params)
+
+    def step(rows):
+        loss = head(table(rows)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    compiled = pb.compile(step)
+    compiled(pb.tensor([0, 3]))
+    before = [p.detach().clone() for p in params]
+    counts = [optimizer.state[p]["step"].item() for p in params]
+    with pytest.raises(IndexError):
+        compiled(pb.tensor([0, 7]))
+    assert all(pb.equal(p.detach(), old) for p, old in zip(params, before))
+    assert counts == [optimizer.state[p]["step"].item() for p in params] == [1, 1, 1]
+    compiled(pb.tensor([1, 2]))
+    assert report(compiled)["inplace"] >= 6
+    assert not any(pb.equal(p.detach(), old) for p, old in zip(params, before))
+
+
+def test_an_output_does_not_share_memory_with_what_was_written():
+    a = pb.arange(40.0)
+
+    def f(x):
+        a.add_(x)
+        return a.clone()
+
+    compiled = pb.compile(f)
+    out = compiled(pb.ones(1))
+    out.zero_()
+    assert a.tolist() == [i + 1.0 for i in range(40)]

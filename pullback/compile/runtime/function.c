@@ -45,6 +45,8 @@ typedef struct {
   step *steps;
   int64_t workspace;
   void *spare;  // a workspace kept between calls
+  char *written;    // per input: its memory takes an output
+  char **last;      // where inputs were in the last call, if that is known to be fine
 } Function;
 
 static void fill_strides(spec *s, PyObject *strides) {
@@ -87,6 +89,47 @@ static inline int fits(PyObject *o, const spec *s) {
       if (dims[i] > 1 && strides[i] != s->strides[i]) return 0;
   return (PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED)) ==
          (NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED) || PyArray_ISBEHAVED_RO(a);
+}
+
+// the bytes of an array: from *low to before *high
+static void extent(PyObject *o, char **low, char **high) {
+  PyArrayObject *a = (PyArrayObject *)o;
+  *low = *high = PyArray_DATA(a);
+  if (!PyArray_SIZE(a)) return;
+  for (int i = 0; i < PyArray_NDIM(a); i++) {
+    npy_intp far = (PyArray_DIM(a, i) - 1) * PyArray_STRIDE(a, i);
+    if (far < 0) *low += far;
+    else *high += far;
+  }
+  *high += PyArray_ITEMSIZE(a);
+}
+
+// Inputs that are overwritten must be writeable and share no memory with others; one that is not gets a
+// copy, which is then among the outputs.  Inputs that are where they were are not compared again.
+static int settle_written(Function *f, PyObject **given) {
+  for (int i = 0; i < f->nin; i++) {
+    int alone = !f->written[i] || PyArray_ISWRITEABLE((PyArrayObject *)given[i]);
+    if (alone && f->last[i] == PyArray_DATA((PyArrayObject *)given[i])) continue;
+    char *low, *high, *from, *to;
+    extent(given[i], &low, &high);
+    for (int k = 0; alone && k < f->nin; k++) {
+      if (k == i || !(f->written[i] || f->written[k])) continue;
+      extent(given[k], &from, &to);
+      alone = high <= from || to <= low;
+    }
+    f->last[i] = alone ? PyArray_DATA((PyArrayObject *)given[i]) : NULL;
+    if (alone) continue;
+    for (int k = 0; k < f->nin; k++) {  // make room: copies of all that are overwritten here
+      extent(given[k], &from, &to);
+      int meets = k == i || !(high <= from || to <= low);
+      if (!f->written[k] || !meets) continue;
+      PyObject *copy = PyArray_NewCopy((PyArrayObject *)given[k], NPY_CORDER);
+      if (!copy) return -1;
+      Py_SETREF(given[k], copy);
+      f->last[k] = NULL;
+    }
+  }
+  return 0;
 }
 
 static void give_back(PyObject *capsule) { pb_free(PyCapsule_GetPointer(capsule, NULL)); }
@@ -252,6 +295,7 @@ static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nar
       }
     }
   }
+  if (f->written && settle_written(f, given)) goto done;
   if (f->workspace) {
     work = f->spare;
     f->spare = NULL;
@@ -300,6 +344,8 @@ static void function_free(PyObject *self) {
   free(f->buf);
   free(f->out);
   free(f->steps);
+  free(f->written);
+  free(f->last);
   pb_free(f->spare);
   Py_XDECREF(f->name);
   Py_XDECREF(f->conform);
@@ -384,13 +430,29 @@ static int read_plan(Function *f, PyObject *inputs, PyObject *buffers, PyObject 
   return 0;
 }
 
+static int read_written(Function *f, PyObject *numbers) {
+  Py_ssize_t n = PyTuple_GET_SIZE(numbers);
+  if (!n) return 0;
+  f->written = calloc((size_t)f->nin + 1, 1);
+  f->last = calloc((size_t)f->nin + 1, sizeof *f->last);
+  if (!f->written || !f->last) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < n; i++) {
+    long k = PyLong_AsLong(PyTuple_GET_ITEM(numbers, i));
+    if (k >= 0 && k < f->nin) f->written[k] = 1;
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *make_function(PyObject *module, PyObject *args) {
   const char *path;
-  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform;
+  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written;
   long long workspace;
-  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!O", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
+  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
                         &PyTuple_Type, &outputs, &PyTuple_Type, &steps, &workspace, &PyTuple_Type, &checks,
-                        &conform))
+                        &conform, &PyTuple_Type, &written))
     return NULL;
   Function *f = PyObject_GC_New(Function, &FunctionType);
   if (!f) return NULL;
@@ -411,7 +473,7 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
     }
     bind(&api);
   }
-  if (read_plan(f, inputs, buffers, outputs, steps)) {
+  if (read_plan(f, inputs, buffers, outputs, steps) || read_written(f, written)) {
     Py_DECREF(f);
     return NULL;
   }
