@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ..autograd.grad_mode import enable_grad, set_grad_enabled
 from ..core.handle import Tensor
+from ..core.state import state as levels
 from ..core.table import ops
 from . import capture
 from .optimizer import Optimizer, _device_dtype_check_for_fused, _get_scalar_dtype
@@ -41,12 +42,9 @@ class Descent(Optimizer):
     def rows(self, group: dict) -> list[Row]:
         """What the formula is applied to, for the parameters of a group that have gradients."""
         names, counters = self.buffers(group), self.rule.counters
-        out, fused = [], group.get("fused")
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
-            state = self.state[p]
+        out, fused, states = [], group.get("fused"), self.state
+        for p, grad in with_gradients(group):
+            state = states[p]
             if not state:
                 if fused:
                     _device_dtype_check_for_fused(p)
@@ -101,6 +99,14 @@ class Descent(Optimizer):
                 for name in self.rule.counters:
                     if name in values and not isinstance(values[name], Tensor):
                         values[name] = counter(float(values[name]), group)
+
+
+def with_gradients(group: dict) -> list[tuple[Tensor, Tensor]]:
+    """The parameters of a group that have a gradient, with it."""
+    if levels.mode:  # a capture wants to know who asks
+        return [(p, p.grad) for p in group["params"] if p.grad is not None]
+    metas = [(p, p._meta) for p in group["params"]]
+    return [(p, m.grad) for p, m in metas if m is not None and m.grad is not None]
 
 
 def functional(cls: type[Descent], lists: dict[str, str], given: dict) -> None:

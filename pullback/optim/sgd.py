@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.handle import Tensor
 from . import capture
-from .descent import Descent, check, check_fused, zeros
+from .descent import Descent, check, check_fused, with_gradients, zeros
 from .formula import descent, detach, on
 from .optimizer import ParamsT, _device_dtype_check_for_fused
 from .update import Row, Rule, apply
@@ -48,12 +48,9 @@ class SGD(Descent):
     def rows(self, group: dict) -> list[Row]:
         """A momentum begins with the first gradient, so that its buffer may not be there yet."""
         momentum, out = on(group["momentum"]), []
-        owner = capture.owner()
-        for p in group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
-            if group["fused"]:
+        owner, fused = capture.owner(), group["fused"]
+        for p, grad in with_gradients(group):
+            if fused:
                 _device_dtype_check_for_fused(p)
             row = Row(p, grad, [])
             if momentum:

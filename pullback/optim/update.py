@@ -9,7 +9,7 @@ captures, other devices, runs the rule on tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -23,19 +23,19 @@ NATIVE = 100_000  # elements from which on native code is worth a compiler run a
 PATIENCE = 32  # smaller steps before it is
 BLOCK = 32768  # elements per block: 128 KiB of float32, so that all operands of Adam fit into L2
 
-_ndarray = np.ndarray
+_plain = {np.ndarray}
 _REAL = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
-@dataclass(slots=True)
 class Row:
     """One parameter: its gradient, the tensors of its state that are updated, its scalars."""
 
-    param: Tensor
-    grad: Tensor
-    buffers: list[Tensor]
-    counters: list[Tensor] = field(default_factory=list)
-    fresh: bool = False  # the state holds nothing yet
+    __slots__ = ("buffers", "counters", "fresh", "grad", "param")
+
+    def __init__(self, param: Tensor, grad: Tensor, buffers: list[Tensor],
+                 counters: list[Tensor] | tuple = ()):
+        self.param, self.grad, self.buffers, self.counters = param, grad, buffers, counters
+        self.fresh = False  # True: the state holds nothing yet
 
 
 class Counters:
@@ -121,28 +121,34 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
 
 def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row]:
     """Update what consists of NumPy arrays; returns the rest."""
-    rest, batches = [], {}
+    rest, batches, params = [], {}, []
     options = {k: _number(v) for k, v in options.items()}
     for row in rows:
-        arrays = [row.param._data, row.grad._data, *[b._data for b in row.buffers]]
-        for a in arrays:
-            if a.__class__ is not _ndarray:
-                rest.append(row)
-                break
+        arrays = [row.param._data, row.grad._data]
+        for t in row.buffers:
+            arrays.append(t._data)
+        if _plain.issuperset(map(type, arrays)):
+            counters = row.counters
+            key = (row.fresh, *[t._data.item() for t in counters]) if counters else row.fresh
+            batch = batches.get(key)
+            if batch is None:
+                batch = batches[key] = ([], [])
+            batch[0].append(arrays)
+            batch[1].append(row)
+            params.append(row.param)
         else:
-            key = row.fresh, arrays[0].dtype, *[t._data.item() for t in row.counters]
-            batches.setdefault(key, []).append((row, arrays))
-    for key, batch in batches.items():
-        first = batch[0][0]
+            rest.append(row)
+    for arrays, batch in batches.values():
+        first = batch[0]
         counters = Counters(rule.counters, first.counters)
-        given = rule.advance(counters, {**options, "fresh": key[0]})
+        given = rule.advance(counters, {**options, "fresh": first.fresh})
         program = program_of(rule.formula, names, given)
-        _execute(program, [arrays for _, arrays in batch], program.numbers(given))
+        _execute(program, arrays, program.numbers(given))
         for k, name in enumerate(rule.counters):
             value = getattr(counters, name)
-            for row, _ in batch:
+            for row in batch:
                 row.counters[k]._data[...] = value
-        mark_written(*[row.param for row, _ in batch])
+    mark_written(*params)
     return rest
 
 
