@@ -42,6 +42,11 @@ preserve_format = "preserve_format"
 channels_last = "channels_last"
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
 
+_STORAGES = (
+    "is_storage", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage",
+    "LongStorage", "IntStorage", "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage",
+    "BFloat16Storage", "ComplexDoubleStorage", "ComplexFloatStorage",
+)  # fmt: skip
 _LAZY = {
     "autograd": "autograd",
     "func": "func",
@@ -129,6 +134,7 @@ _FROM = {
     "unique_consecutive": "functional",
     "svd_lowrank": "linalg",
     "pca_lowrank": "linalg",
+    **dict.fromkeys(_STORAGES, "storage"),
 }
 _NAMES = {  # the same by module
     "as_torch": "install_as_torch uninstall_as_torch",

@@ -1202,9 +1202,9 @@ class Tensor:
     def unflatten(self, dim: _int, sizes: Sequence[_int]) -> Tensor: """Split one dim into several."""
     def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor: """Sliding windows of one dim; the window becomes the last dim."""
     def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> list[Tensor]: """The different values, and what else was asked for."""
-    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> list[Tensor]: """`chunk` into fresh tensors."""
-    def unsafe_split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """`split` into fresh tensors."""
-    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
+    def unsafe_chunk(self, chunks: _int, dim: _int = 0) -> list[Tensor]: """`chunk` whose pieces count as fresh memory, as those of `unsafe_split`."""
+    def unsafe_split(self, split_size: _int, dim: _int = 0) -> list[Tensor]: """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[_int], dim: _int = 0) -> list[Tensor]: """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
     def unsqueeze(self, dim: _int) -> Tensor: """A new dim of size 1."""
     def unsqueeze_(self, dim: _int) -> Tensor: """A new dim of size 1."""
     @_overload
@@ -2443,9 +2443,9 @@ def unique_consecutive(input: Tensor, return_inverse: _bool = False, return_coun
 def unravel_index(indices: Tensor, shape: Sequence[_int], *, out: Any = None) -> list[Tensor]: """Coordinates of flattened positions, one tensor per dim."""
 @_overload
 def unravel_index(indices: Tensor, *shape: _int, out: Any = None) -> list[Tensor]: ...
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`chunk` into fresh tensors."""
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split` into fresh tensors."""
-def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` into fresh tensors."""
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`chunk` whose pieces count as fresh memory, as those of `unsafe_split`."""
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[_int], dim: _int = 0, *, out: Any = None) -> list[Tensor]: """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 def unsqueeze(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A new dim of size 1."""
 def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = None) -> Tensor: """A copy of what `unsqueeze` shows."""
 def vander(x: Tensor, N: _int | None = None, increasing: _bool = False, *, out: Any = None) -> Tensor: """Vandermonde matrix of a vector, the highest power first unless `increasing`."""

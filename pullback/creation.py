@@ -9,7 +9,8 @@ from .core import device as dev
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import make_tensor_data
-from .core.handle import INFERENCE, Tensor, make, meta_of
+from .core.handle import INFERENCE, Tensor, make
+from .core.memory import hold_size
 from .core.size import Size
 from .core.stack import note_birth
 from .core.table import ops
@@ -64,9 +65,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def _borrowed(array) -> Tensor:
     """A handle around memory that belongs to someone else: it cannot be resized."""
-    t = _fresh(array)
-    meta_of(t).creation = "borrowed"
-    return t
+    hold_size(dev.owner(array))
+    return _fresh(array)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:

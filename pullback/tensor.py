@@ -6,7 +6,6 @@ from it; what stands here is only what the table cannot say.  Read next: `core/s
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 
@@ -21,6 +20,7 @@ from .core.data import make_tensor_data
 from .core.fake import Fake
 from .core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
 from .core.indexing import getitem, setitem
+from .core.memory import hold_size
 from .core.op import aliases as op_aliases
 from .core.op import families, overload_of
 from .core.size import Size
@@ -28,7 +28,7 @@ from .core.stack import bind
 from .core.state import fast as space
 from .core.state import state
 from .core.table import ops
-from .core.tape import Accumulate, Port, level_own
+from .core.tape import Accumulate, Blind, Port, level_own
 
 _ndarray = np.ndarray
 
@@ -39,9 +39,16 @@ def _up_to_date(t: Tensor) -> Tensor:
     return t
 
 
+def _shown(t: Tensor):
+    """The present data of a handle; real memory is up to date by itself, whatever the history."""
+    if t._link is not None and isinstance(t._data, Box):
+        surface.refresh(t)
+    return t._data
+
+
 def concrete(t: Tensor, what: str) -> np.ndarray:
     """The array behind a handle; transforms that hide values refuse."""
-    data = _up_to_date(t)._data
+    data = _shown(t)
     while isinstance(data, Box):
         if type(data) is Fake:
             raise errors.DataDependentError(
@@ -66,9 +73,7 @@ def concrete(t: Tensor, what: str) -> np.ndarray:
 
 
 def _shape(self) -> Size:
-    if self._link is not None:
-        surface.refresh(self)
-    return Size(self._data.shape)
+    return Size((self._data if self._link is None else _shown(self)).shape)
 
 
 def _grad_fn(self):
@@ -76,6 +81,17 @@ def _grad_fn(self):
     if type(edge) is Port:
         return edge.node
     return None if isinstance(edge, Accumulate) else edge
+
+
+def _requires_grad(self) -> bool:
+    link = self._link
+    if link is None:
+        return self._edge is not None
+    if isinstance(self._data, Box):
+        surface.refresh(self)
+        return self._edge is not None
+    edge = self._edge
+    return link.base._edge is not None or edge is not None and edge.__class__ is not Blind
 
 
 def _set_requires_grad(self, value: bool = True):
@@ -97,25 +113,38 @@ def _set_requires_grad(self, value: bool = True):
                     cure="convert with .float() first",
                 )
             )
-        if _up_to_date(self)._edge is None:
+        if _up_to_date(self)._edge is None or self._edge.__class__ is Blind:
             top = state.stack[-1]
             if top is not None and self._link is None and level_own(self._data) < top.level:
                 top.begin_leaf(self)
             self._edge = Accumulate(self)
             if self._meta is not None and self._meta.hooks is not None:
                 self._edge.hooks = {"tensor": self._meta.hooks}
-    elif self._edge is not None:
+    elif self._edge is not None and self._edge.__class__ is not Blind:
         if not isinstance(self._edge, Accumulate):
-            raise errors.NoGraph(
-                errors.text(
-                    "you can only change requires_grad flags of leaf variables "
-                    f"({errors.user_line(2)})",
-                    cure="use detach() to get a tensor without history",
-                )
-            )
+            raise _not_a_leaf()
         if self._edge.hooks is not None:  # they are the tensor's: back when it requires grad again
             meta_of(self).hooks = self._edge.hooks.get("tensor")
         self._edge = None
+
+
+def _not_a_leaf() -> errors.NoGraph:
+    return errors.NoGraph(
+        errors.text(
+            f"you can only change requires_grad flags of leaf variables ({errors.user_line(3)})",
+            cure="use detach() to get a tensor without history",
+        )
+    )
+
+
+def _assign_requires_grad(self, value: bool) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise errors.RefusedValue(
+            f"requires_grad must be a bool, not {type(value).__name__} ({errors.user_line()})"
+        )
+    if _grad_fn(self) is not None:
+        raise _not_a_leaf()
+    _set_requires_grad(self, value)
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
@@ -219,7 +248,7 @@ def _set_grad(self, value):
 
 def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
-    return make(_primal(_up_to_date(self)._data))
+    return make(_primal(_shown(self)))
 
 
 def _primal(data):
@@ -229,14 +258,36 @@ def _primal(data):
 
 
 def _set_data(self, value: Tensor) -> None:
+    """Point the handle at other memory; history, base and version counter stay."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
-    old, new = self._data, _primal(_up_to_date(value)._data)
-    if old is not _primal(old) and old.shape == new.shape:  # a dual: its tangent stays
-        self._data = type(old)(old.interp, make(new), old.tangent)
-    else:
-        self._data = new
-    self._link = self._cell = None
+        raise errors.ArgumentError(
+            f"Variable data has to be a tensor, but got {type(value).__name__} "
+            f"({errors.user_line()})"
+        )
+    old, data = self._data, _primal(_shown(value))
+    leaf = isinstance(self._edge, Accumulate)
+    if self._edge is not None and dt.of(data.dtype).category < 2:
+        raise errors.DTypeError(
+            errors.text(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                f"dtype ({errors.user_line()})",
+                f"tensor: {self.dtype.name}{list(self.shape)}, data: {value.dtype.name}",
+                "set requires_grad to False first",
+            )
+        )
+    other = data.shape != old.shape or data.dtype != old.dtype
+    if old is not _primal(old) and old.shape == data.shape:  # a dual: its tangent stays
+        data = type(old)(old.interp, make(data), old.tangent)
+    self._data = data
+    if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
+        hooked, self._edge = self._edge.hooks, Accumulate(self)
+        self._edge.hooks = hooked
+
+
+def _keep_data(self) -> None:
+    raise errors.RefusedValue(
+        f"Deleting tensor data is not allowed. Delete tensor instead! ({errors.user_line()})"
+    )
 
 
 def _device(self):
@@ -250,7 +301,7 @@ def _device(self):
 
 def stride(self: Tensor, dim: int | None = None):
     """Steps between elements, counted in elements."""
-    data = _up_to_date(self)._data
+    data = _shown(self)
     size = data.dtype.itemsize
     strides = tuple(s // size for s in data.strides)
     return strides if dim is None else strides[dim]
@@ -258,7 +309,7 @@ def stride(self: Tensor, dim: int | None = None):
 
 def storage_offset(self: Tensor) -> int:
     """Distance of the first element from the start of the memory, in elements."""
-    data = _up_to_date(self)._data
+    data = _shown(self)
     if isinstance(data, Box):
         return getattr(data, "offset", 0) // data.dtype.itemsize
     return (dev.address(data) - dev.address(dev.owner(data))) // data.dtype.itemsize
@@ -266,7 +317,7 @@ def storage_offset(self: Tensor) -> int:
 
 def is_contiguous(self: Tensor, memory_format=None) -> bool:
     """Are the elements in row-major order without gaps?"""
-    data = _up_to_date(self)._data
+    data = _shown(self)
     if type(data) is _ndarray:
         return data.flags.c_contiguous
     step = data.dtype.itemsize
@@ -353,6 +404,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             )
         )
     array = concrete(self, "numpy()")
+    hold_size(dev.owner(array))
     return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
 
 
@@ -399,7 +451,7 @@ def __index__(self) -> int:
 
 
 def __repr__(self) -> str:
-    data = _up_to_date(self)._data
+    data = _shown(self)
     if isinstance(data, Box):
         return (
             data.describe(self)
@@ -413,14 +465,18 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
     """How a tensor of values prints, with further remarks behind its own."""
     from .printing import tensor_repr
 
-    array = numpy(self, force=True)
-    fn = _grad_fn(self)
-    leaf = self._edge is not None and fn is None
+    array = concrete(self, "repr()")
+    array = array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
+    try:
+        fn = _grad_fn(self)
+        name = fn.name() if fn else None
+    except errors.ViewWriteError:  # a view whose history a write to its base has made unknowable
+        name = "Invalid"
     return tensor_repr(
         array,
         self.dtype.name,
-        requires_grad=leaf,
-        grad_fn_name=fn.name() if fn else None,
+        requires_grad=_requires_grad(self) and name is None,
+        grad_fn_name=name,
         device=str(self.device),
         default_dtype=dt.default().name,
         extra=extra,
@@ -449,23 +505,16 @@ def __contains__(self, value) -> bool:
     return bool((self == value).any())
 
 
-def __deepcopy__(self, memo):
-    if not (self._edge is None or isinstance(self._edge, Accumulate)):
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-            "protocol at the moment"
-        )
-    new = object.__new__(type(self))
-    data = _primal(_up_to_date(self)._data)
-    new._data = ops.clone(make(data))._data if isinstance(data, Box) else copy.deepcopy(data)
-    new._edge = new._link = new._cell = new._meta = None
-    if self._edge is not None:
-        new._edge = Accumulate(new)
-    if self.grad is not None:
-        meta_of(new).grad = __deepcopy__(self.grad, memo)
-    new.__dict__.update(copy.deepcopy(self.__dict__, memo))
-    memo[id(self)] = new
-    return new
+def _stored(name: str):
+    """A method that `storage.py` has, which is loaded when the first of them is called."""
+
+    def method(self, *args, **kwargs):
+        from . import storage
+
+        return getattr(storage, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
 
 
 def _rebuild(cls, array, requires_grad, extra):
@@ -479,14 +528,7 @@ def _rebuild(cls, array, requires_grad, extra):
 
 
 def __reduce_ex__(self, protocol):
-    if not (self._edge is None or isinstance(self._edge, Accumulate)):
-        raise RuntimeError("only leaf tensors can be pickled; detach() first")
-    return _rebuild, (
-        type(self),
-        concrete(self, "pickling"),
-        self.requires_grad,
-        dict(self.__dict__),
-    )
+    return _stored("reduce")(self)
 
 
 def __new__(cls, *args, **kwargs):
@@ -523,9 +565,14 @@ def backward(
 
 def detach(self: Tensor) -> Tensor:
     """The same memory without history."""
-    t = make(_up_to_date(self)._data)
+    t = make(_shown(self))
     t._cell = cell_of(self)
     return t
+
+
+def _detach(self: Tensor) -> Tensor:
+    """The same memory without history."""
+    return ops.detach(self) if space["ACTIVE"] or isinstance(self._data, Box) else detach(self)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -700,24 +747,6 @@ def __reversed__(self) -> Tensor:
     return self.flip([0]) if self.ndim else self
 
 
-def share_memory_(self: Tensor) -> Tensor:
-    """Move to memory that forked processes share; views taken before keep the old memory."""
-    if self.device.type == "cpu":
-        from .core.shared_memory import shared
-
-        array = shared(concrete(self, "share_memory_()"))
-        if array is not self._data:
-            self._data, self._link = array, None
-    return self
-
-
-def is_shared(self: Tensor) -> bool:
-    """Is this memory that forked processes share? On a GPU it always is."""
-    from .core.shared_memory import is_shared
-
-    return self.device.type != "cpu" or is_shared(_up_to_date(self)._data)
-
-
 def untracked_write(self: Tensor, array) -> None:
     """Overwrite the array behind a handle and move its version."""
     np.copyto(self._data, array)
@@ -853,12 +882,11 @@ def attach(cls=Tensor) -> None:
         "dtype": property(lambda t: dt.of(t._data.dtype)),
         "ndim": property(lambda t: t._data.ndim),
         "device": property(_device),
-        "requires_grad": property(
-            lambda t: _up_to_date(t)._edge is not None, _set_requires_grad, _keep_requires_grad
-        ),
+        "requires_grad": property(_requires_grad, _assign_requires_grad, _keep_requires_grad),
         "is_leaf": property(lambda t: _grad_fn(t) is None),
         "grad_fn": property(_grad_fn),
         "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
+        "_grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
         "data": property(_get_data, _set_data, _keep_data),
         "itemsize": property(lambda t: t._data.dtype.itemsize),
         "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
@@ -921,10 +949,18 @@ def attach(cls=Tensor) -> None:
         "__len__": __len__,
         "__iter__": __iter__,
         "__contains__": __contains__,
-        "__deepcopy__": __deepcopy__,
+        "__deepcopy__": _stored("deepcopy"),
         "__reduce_ex__": __reduce_ex__,
+        "__setstate__": _stored("setstate"),
+        "untyped_storage": _stored("untyped_storage"),
+        "storage": _stored("storage"),
+        "storage_type": _stored("storage_type"),
+        "set_": _stored("set_"),
+        "share_memory_": _stored("share_memory_"),
+        "is_shared": _stored("is_shared"),
         "__new__": __new__,
         "backward": backward,
+        "detach": _detach,
         "detach_": detach_,
         "register_hook": register_hook,
         "retain_grad": retain_grad,
@@ -947,8 +983,7 @@ def attach(cls=Tensor) -> None:
         "swapdims_": lambda self, dim0, dim1: self.transpose_(dim0, dim1),
         "is_nonzero": __bool__,
         "is_pinned": lambda self, device=None: False,
-        "is_shared": is_shared,
-        "share_memory_": share_memory_,
+        "pin_memory": lambda self, device=None: self,  # no device could read it by itself
         "_is_view": lambda self: self._link is not None,
         "const_data_ptr": data_ptr,
         "__reversed__": __reversed__,

@@ -33,6 +33,10 @@ def __getattr__(name: str):
         from . import variable
 
         return getattr(variable, name)
+    if name == "_unsafe_preserve_version_counter":
+        from .graph import _unsafe_preserve_version_counter
+
+        return _unsafe_preserve_version_counter
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from . import anomaly_mode
 

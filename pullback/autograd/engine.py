@@ -24,7 +24,7 @@ from ..core.project import project
 from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
-from ..core.tape import Accumulate, Node, Origin, Port, level_own, port
+from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
 from ..interp.vmap import Vmap
 
 _ndarray = np.ndarray
@@ -529,7 +529,7 @@ def _roots(outputs: list) -> list:
             edges.append(port(out.node, out.output_nr))
             continue
         edge = edge_of(out)
-        if edge is None:
+        if edge is None or edge.__class__ is Blind:
             raise errors.NoGraph(
                 errors.text(
                     f"element {i} of tensors does not require grad and does not have a grad_fn "
@@ -580,6 +580,8 @@ def _target(t) -> tuple:
     if t.__class__ is GradientEdge:
         return t.node, t.output_nr
     edge = edge_of(t)
+    if edge.__class__ is Blind:  # nothing leads there: unused
+        return Blind(), 0
     if edge is None:
         raise errors.NoGraph(
             errors.text(
@@ -696,6 +698,10 @@ def as_gradient(value, like: Tensor) -> Tensor:
     if not isinstance(value, Tensor):
         raise TypeError(
             f"assigned grad expected to be a Tensor or None but got {type(value).__name__}"
+        )
+    if value is like:
+        raise errors.GradientShapeError(
+            f"can't assign Variable as its own grad ({errors.user_line(2)})"
         )
     if tuple(value.shape) != tuple(like.shape):
         raise errors.GradientShapeError(

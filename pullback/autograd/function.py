@@ -21,13 +21,14 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
-from ..core.handle import Link, Tensor, cell_of, is_buffer, make
+from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, packed
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import _lock, fast, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
 from ..core.table import ops
 from ..core.tape import (
+    Blind,
     Node,
     freed,
     keep,
@@ -590,7 +591,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
         if not is_dirty:
             for i in places:
                 if args[i] is o:
-                    o = _alias(o)
+                    o = _alias(o, tracked)
                     break
         differentiable = (
             tracked
@@ -600,6 +601,8 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
         if is_dirty:
             if tracked or o._edge is None:
                 _written(o, node if differentiable else None, number, level)
+            else:
+                bump(o)
         elif o._link is not None and is_buffer(o._data):
             _detach_view(o, args, places, differentiable)
         if differentiable:
@@ -607,7 +610,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
                 o._edge = node if len(outs) == 1 else port(node, number)
             if o is source:
                 numbers[id(o)] = number
-        elif not is_dirty and o._edge is not None:
+        elif not is_dirty and o._edge is not None and (tracked or o._edge.__class__ is not Blind):
             o = make(o._data)  # a tensor from elsewhere keeps its history, the output has none
             o._cell = source._cell
         final.append(o)
@@ -658,14 +661,17 @@ def _check_dirty(dirty: tuple, outs: tuple, args: tuple) -> None:
             )
 
 
-def _alias(t: Tensor) -> Tensor:
-    """Another handle of the same memory."""
+def _alias(t: Tensor, tracked: bool) -> Tensor:
+    """Another handle of the same memory: a view, unless a history is being left behind."""
     if not is_buffer(t._data):
         return make(t._data)
     made, link = make(t._data[...]), t._link
     made._cell = cell = cell_of(t)
-    base, chain, multi = (t, (), False) if link is None else (link.base, link.chain, link.multi)
-    made._link = Link(base, (*chain, (_alias_overload(), (), None)), multi, False, cell.version)
+    if t._edge is not None and not tracked:
+        return made
+    base, steps, multi = (t, None, False) if link is None else (link.base, link.steps, link.multi)
+    steps = one_more(steps, (_alias_overload(), (), None))
+    made._link = Link(base, steps, multi, None, cell.version)
     return made
 
 
@@ -681,23 +687,23 @@ def _detach_view(o: Tensor, args: tuple, places: list, differentiable: bool) -> 
     if not any(link.base is b for b in bases):
         o._link = None  # its base was made inside, nobody else has it
     elif differentiable:
-        o._link = Opaque(link.base, link.chain, link.multi, False, o._cell.version)
+        o._link = Opaque(link.base, link.steps, link.multi, None, o._cell.version)
     else:
-        o._link = Link(link.base, link.chain, link.multi, False, o._cell.version)
+        o._link = Link(link.base, link.steps, link.multi, "no_grad", o._cell.version)
 
 
 def _written(x: Tensor, node, number: int, level: int) -> None:
     """An input that `forward` overwrote: its history is the function from now on, or nothing."""
+    bump(x)
     if node is not None:
         may_write(x, True, level, True)
     link = x._link
-    bump(x)
     if link is None:
         x._edge = None if node is None else port(node, number)
     elif node is not None:
         base = link.base
         x._edge = port(node, number)
-        base._edge = copy_slices(base, link.chain, make(x._data, x._edge))
+        base._edge = copy_slices(base, x, make(x._data, x._edge))
         base._edge.level = level
         link.seen = -1
 

@@ -68,8 +68,47 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Note that tensors were written by code that autograd did not see."""
-    for t in (tensor,) if isinstance(tensor, Tensor) else tensor:
+    tensors = (tensor,) if isinstance(tensor, Tensor) else tensor
+    if not isinstance(tensors, Iterable):
+        raise errors.RefusedValue(
+            f"increment_version wants a tensor or several, not {type(tensor).__name__} "
+            f"({errors.user_line()})"
+        )
+    for t in tensors:
         bump(t)
+
+
+def _unsafe_set_version_counter(tensors: tuple, versions: tuple) -> None:
+    """Set the version counters of tensors: a write that this undoes is not noticed any more."""
+    if len(tensors) != len(versions):
+        raise errors.RefusedValue(
+            f"{len(tensors)} tensors, but {len(versions)} versions ({errors.user_line()})"
+        )
+    for t, version in zip(tensors, versions):
+        if version < 0:
+            raise errors.RefusedValue(
+                f"Cannot set a version_counter to a value below 0: {version} "
+                f"({errors.user_line()})"
+            )
+        cell = cell_of(t)
+        undone = max(cell.version - version, 0)
+        if undone:
+            cell.stamps = cell.stamps[: max(len(cell.stamps) - undone, 0)]
+        cell.version = version
+
+
+class _unsafe_preserve_version_counter:
+    """Writes inside of the block do not count: the caller vouches for the gradients."""
+
+    def __init__(self, tensors: Tensor | tuple) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+        self.versions = tuple([t._version for t in self.tensors])
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc) -> None:
+        _unsafe_set_version_counter(self.tensors, self.versions)
 
 
 # saved tensors

@@ -28,7 +28,7 @@ class Tensor:
 class Meta:
     """The rarely needed part of a handle."""
 
-    __slots__ = ("creation", "grad", "grad_dtype", "hooks", "name", "post_hooks", "retains")
+    __slots__ = ("grad", "grad_dtype", "hooks", "name", "post_hooks", "retains")
 
     def __init__(self):
         self.grad = None
@@ -37,7 +37,6 @@ class Meta:
         self.post_hooks = None
         self.retains = False
         self.name = None
-        self.creation = None  # "borrowed": the memory belongs to another library's array
 
 
 class Cell:
@@ -70,16 +69,37 @@ INFERENCE = _Uncounted()
 
 
 class Link:
-    """How a view follows from its base: `chain` of (overload, arguments after self)."""
+    """How a view follows from its base.
 
-    __slots__ = ("base", "chain", "multi", "no_grad", "seen")
+    `steps` is None or (steps before, step, how many, number of the last one that changes the
+    dtype); a step is (overload, arguments after self, which of several outputs).  A view of a view
+    thus costs the same whatever its depth.
+    """
 
-    def __init__(self, base, chain, multi, no_grad, seen):
+    __slots__ = ("base", "hidden", "multi", "of", "seen", "steps")
+
+    def __init__(self, base, steps, multi, hidden, seen):
         self.base = base
-        self.chain = chain
+        self.steps = steps
         self.multi = multi  # one of several outputs of one call
-        self.no_grad = no_grad  # made while recording was off
+        self.hidden = hidden  # "no_grad" or "inference": made while recording was off, so
         self.seen = seen  # version of the base that `_data` and `_edge` reflect
+        self.of = base._data  # what the steps start from; another array: the base's layout changed
+
+    @property
+    def chain(self) -> tuple:
+        """The steps from the base to the view."""
+        found, steps = [], self.steps
+        while steps is not None:
+            steps, step, _, _ = steps
+            found.append(step)
+        return tuple(reversed(found))
+
+
+def one_more(steps: tuple | None, step: tuple) -> tuple:
+    """Steps with another one behind."""
+    count, cast = (1, 0) if steps is None else (steps[2] + 1, steps[3])
+    return steps, step, count, count if step[0].op.dtype is not None else cast
 
 
 class Box:

@@ -25,6 +25,8 @@ def getitem(x: Tensor, key) -> Tensor:
     """`x[key]`."""
     if type(key) is int:  # the most common key, without ceremony
         return _call("select", x, 0, _checked(key, x, 0))
+    if type(key) is slice and x._data.ndim:  # a slice, be it all of the tensor
+        return _call("slice", x, 0, *_bounds(key))
     part, indices, _ = _basic(x, key)
     if indices:
         return _call("index", part, indices)

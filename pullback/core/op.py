@@ -42,6 +42,7 @@ class Op:
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
     diff_outputs: tuple | str | None = None  # which are differentiable; text: a run-time condition
     number: int | None = None  # at the end of the node's name, if not the place in the family
+    inplace_node: str | None = None  # the node's name after an in-place call, if another
     dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own
     shape = None  # shape rule for fake tensors
     dtype = None  # result dtype rule, where `promote` does not say

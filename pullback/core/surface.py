@@ -1,4 +1,4 @@
-"""Views, in-place operators, `out=` and versions: mutation as "pure operator + rebinding".
+"""In-place operators, `out=` and versions: mutation as "pure operator + rebinding".
 
 An eager write really changes the buffer and moves the version; a write to a boxed tensor rebinds
 the handle. A write through a view is a scatter into its base, and stale views are replayed when
@@ -7,17 +7,19 @@ next used. Read next: `fast.py`.
 
 from __future__ import annotations
 
+import copy
 import functools
-import math
 import re
+import warnings
 
 import numpy as np
 
 from .. import errors
 from . import dtype as dt
+from . import memory
 from .evaluate import run_raw
 from .fake import Fake
-from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make
+from .handle import INFERENCE, Tensor, cell_of, is_buffer, make, one_more
 from .state import state, tick
 
 _ndarray = np.ndarray
@@ -54,254 +56,7 @@ def mark_inference(out) -> None:
             t._cell = INFERENCE
 
 
-# views
-
-
-def link_views(ov, flat: tuple, out, level: int) -> None:
-    """Tie the outputs of a view operator to the base whose memory they share."""
-    source = flat[0]
-    outs = out if isinstance(out, (list, tuple)) else (out,)
-    cell = cell_of(source)
-    link = source._link
-    base, chain = (source, ()) if link is None else (link.base, link.chain)
-    if chain and "storage_offset" in ov.schema.names:
-        chain = ()  # as_strided names places of the memory, whatever view it is called on
-    many = isinstance(out, (list, tuple))
-    hidden = not state.record[level] or (link is not None and link.no_grad)
-    kind = Link if link is None else link.__class__
-    for i, t in enumerate(outs):
-        t._cell = cell
-        if ov.name != "detach":
-            step = (ov, flat[1:], i if many else None)
-            multi = many or (link is not None and link.multi)
-            t._link = kind(base, (*chain, step), multi, hidden, cell.version)
-
-
-def replay(t: Tensor, chain: tuple) -> Tensor:
-    """Apply a chain of view operators."""
-    for ov, rest, number in chain:
-        t = stack.bind(ov, (t, *rest))
-        if number is not None:
-            t = t[number]
-    return t
-
-
-def refresh(t: Tensor) -> None:
-    """Bring a view up to date with its base."""
-    link = t._link
-    version = t._cell.version
-    if link.seen == version:
-        return
-    if link.__class__ is not Link:
-        link.stale(t)  # an output of a custom function: its history cannot be made again
-        return
-    link.seen = version
-    base = link.base
-    _replay(t, link, base)
-    if t._meta is not None and t._meta.retains:
-        _retain_again(t)
-
-
-def _replay(t: Tensor, link: Link, base: Tensor) -> None:
-    if is_buffer(t._data) and is_buffer(base._data):
-        if base._edge is None and (t._edge is None or isinstance(t._edge, tape.Accumulate)):
-            return  # a view that was made a leaf stays one
-        if not state.record[0] and not link.no_grad:
-            with _recording(0):
-                t._edge = replay(base, link.chain)._edge
-            return
-    again = replay(base, link.chain)
-    t._edge = again._edge
-    if not (is_buffer(t._data) and is_buffer(base._data)):
-        follow(t, again)
-
-
-def follow(view: Tensor, new: Tensor) -> None:
-    """A view takes other data, because its base did; levels that ask are told."""
-    interp = getattr(new._data, "interp", None)
-    if interp is not None and interp.shares and is_buffer(view._data):
-        interp.note_rebinding(view, view._data)
-    view._data = new._data
-
-
-def current(t: Tensor) -> Tensor:
-    """A handle with the present value and history of another, safe from later rebinding."""
-    if t._link is not None:
-        refresh(t)
-    return make(t._data, t._edge)
-
-
-class _recording:
-    """Switch the tape of one level on for a moment."""
-
-    def __init__(self, level: int, on: bool = True):
-        self.level, self.on = level, on
-
-    def __enter__(self):
-        self.before = state.record[self.level]
-        state.record[self.level] = self.on
-
-    def __exit__(self, *exc):
-        state.record[self.level] = self.before
-
-
-@functools.cache
-def _scatter(ov):
-    """Compiled `scatter` formula of a view: (base, new, *rest) -> new base."""
-    from .formula import lookup
-
-    text = ov.op.scatter
-    names = [a.name for a in ov.schema.args[1:]]
-    import ast
-
-    space = {"__name__": "pullback.generated"}
-    for node in ast.walk(ast.parse(text, mode="eval")):
-        if isinstance(node, ast.Name) and node.id not in ("base", "new", *names):
-            found = lookup(node.id)
-            if found is not None:
-                space[node.id] = found
-    return eval(f"lambda {', '.join(['base', 'new', *names])}: {text}", space)
-
-
-def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
-    """The base with `new` in the place of the view that `chain` describes."""
-    values = [base]
-    for ov, rest, number in chain[:-1]:
-        t = stack.bind(ov, (values[-1], *rest))
-        values.append(t if number is None else t[number])
-    for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
-        if number is not None:
-            new = _scatter_piece(ov, rest, number, value, new)
-        elif ov.op.scatter is None:
-            new = _scatter_by_position(ov, rest, value, new)
-        else:
-            new = _scatter(ov)(value, new, *rest)
-    return new
-
-
-def _scatter_by_position(ov, rest, base, new):
-    """Write through a view without scatter formula: ask the view where its elements come from."""
-    from .table import ops
-
-    count = math.prod(base.shape)
-    places = run_raw(ov, (np.arange(count).reshape(base.shape), *rest)).reshape(-1)
-    if len(np.unique(places)) != len(places):
-        raise errors.ViewWriteError(
-            errors.text(
-                f"a tensor made by {ov.op.base_name} is being written, but several of its "
-                "elements are one "
-                f"element of its base ({errors.user_line(2)})",
-                _state(new),
-                "clone() it first",
-            )
-        )
-    index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
-    flat = ops.index_put(ops.reshape(base, (count,)), [index], ops.reshape(new, (len(places),)))
-    return ops.reshape(flat, tuple(base.shape))
-
-
-def _scatter_piece(ov, rest, number, base, new):
-    """Write one of several views made by one call (split, unbind): refill the dim."""
-    from .table import ops
-
-    pieces = list(stack.bind(ov, (base, *rest)))
-    pieces[number] = new
-    dim = rest[-1] if rest else 0
-    return ops.stack(pieces, dim) if ov.op.base_name == "unbind" else ops.cat(pieces, dim)
-
-
 # writes
-
-
-def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
-    """Refuse writes that would lose history or give one element two values."""
-    data = x._data
-    if x._cell is INFERENCE and not state.inference:
-        raise errors.InferenceTensor(
-            errors.text(
-                "Inplace update to inference tensor outside InferenceMode is not allowed "
-                f"({errors.user_line(2)})",
-                _state(x),
-                "clone() it to get a normal tensor before writing",
-            )
-        )
-    if not same and _repeats(data):
-        raise errors.ViewWriteError(
-            errors.text(
-                "unsupported operation: more than one element of the written-to tensor refers to "
-                "a single memory "
-                f"location ({errors.user_line(2)})",
-                f"shape {list(data.shape)}, strides {list(x.stride())}",
-                "clone() the tensor before performing the operation",
-            )
-        )
-    if not state.record[level]:
-        return
-    link = x._link
-    if isinstance(x._edge, tape.Accumulate) and x._edge.guarded:  # be it a view or not
-        raise errors.LeafWriteError(
-            errors.text(
-                f"a leaf Variable that requires grad is being used in an in-place operation "
-                f"({errors.user_line(2)})",
-                _state(x),
-                ["run the update under no_grad()", "or compute on x.clone()"],
-            )
-        )
-    if link is None:
-        return
-    base_tracked = link.base._edge is not None
-    if not (tracked or base_tracked):
-        return
-    leaf = isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded
-    if leaf or x._edge is not None and not base_tracked:  # then the leaf is itself a view
-        raise errors.LeafWriteError(
-            errors.text(
-                "a view of a leaf Variable that requires grad is being used in an in-place "
-                "operation "
-                f"({errors.user_line(2)})",
-                _state(x),
-                "run the update under no_grad()",
-            )
-        )
-    if link.__class__ is not Link:
-        link.refuse(x, "is being modified inplace")
-    if link.multi:
-        maker = link.chain[-1][0].op.base_name
-        raise errors.ViewWriteError(
-            errors.text(
-                f"Output of {maker} is a view and is being modified inplace "
-                f"({errors.user_line(2)}). This view is the "
-                "output of a function that returns multiple views. Such functions do not allow "
-                "the output views "
-                "to be modified inplace",
-                _state(x),
-                "index the base instead, or clone() the piece",
-            )
-        )
-    if link.no_grad:
-        raise errors.ViewWriteError(
-            errors.text(
-                "A view was created in no_grad mode and is being modified inplace with grad mode "
-                "enabled "
-                f"({errors.user_line(2)})",
-                _state(x),
-                "make the view outside of no_grad, or write under no_grad too",
-            )
-        )
-
-
-def _repeats(data) -> bool:
-    """Is an element of real memory met more than once, because a dim was expanded?"""
-    return (
-        is_buffer(data)
-        and data.size > 1
-        and 0 in data.strides
-        and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
-    )
-
-
-def _state(x: Tensor) -> str:
-    return f"tensor: {x.dtype.name}{list(x._data.shape)}"
 
 
 def inplace(ov, flat: tuple) -> Tensor:
@@ -322,7 +77,7 @@ def inplace(ov, flat: tuple) -> Tensor:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
     same = ov.name in ("fill.Scalar", "zero")
-    if same and x._link is not None and x._link.chain[-1][0].name == "expand":
+    if same and x._link is not None and x._link.steps[1][0].name == "expand":
         return _fill_expanded(ov, flat)
     same = same and not (tracked and state.record[0])
     may_write(x, tracked, stack.level_of(ov, x._data), same)
@@ -347,6 +102,8 @@ def inplace(ov, flat: tuple) -> Tensor:
         return x
     new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
     check_result(ov, x, new._data.shape, new.dtype)
+    if ov.op.inplace_node:
+        _rename(ov, new._edge)
     if new.dtype is not x.dtype:
         new = new.to(x.dtype)
         if ov.op.promote == "bool" and x._edge is not None:
@@ -354,6 +111,20 @@ def inplace(ov, flat: tuple) -> Tensor:
 
             new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
     return assign(x, new)
+
+
+def _rename(ov, node) -> None:
+    """Give a node the name that it has after an in-place call, where that is another."""
+    if isinstance(node, tape.Node) and node.rule is ov.rule and node.outputs == 1:
+        node.rule = rule = _renamed(ov)
+        node.__class__ = tape.node_class(rule)
+
+
+@functools.cache
+def _renamed(ov):
+    rule = copy.copy(ov.rule)
+    rule.name = ov.op.inplace_node
+    return rule
 
 
 def _fill_expanded(ov, flat: tuple) -> Tensor:
@@ -370,25 +141,23 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     x = flat[0]
     if x._link is not None:
         refresh(x)
-    if state.record[tape.level_own(x._data)] and isinstance(x._edge, tape.Accumulate):
-        raise errors.LeafWriteError(
-            errors.text(
-                f"a leaf Variable that requires grad is being used in an in-place operation "
-                f"({errors.user_line(2)})",
-                _state(x),
-                f"use {ov.op.base_name}() instead",
-            )
-        )
+    may_write(x, x._edge is not None, tape.level_own(x._data), True)
     link = x._link
     new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
-    x._data, x._edge = new._data, new._edge
-    if x._meta is not None and x._meta.retains:
-        _retain_again(x)
-    cell_of(x)
+    if ov.op.inplace_node:
+        _rename(ov, new._edge)
+    x._data = new._data
+    recorded = state.record[tape.level_own(x._data)]
+    if recorded:
+        x._edge = new._edge
+    bump(x)
     if link is not None:
-        x._link = Link(
-            link.base, (*link.chain, (ov, flat[1:], None)), link.multi, link.no_grad, link.seen
-        )
+        steps = one_more(link.steps, (ov, flat[1:], None))
+        seen = x._cell.version if recorded else -1
+        x._link = link.__class__(link.base, steps, link.multi, link.hidden, seen)
+        x._link.of = link.of
+    if x._meta is not None and x._meta.retains:
+        retain_again(x)
     return x
 
 
@@ -417,13 +186,6 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
         data = data.shadow()
     shadow = make(data, x._edge)
     return tuple(shadow if v is x else v for v in flat)
-
-
-def _retain_again(t: Tensor) -> None:
-    """A tensor that keeps its gradient has a new history by a write."""
-    from .hooks import retain_again
-
-    retain_again(t)
 
 
 def check_result(ov, x: Tensor, shape: tuple, dtype: dt.DType) -> None:
@@ -459,9 +221,9 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         if real:
             store(x._data, new._data)
         if record and (new._edge is not None or base._edge is not None):
-            base._edge = new._edge if link is None else copy_slices(base, link.chain, new)
+            base._edge = new._edge if link is None else copy_slices(base, x, new)
             if base._meta is not None and base._meta.retains:
-                _retain_again(base)
+                retain_again(base)
         bump(x)
         if link is not None:
             link.seen = -1
@@ -476,7 +238,7 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         x._edge, link.seen = new._edge, -1
         refresh(x)
     if base._meta is not None and base._meta.retains:
-        _retain_again(base)
+        retain_again(base)
     return x
 
 
@@ -525,13 +287,14 @@ def write_out(ov, flat: tuple, out):
             )
     for t, r in zip(outs, results):
         r = r if r.dtype is t.dtype else r.to(t.dtype)
+        may_write(t, False, level)
         if tuple(t._data.shape) != tuple(r._data.shape):
-            may_resize(t)
-            rebind(t, r)
-            bump(t)
-        else:
-            may_write(t, False, level)
-            assign(t, r)
+            if not is_buffer(t._data):
+                rebind(t, r)
+                bump(t)
+                continue
+            _resize_out(t, tuple(r._data.shape))
+        assign(t, r)
     return out
 
 
@@ -552,18 +315,30 @@ def _takes(ov, result: dt.DType, given: dt.DType) -> bool:
     return not exact and dt.can_cast(result, given)
 
 
-def may_resize(t: Tensor) -> None:
-    """Refuse to give a tensor other memory if its own belongs to an array from outside."""
-    base = t if t._link is None else t._link.base
-    if base._meta is not None and base._meta.creation == "borrowed":
-        raise errors.ShapeError(
-            errors.text(
-                f"Trying to resize storage that is not resizable ({errors.user_line(2)}): the "
-                "memory belongs to an array of another library",
-                _state(t),
-                "give out= a tensor of the result's shape, or clone() it first",
-            )
+def _resize_out(t: Tensor, size: tuple) -> None:
+    """Give an `out` tensor the shape of the result."""
+    if t._data.size:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape "
+            f"{list(t._data.shape)}, which does not match the required output shape {list(size)}; "
+            "resize it to zero elements first, with t.resize_(0)",
+            UserWarning,
+            stacklevel=5,
         )
+    memory.show(t, memory.owner_of(t), size, memory.row_major(size), t.storage_offset())
+
+
+def without_derivative(t: Tensor, name: str, other: Tensor | None) -> None:
+    """The history of a tensor after an operator whose derivative is not known: a refusal."""
+    edges = tuple([x._edge for x in (t, other) if x is not None and x._edge is not None])
+    node = tape.make_node(tape.Refusal, None, edges, (None,) * len(edges), (), 0)
+    node.overload = _Named(name)
+    t._edge = node
+
+
+class _Named:
+    def __init__(self, name: str):
+        self.name = name
 
 
 def _in_dtype_of(ov, flat: tuple, t: Tensor) -> tuple:
@@ -591,7 +366,7 @@ def _refuse_shared(ov, flat: tuple, outs: list) -> None:
                         f"{ov.op.base_name}(): some elements of the input tensor and the "
                         f"written-to tensor refer to a single memory location "
                         f"({errors.user_line(2)})",
-                        _state(t),
+                        describe(t),
                         "clone() the tensor before performing the operation",
                     )
                 )
@@ -701,34 +476,16 @@ class OutOverload:
 
 
 from . import stack, tape  # noqa: E402  (they need the names above)
-
-
-class CopySlices(tape.Node):
-    """History of a base after a write through a view: the pullback of the scatter."""
-
-    __slots__ = ("chain",)
-
-    class _Rule:
-        name, saves = "CopySlices", ()
-
-    def apply(self, grads, needs):
-        grad = grads[0]
-        if grad is None:
-            return [None, None]
-        piece = replay(grad, self.chain)
-        first = None
-        if needs[0]:
-            from .table import ops
-
-            first = scatter(grad, self.chain, ops.zeros_like(piece))
-        return [first, piece if needs[1] else None]
-
-
-def copy_slices(base: Tensor, chain: tuple, new: Tensor) -> CopySlices:
-    """The node of a base whose view was overwritten by `new`."""
-    metas = [None if t._edge is None else (t._data.shape, t._data.dtype) for t in (base, new)]
-    node = tape.make_node(
-        CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0
-    )
-    node.chain = chain
-    return node
+from .views import (  # noqa: E402
+    _recording,  # noqa: F401
+    copy_slices,
+    current,  # noqa: F401
+    describe,
+    follow,
+    link_views,  # noqa: F401
+    may_write,
+    refresh,
+    replay,
+    retain_again,
+    scatter,
+)

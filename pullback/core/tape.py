@@ -256,6 +256,22 @@ class Origin(Accumulate):
     guarded = False
 
 
+class Blind(Accumulate):
+    """The edge of a view of a tracked tensor that was made while recording was off.
+
+    The view counts as one that requires grad, but gradients end here.
+    """
+
+    __slots__ = ()
+    guarded = False
+
+    def __init__(self):
+        super().__init__(_nobody)
+
+
+_nobody = make(None)
+
+
 class Refusal(Node):
     """A node whose derivative nobody wrote: raises when a gradient reaches it."""
 

@@ -36,7 +36,7 @@ class clone(Pointwise):
     c = "{self}"
 
     def run(xp, self, memory_format):
-        return self.copy(layout(memory_format))
+        return self.copy(layout(memory_format, self))
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -193,6 +193,7 @@ class copy(Op):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
+    inplace_node = "CopyBackwards"
     promote = "keep"
     function = False
     method = False

@@ -827,6 +827,7 @@ class fill_Tensor(Op):
 
     schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
     number = 1
+    inplace_node = "FillBackward3"
     inplace = True
     complex = True
     linear = ("value",)
@@ -861,6 +862,7 @@ class fill_Scalar(Pointwise):
     ordered = False
     schema = "fill.Scalar(Tensor self, Scalar value) -> Tensor"
     number = 0
+    inplace_node = "FillBackward2"
     promote = "same"
     complex = True
     constant = ("self",)

@@ -37,17 +37,28 @@ def pad_rank(x, rank: int):
     return x
 
 
-def layout(memory_format) -> str:
-    """NumPy's letter for a memory format: K keeps the order of the strides."""
+def layout(memory_format, array=None) -> str:
+    """NumPy's letter for a memory format: K keeps the order of the strides.
+
+    Dims that were expanded stay where they are: NumPy would put them innermost.
+    """
     if memory_format is None or str(memory_format).endswith("preserve_format"):
+        if array is not None and 0 in array.strides:
+            steps = [s for s, n in zip(array.strides, array.shape) if s and n > 1]
+            return "C" if steps == sorted(steps, reverse=True) else "K"
         return "K"
     return "C"
 
 
 def strided(xp, array, shape, strides):
     """A writable view with the given shape and byte strides, starting at the first element."""
-    if xp.__name__ == "numpy" and array.flags.c_contiguous and array.dtype.kind in "fciub":
-        return xp.ndarray(shape, array.dtype, array, 0, strides)  # ten times quicker
+    if xp.__name__ == "numpy" and array.dtype.kind in "fciub":  # ten times quicker
+        if array.flags.c_contiguous:
+            return xp.ndarray(shape, array.dtype, array, 0, strides)
+        root = owner(array)
+        if root.flags.c_contiguous and root.size * root.itemsize >= array.size * array.itemsize:
+            start = _address(array) - _address(root)
+            return xp.ndarray(shape, array.dtype, root.reshape(-1), start, strides)
     return laid_out(xp, array, shape, strides)
 
 
@@ -222,6 +233,12 @@ def cut(array, dim: int, sizes) -> list:
         parts.append(array[along(dim, slice(start, start + size))])
         start += size
     return parts
+
+
+def cut_shapes(shape, dim: int, sizes) -> list:
+    """Shapes of the consecutive pieces along a dim."""
+    dim = wrap_dim(dim, len(shape))
+    return [(*shape[:dim], size, *shape[dim + 1 :]) for size in sizes]
 
 
 def needs_dims(ndim: int, what: str) -> None:

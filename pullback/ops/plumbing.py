@@ -7,13 +7,11 @@ other operators.  `shape.py` has the views that people use.
 from __future__ import annotations
 
 from ..core import dtype as dt
-from ..core import surface
 from ..core.dims import infer_size, numel, view_strides, wrap_dim
-from ..core.handle import Box, cell_of
 from ..core.op import Composite, Pointwise, View
 from ..core.table import ops
-from ..errors import DTypeError, NotDifferentiable, ShapeError, TransformError
-from .layout import owner, storage_view
+from ..errors import DTypeError, NotDifferentiable, ShapeError
+from ..storage import resize_ as resize
 from .pointwise import points
 from .shape import derive_copies
 
@@ -289,7 +287,7 @@ class _local_scalar_dense(Composite):
 
 
 class resize_(Composite):
-    """Gives the tensor another shape; elements keep their order, new ones are zero."""
+    """Gives the tensor another shape in its memory, which grows if it must; new bytes are zero."""
 
     schema = ("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None)"
               " -> Tensor(a!)")
@@ -300,48 +298,13 @@ class resize_(Composite):
             raise NotDifferentiable("cannot resize variables that require grad")
         if any(n < 0 for n in size):
             raise ShapeError(f"resize_: sizes must not be negative, got {list(size)}")
-        if tuple(self.shape) == tuple(size):
-            return self
-        if isinstance(self._data, Box):
-            raise TransformError("resize_ changes the memory of a tensor, and there is none inside "
-                                 "of a transform\n  Fix: use reshape(), or cat() with zeros")
-        shown = _within_memory(self._data, size)
-        if shown is None:
-            surface.may_resize(self)
-            shown, version = _resized(self, size)._data, self._version
-            self._cell = None  # other views keep the old memory
-            cell_of(self).version = version
-        self._data, self._link = shown, None
-        surface.bump(self)
-        return self
+        return resize(self, size, memory_format)
 
     def samples(s):
         yield s(s.int(2, 3), (4,))
         yield s(s.int(2, 3), (3, 3))
         yield s(s.int(2, 3), (2, 3))
         yield s(s.int(), (0, 2))
-
-
-def _within_memory(data, size):
-    """The same memory in another shape; None if it is too small, or not in one piece."""
-    from ..core.device import lookup
-
-    root = owner(data)
-    if root.dtype != data.dtype or not root.flags.c_contiguous:
-        return None
-    strides = [numel(size[i + 1:]) for i in range(len(size))]
-    try:
-        return storage_view(lookup(data)[1], data, size, strides, None)
-    except RuntimeError:
-        return None
-
-
-def _resized(self, size):
-    """The elements in order, as many as fit, then zeros."""
-    line, count = self.reshape((-1,)), numel(size)
-    if count > line.shape[0]:
-        line = ops.cat([line, line.new_zeros((count - line.shape[0],))])
-    return line[:count].clone().reshape(size)
 
 
 derive_copies(globals())

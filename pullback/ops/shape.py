@@ -20,7 +20,7 @@ from ..core.dims import (
     wrap_dim,
     wrap_dims,
 )
-from ..core.handle import Box
+from ..core.handle import Box, is_buffer
 from ..core.op import Composite, Op, View, overload_of
 from ..core.table import ops
 from ..formulas.shape import places_from
@@ -32,6 +32,7 @@ from .layout import (
     checked_select,
     checked_slice,
     cut,
+    cut_shapes,
     diagonal_view,
     in_front,
     inner,
@@ -130,7 +131,7 @@ class unsafe_view(Op):
     grad = {"self": "grad.reshape(self.shape)"}
 
     def run(xp, self, size):
-        return self.reshape(infer_size(size, self.size)).copy()
+        return self.reshape(infer_size(size, self.size))  # the memory of `self`, as in PyTorch
 
     def shape(self, size):
         return infer_size(size, numel(self.shape))
@@ -156,8 +157,12 @@ class reshape(Composite):
         data = self._data
         if not (isinstance(data, np.ndarray) and data.flags.c_contiguous):
             size = infer_size(shape, self.numel())
-            if view_strides(self.shape, self.stride(), size) is None:
+            steps = view_strides(self.shape, self.stride(), size)
+            if steps is None:
                 self = overload_of(clone).call(self, "contiguous_format")
+            if is_buffer(data):  # a copy is no view of anything; graphs know `view` only
+                return (ops._unsafe_view(self, size) if steps is None
+                        else ops._reshape_alias(self, size, steps))
         return overload_of(view).call(self, shape)
 
     def samples(s):
@@ -282,6 +287,7 @@ class transpose_int(View):
 
     schema = "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"
     inplace = "default"
+    inplace_node = "TransposeBackward1"
     complex = True
     grad = {"self": "grad.transpose(dim0, dim1)"}
     scatter = "new.transpose(dim0, dim1)"
@@ -312,6 +318,7 @@ class t(View):
 
     schema = "t(Tensor(a) self) -> Tensor(a)"
     inplace = True
+    inplace_node = "TBackward1"
     complex = True
     grad = {"self": "grad.t()"}
     scatter = "new.t()"
@@ -593,6 +600,7 @@ class squeeze(View):
 
     schema = "squeeze(Tensor(a) self) -> Tensor(a)"
     inplace = True
+    inplace_node = "SqueezeBackward3"
     complex = True
     grad = {"self": "unsqueeze_to(grad, None, self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -618,6 +626,7 @@ class squeeze_dim(View):
 
     schema = "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)"
     inplace = True
+    inplace_node = "SqueezeBackward4"
     complex = True
     grad = {"self": "unsqueeze_to(grad, (dim,), self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -645,6 +654,7 @@ class squeeze_dims(View):
 
     schema = "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)"
     inplace = True
+    inplace_node = "SqueezeBackward5"
     complex = True
     grad = {"self": "unsqueeze_to(grad, dim, self.shape)"}
     scatter = "new.reshape(base.shape)"
@@ -669,12 +679,17 @@ class unsqueeze(View):
 
     schema = "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)"
     inplace = True
+    inplace_node = "UnsqueezeBackward1"
     complex = True
     grad = {"self": "grad.squeeze(dim)"}
     scatter = "new.squeeze(dim)"
 
     def run(xp, self, dim):
-        return self[along(wrap_dim(dim, self.ndim + 1), None)]
+        dim = wrap_dim(dim, self.ndim + 1)
+        step = self.itemsize if dim == self.ndim else self.shape[dim] * self.strides[dim]
+        sizes, steps = self.shape, self.strides  # NumPy's own new dims have stride 0
+        return strided(xp, self, (*sizes[:dim], 1, *sizes[dim:]),
+                       (*steps[:dim], step, *steps[dim:]))
 
     def batch(n, batched, self, dim):
         return self.unsqueeze(wrap_dim(dim, self.ndim) + 1)
@@ -917,6 +932,7 @@ class as_strided(View):
         "SymInt? storage_offset=None) -> Tensor(a)"
     )
     inplace = True
+    inplace_node = "AsStridedBackward1"
     grad = {
         "self": "as_strided_backward(grad, self.shape, self.stride(), self.storage_offset(), "
         "size, stride, storage_offset)"
@@ -1036,6 +1052,15 @@ class split_sizes(Composite):
         yield s(s.real(5, 2), (1, 4))
 
 
+def _chunk_step(self, chunks: int, dim: int) -> int:
+    """The size of the pieces of `chunk`."""
+    needs_dims(self.ndim, "chunk")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = self.shape[wrap_dim(dim, self.ndim)]
+    return (size + chunks - 1) // chunks
+
+
 class chunk(Composite):
     """At most `chunks` pieces of equal size; the last may be smaller."""
 
@@ -1043,11 +1068,7 @@ class chunk(Composite):
     complex = True
 
     def compose(self, chunks, dim):
-        needs_dims(self.ndim, "chunk")
-        if chunks <= 0:
-            raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-        size = self.shape[wrap_dim(dim, self.ndim)]
-        step = (size + chunks - 1) // chunks
+        step = _chunk_step(self, chunks, dim)
         if step == 0:  # an empty dim still gives the number of pieces asked for
             return ops.split_with_sizes(self, [0] * chunks, dim)
         return ops.split(self, step, dim)
@@ -1062,37 +1083,63 @@ def _clones(parts) -> list:
     return [p.clone(memory_format="contiguous_format") for p in parts]
 
 
-class unsafe_split_Tensor(Composite):
-    """`split` into fresh tensors."""
+class unsafe_split_Tensor(Op):
+    """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
 
     schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
+    run = split_Tensor.run
+    batch = split_Tensor.batch
 
-    def compose(self, split_size, dim):
-        return _clones(self.split(split_size, dim))
+    def shape(self, split_size, dim):
+        needs_dims(self.ndim, "split")
+        return cut_shapes(self.shape, dim, split_pieces(self.shape[dim], split_size))
+
+    def decomp(self, split_size, dim):
+        return _clones(ops.split(self, split_size, dim))
 
     def samples(s):
         yield s(s.real(5, 2), 2)
+        yield s(s.real(2, 4), 2, -1)
 
 
-class unsafe_split_with_sizes(Composite):
-    """`split_with_sizes` into fresh tensors."""
+class unsafe_split_with_sizes(Op):
+    """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
+    run = split_with_sizes.run
+    batch = split_with_sizes.batch
 
-    def compose(self, split_sizes, dim):
-        return _clones(self.split_with_sizes(split_sizes, dim))
+    def shape(self, split_sizes, dim):
+        needs_dims(self.ndim, "split")
+        return cut_shapes(self.shape, dim, checked_pieces(self.shape[dim], dim, split_sizes))
+
+    def decomp(self, split_sizes, dim):
+        return _clones(ops.split_with_sizes(self, split_sizes, dim))
 
     def samples(s):
         yield s(s.real(5, 2), (1, 4))
 
 
 class unsafe_chunk(Composite):
-    """`chunk` into fresh tensors."""
+    """`chunk` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"
 
     def compose(self, chunks, dim):
-        return _clones(self.chunk(chunks, dim))
+        step = _chunk_step(self, chunks, dim)
+        if step == 0:
+            return ops.unsafe_split_with_sizes(self, [0] * chunks, dim)
+        return ops.unsafe_split(self, step, dim)
 
     def samples(s):
         yield s(s.real(5, 2), 2)
@@ -1137,7 +1184,8 @@ def _tensor_split(self, sections: int, dim: int):
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
     small, large = divmod(self.shape[dim], sections)
     sizes = [small + 1] * large + [small] * (sections - large)
-    return ops.split_with_sizes(self, sizes, dim)
+    edges = [0, *itertools.accumulate(sizes)]
+    return [ops.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(edges)]
 
 
 class tensor_split_sections(Composite):

@@ -9,4 +9,6 @@ _MODULES = ("checkpoint", "pytree", "_pytree", "hooks", "data", "dlpack", "bench
 def __getattr__(name: str):
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name == "swap_tensors":
+        return importlib.import_module(".swapping", __name__).swap_tensors
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

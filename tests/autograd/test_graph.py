@@ -57,7 +57,7 @@ def test_views_have_the_nodes_of_their_operators():
     v = y[0]
     before = v.grad_fn
     y.mul_(3)
-    assert v.grad_fn is not before and v.grad_fn.name() == before.name()
+    assert v.grad_fn is not before and v.grad_fn.name() == "AsStridedBackward0"
     v.mul_(2)
     assert y.grad_fn.name() == "CopySlices"
 

@@ -1,0 +1,403 @@
+"""Views: how they follow from their bases, how they keep up with writes, what must not be written.
+
+A view has a link to its base.  When the memory was written since, the view's history is made anew
+on its next use: as strides of the base where memory is real, by replaying the view operators
+inside of transforms.  A write through a view gives the base a node that sends the gradient of the
+overwritten part to what was written.  Read next: `surface.py`, which does the writing.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from .. import errors
+from . import device as dev
+from .evaluate import run_raw
+from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
+from .state import state
+
+_FEW = 3  # so many steps are replayed in a backward; longer chains become places of the base
+
+
+def link_views(ov, flat: tuple, out, level: int) -> None:
+    """Tie the outputs of a view operator to the base whose memory they share."""
+    source = flat[0]
+    many = isinstance(out, (list, tuple))
+    cell = cell_of(source)
+    if cell is INFERENCE and is_buffer(source._data):
+        for t in out if many else (out,):
+            t._cell = cell
+        return
+    if ov.op.diff_outputs == (False,) and (ov.name == "detach" or is_buffer(out._data)):
+        out._cell = cell  # an alias that has nothing to do with derivatives
+        return
+    link = source._link
+    if link is None:
+        kind, base, steps, multi, hidden = Link, source, None, many, None
+    else:
+        kind, base, steps, hidden = link.__class__, link.base, link.steps, link.hidden
+        multi = many or link.multi
+    rest = flat[1:]
+    if steps is not None and ov.name == "as_strided":
+        # it names places of the memory, whatever view it is called on
+        rest = (rest[0], rest[1], out.storage_offset())
+        if source._data.dtype == base._data.dtype:
+            steps = None
+    if not state.record[level]:
+        hidden = "inference" if state.inference else "no_grad"
+        if source._edge is not None and level == 0:
+            for t in out if many else (out,):
+                t._edge = tape.Blind()
+    for i, t in enumerate(out if many else (out,)):
+        t._cell = cell
+        step = one_more(steps, (ov, rest, i if many else None))
+        t._link = kind(base, step, multi, hidden, cell.version)
+
+
+def replay(t: Tensor, chain: tuple) -> Tensor:
+    """Apply a chain of view operators."""
+    for ov, rest, number in chain:
+        t = stack.bind(ov, (t, *rest))
+        if number is not None:
+            t = t[number]
+    return t
+
+
+# keeping up with the base
+
+
+def refresh(t: Tensor) -> None:
+    """Bring a view up to date with its base."""
+    link = t._link
+    version = t._cell.version
+    if link.seen == version:
+        return
+    if link.__class__ is not Link:
+        link.stale(t)  # an output of a custom function: its history cannot be made again
+        return
+    base = link.base
+    if is_buffer(t._data) and is_buffer(base._data):
+        if base._edge is None and (t._edge is None or isinstance(t._edge, tape.Accumulate)):
+            link.seen = version
+            return  # a view that was made a leaf stays one
+        if link.multi or link.hidden:
+            if state.record[0]:
+                _refuse(t, link, "its base or another view of its base has been modified inplace")
+            return  # nobody asks for the history
+        link.seen = version
+        t._edge = _history(t, link, base)
+    else:
+        link.seen = version
+        again = replay(base, link.chain)
+        t._edge = again._edge
+        follow(t, again)
+    if t._meta is not None and t._meta.retains:
+        retain_again(t)
+
+
+def _history(t: Tensor, link: Link, base: Tensor):
+    """The edge of a view of real memory: strides of the base, or of its view in another dtype."""
+    _, _, count, cast = link.steps
+    if cast:
+        with _recording(0):
+            base = replay(base, link.chain[:cast])
+        if cast == count:
+            return base._edge
+    if base._edge is None:  # the base was detached since: gradients end there
+        base = make(base._data, tape.Blind())
+    again = make(t._data)
+    tape.record(_as_strided(), (base, *_geometry(t)), again, 0)
+    return again._edge
+
+
+def _geometry(t: Tensor) -> tuple:
+    """Sizes, strides and offset of a tensor in its memory, in elements."""
+    data = t._data
+    item = data.dtype.itemsize
+    start = (dev.address(data) - dev.address(dev.owner(data))) // item
+    return data.shape, tuple([s // item for s in data.strides]), start
+
+
+@functools.cache
+def _as_strided():
+    from .table import ops
+
+    return ops.as_strided.default
+
+
+def retain_again(t: Tensor) -> None:
+    """A tensor that keeps its gradient has a new history by a write."""
+    from .hooks import retain_again as again
+
+    again(t)
+
+
+def follow(view: Tensor, new: Tensor) -> None:
+    """A view takes other data, because its base did; levels that ask are told."""
+    interp = getattr(new._data, "interp", None)
+    if interp is not None and interp.shares and is_buffer(view._data):
+        interp.note_rebinding(view, view._data)
+    view._data = new._data
+
+
+def current(t: Tensor) -> Tensor:
+    """A handle with the present value and history of another, safe from later rebinding."""
+    if t._link is not None:
+        refresh(t)
+    return make(t._data, t._edge)
+
+
+class _recording:
+    """Switch the tape of one level on for a moment."""
+
+    def __init__(self, level: int, on: bool = True):
+        self.level, self.on = level, on
+
+    def __enter__(self):
+        self.before = state.record[self.level]
+        state.record[self.level] = self.on
+
+    def __exit__(self, *exc):
+        state.record[self.level] = self.before
+
+
+# writing through views
+
+
+@functools.cache
+def _scatter(ov):
+    """Compiled `scatter` formula of a view: (base, new, *rest) -> new base."""
+    import ast
+
+    from .formula import lookup
+
+    text = ov.op.scatter
+    names = [a.name for a in ov.schema.args[1:]]
+    space = {"__name__": "pullback.generated"}
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(node, ast.Name) and node.id not in ("base", "new", *names):
+            found = lookup(node.id)
+            if found is not None:
+                space[node.id] = found
+    return eval(f"lambda {', '.join(['base', 'new', *names])}: {text}", space)
+
+
+def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
+    """The base with `new` in the place of the view that `chain` describes."""
+    values = [base]
+    for ov, rest, number in chain[:-1]:
+        t = stack.bind(ov, (values[-1], *rest))
+        values.append(t if number is None else t[number])
+    for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
+        if number is not None:
+            new = _scatter_piece(ov, rest, number, value, new)
+        elif ov.op.scatter is None:
+            new = _scatter_by_position(ov, rest, value, new)
+        else:
+            new = _scatter(ov)(value, new, *rest)
+    return new
+
+
+def _scatter_by_position(ov, rest, base, new):
+    """Write through a view without scatter formula: ask the view where its elements come from."""
+    from .table import ops
+
+    count = math.prod(base.shape)
+    places = run_raw(ov, (np.arange(count).reshape(base.shape), *rest)).reshape(-1)
+    if len(np.unique(places)) != len(places):
+        raise errors.ViewWriteError(
+            errors.text(
+                f"a tensor made by {ov.op.base_name} is being written, but several of its "
+                "elements are one "
+                f"element of its base ({errors.user_line(2)})",
+                describe(new),
+                "clone() it first",
+            )
+        )
+    index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
+    flat = ops.index_put(ops.reshape(base, (count,)), [index], ops.reshape(new, (len(places),)))
+    return ops.reshape(flat, tuple(base.shape))
+
+
+def _scatter_piece(ov, rest, number, base, new):
+    """Write one of several views made by one call (split, unbind): refill the dim."""
+    from .table import ops
+
+    pieces = list(stack.bind(ov, (base, *rest)))
+    pieces[number] = new
+    dim = rest[-1] if rest else 0
+    return ops.stack(pieces, dim) if ov.op.base_name == "unbind" else ops.cat(pieces, dim)
+
+
+def _places(base: Tensor, view: Tensor) -> np.ndarray | None:
+    """The number, among the base's elements, of each element of a view of the same memory."""
+    if not (base._data.dtype == view._data.dtype and is_buffer(base._data)):
+        return None
+    (shape, strides, start), (size, stride, offset) = _geometry(base), _geometry(view)
+    if 0 in shape or 0 in size:
+        return np.zeros(math.prod(size), np.int64) if 0 in size else None
+    low = min(start, offset)
+    own, shown = _cells(shape, strides, start - low), _cells(size, stride, offset - low)
+    number = np.full(max(own.max(), shown.max()) + 1, -1)
+    number[own] = np.arange(own.size)
+    found = number[shown]
+    return None if (found < 0).any() else found
+
+
+def _cells(size: tuple, stride: tuple, offset: int) -> np.ndarray:
+    cells = np.full((1,) * len(size), offset)
+    for dim, (n, step) in enumerate(zip(size, stride)):
+        cells = cells + (np.arange(n) * step).reshape((-1,) + (1,) * (len(size) - 1 - dim))
+    return np.broadcast_to(cells, size).reshape(-1)
+
+
+# refusals
+
+
+def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
+    """Refuse writes that would lose history or give one element two values."""
+    data = x._data
+    if x._cell is INFERENCE and not state.inference:
+        raise errors.InferenceTensor(
+            errors.text(
+                "Inplace update to inference tensor outside InferenceMode is not allowed "
+                f"({errors.user_line(2)})",
+                describe(x),
+                "clone() it to get a normal tensor before writing",
+            )
+        )
+    if not same and _repeats(data):
+        raise errors.ViewWriteError(
+            errors.text(
+                "unsupported operation: more than one element of the written-to tensor refers to "
+                "a single memory "
+                f"location ({errors.user_line(2)})",
+                f"shape {list(data.shape)}, strides {list(x.stride())}",
+                "clone() the tensor before performing the operation",
+            )
+        )
+    if not state.record[level]:
+        return
+    link = x._link
+    if isinstance(x._edge, tape.Accumulate) and x._edge.guarded:  # be it a view or not
+        raise errors.LeafWriteError(
+            errors.text(
+                f"a leaf Variable that requires grad is being used in an in-place operation "
+                f"({errors.user_line(2)})",
+                describe(x),
+                ["run the update under no_grad()", "or compute on x.clone()"],
+            )
+        )
+    if link is None:
+        return
+    base_tracked = link.base._edge is not None
+    if not (tracked or base_tracked):
+        return
+    if link.__class__ is not Link:
+        link.refuse(x, "is being modified inplace")
+    if link.multi or link.hidden:
+        _refuse(x, link, "is being modified inplace")
+    leaf = isinstance(link.base._edge, tape.Accumulate) and link.base._edge.guarded
+    if leaf or x._edge is not None and not base_tracked:  # then the leaf is itself a view
+        raise errors.LeafWriteError(
+            errors.text(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation "
+                f"({errors.user_line(2)})",
+                describe(x),
+                "run the update under no_grad()",
+            )
+        )
+
+
+def _refuse(x: Tensor, link: Link, what: str):
+    """Refuse a write to a view that must not be written, or its use after the base was."""
+    if link.multi and not link.hidden:
+        ov, _, number = link.steps[1]
+        name, number = ov.op.base_name, number or 0
+        raise errors.ViewWriteError(
+            errors.text(
+                f"Output {number} of {name} is a view and {what} "
+                f"({errors.user_line(3)}). This view is the output of a function that returns "
+                "multiple views. Such functions do not allow the output views to be modified "
+                "inplace",
+                describe(x),
+                ["index the base instead, or clone() the piece",
+                 "or use the out-of-place operator"],
+            )
+        )
+    where = "with grad mode enabled" if link.hidden == "no_grad" else "in normal mode"
+    mode = link.hidden if link.hidden == "no_grad" else "inference"
+    raise errors.ViewWriteError(
+        errors.text(
+            f"A view was created in {mode} mode and {what} {where} ({errors.user_line(3)})",
+            describe(x),
+            f"make the view outside of {link.hidden}{'' if mode == 'no_grad' else '_mode'}, or "
+            "write inside of it too",
+        )
+    )
+
+
+def _repeats(data) -> bool:
+    """Is an element of real memory met more than once, because a dim was expanded?"""
+    return (
+        is_buffer(data)
+        and data.size > 1
+        and 0 in data.strides
+        and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
+    )
+
+
+def describe(x: Tensor) -> str:
+    """The tensor's dtype and shape, for the state part of a message."""
+    return f"tensor: {x.dtype.name}{list(x._data.shape)}"
+
+
+from . import stack, tape  # noqa: E402  (they need the names above)
+
+
+class CopySlices(tape.Node):
+    """History of a base after a write through a view: the pullback of the scatter."""
+
+    __slots__ = ("chain", "places", "size")
+
+    class _Rule:
+        name, saves = "CopySlices", ()
+
+    def apply(self, grads, needs):
+        grad = grads[0]
+        if grad is None:
+            return [None, None]
+        from .table import ops
+
+        if self.places is not None:
+            return self._by_places(grad, needs, ops)
+        piece = replay(grad, self.chain)
+        first = scatter(grad, self.chain, ops.zeros_like(piece)) if needs[0] else None
+        return [first, piece if needs[1] else None]
+
+    def _by_places(self, grad, needs, ops):
+        index = make(self.places)
+        index = index if grad.device.type == "cpu" else index.to(grad.device)
+        flat = grad.reshape((-1,))
+        first = ops.index_fill(flat, 0, index, 0).reshape(grad.shape) if needs[0] else None
+        return [first, flat.index_select(0, index).reshape(self.size) if needs[1] else None]
+
+
+def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
+    """The node of a base whose view was overwritten by `new`."""
+    metas = [None if t._edge is None else (t._data.shape, t._data.dtype) for t in (base, new)]
+    node = tape.make_node(
+        CopySlices, CopySlices._Rule, (base._edge, new._edge), tuple(metas), (), 0
+    )
+    link = view._link
+    node.chain, node.places, node.size = (), None, tuple(view._data.shape)
+    long = link.steps[2] > _FEW or link.of is not base._data and is_buffer(base._data)
+    if long:
+        node.places = _places(base, view)
+    if node.places is None:
+        node.chain = link.chain
+    return node

@@ -1,0 +1,716 @@
+"""Storages: the memory behind tensors as an object of its own.
+
+`UntypedStorage` is bytes that several tensors may show; it is the same object for all of them.
+`TypedStorage` and `FloatStorage` and the like count elements instead, as programs of old expect.
+Read `core/memory.py` first, which does the work.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+
+import numpy as np
+
+from . import errors
+from .core import device as dev
+from .core import dtype as dt
+from .core import memory, shared_memory, surface
+from .core.handle import Box, Tensor, cell_of, make, meta_of
+from .core.state import state
+from .core.table import ops
+from .core.tape import Accumulate
+
+_ITEMS = {
+    "double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32",
+    "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "bfloat16": "bfloat16",
+    "complex_double": "complex128", "complex_float": "complex64",
+}  # fmt: skip
+
+
+class _Storage:
+    """What both kinds have in common."""
+
+    __slots__ = ()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __copy__(self):
+        return self.clone()
+
+    def __repr__(self) -> str:
+        numbers = "\n ".join(map(str, self.tolist()))
+        return f" {numbers}\n[{self._title()}]"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
+
+    def cpu(self):
+        """The storage in main memory."""
+        return self if self.device.type == "cpu" else self._on("cpu")
+
+    def cuda(self, device=None, non_blocking: bool = False):
+        """The storage on the GPU."""
+        return self._on("cuda" if device is None else device)
+
+    def to(self, *, device, non_blocking: bool = False):
+        """The storage on a device."""
+        return self if dev.Device(device).type == self.device.type else self._on(device)
+
+    def get_device(self) -> int:
+        """The number of the GPU; -1 in main memory."""
+        return -1 if self.device.type == "cpu" else self.device.index or 0
+
+    @property
+    def is_cuda(self) -> bool:
+        return self.device.type == "cuda"
+
+    is_sparse = is_sparse_csr = is_hpu = False
+
+    def is_pinned(self, device="cuda") -> bool:
+        """Could a device read this memory by itself?  Ordinary memory: no."""
+        return False
+
+
+class UntypedStorage(_Storage):
+    """Bytes that tensors show."""
+
+    __slots__ = ("__dict__", "__weakref__", "_owner")
+
+    def __new__(cls, *args, device=None, **kwargs):
+        if kwargs or len(args) > 1:
+            raise errors.RefusedValue(
+                f"torch.UntypedStorage(): takes a size or a sequence of bytes, got "
+                f"{(*args, *kwargs)} ({errors.user_line()})"
+            )
+        given = args[0] if args else 0
+        if device is not None and dev.Device(device).type == "meta":
+            raise errors.DeviceError(f"the meta device has no memory ({errors.user_line()})")
+        if isinstance(given, int):
+            if given < 0:
+                raise errors.RefusedValue(
+                    f"Storage size must not be negative, got {given} ({errors.user_line()})"
+                )
+            array = np.zeros(given, np.uint8)
+        elif hasattr(given, "__len__") and hasattr(given, "__getitem__"):
+            array = np.array([int(v) for v in given], np.int64).astype(np.uint8)
+        else:
+            raise errors.RefusedValue(
+                f"torch.UntypedStorage(): Expected a sequence type, but got "
+                f"{type(given).__name__} ({errors.user_line()})"
+            )
+        return _storage(array if device is None else dev.transfer(array, dev.Device(device)))
+
+    @property
+    def device(self) -> dev.Device:
+        """Where the memory is."""
+        return dev.device_of(self._owner)
+
+    @property
+    def _cdata(self) -> int:
+        """A number of the memory; equal for all tensors that show it."""
+        return id(self._owner)
+
+    @property
+    def filename(self) -> None:
+        """The file that the memory is mapped from: none."""
+
+    def _bytes(self):
+        return memory.as_bytes(self._owner)[: memory.nbytes(self._owner)]
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return memory.nbytes(self._owner)
+
+    size = __len__ = nbytes
+
+    def element_size(self) -> int:
+        """Bytes of an element: 1."""
+        return 1
+
+    def data_ptr(self) -> int:
+        """Address of the first byte; 0 if there is none."""
+        return dev.address(self._owner) if self.nbytes() else 0
+
+    def resizable(self) -> bool:
+        """May the size change?"""
+        return not memory.is_held(self._owner)
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Another size: the bytes stay as far as they fit, new ones are zero.
+
+        All tensors that show the memory go along; their shapes stay.
+        """
+        if size < 0:
+            raise errors.RefusedValue(
+                f"Storage size must not be negative, got {size} ({errors.user_line()})"
+            )
+        if size != self.nbytes():
+            memory.resize(self._owner, size)
+        return self
+
+    def __getitem__(self, key):
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step != 1:
+                raise errors.RefusedValue(
+                    f"Trying to slice with a step of {step}, but only a step of 1 is supported "
+                    f"({errors.user_line()})"
+                )
+            return _storage(self._bytes()[start : max(stop, start)])
+        return int(self._bytes()[self._place(key)])
+
+    def __setitem__(self, key, value) -> None:
+        self._bytes()[key if isinstance(key, slice) else self._place(key)] = value
+
+    def _place(self, key) -> int:
+        if not isinstance(key, (int, np.integer)):
+            raise errors.ArgumentError(f"can't index a {_name(self)} with {type(key)}")
+        size = len(self)
+        if not -size <= key < size:
+            raise errors.DimError(f"index {key} out of range for storage of size {size}")
+        return int(key)
+
+    def __eq__(self, other) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def tolist(self) -> list[int]:
+        """The bytes as numbers."""
+        return self._bytes().tolist()
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Overwrite every byte."""
+        self._bytes()[...] = value
+        return self
+
+    def copy_(self, source, non_blocking: bool = False) -> UntypedStorage:
+        """Overwrite with the bytes of another storage of the same size."""
+        other = _untyped(source)
+        if other.nbytes() != self.nbytes():
+            raise errors.ShapeError(
+                f"size does not match, self was {self.nbytes()} bytes but src was "
+                f"{other.nbytes()} bytes ({errors.user_line()})"
+            )
+        self._bytes()[...] = dev.transfer(other._bytes(), self.device)
+        return self
+
+    def clone(self) -> UntypedStorage:
+        """A copy."""
+        return _storage(self._bytes().copy())
+
+    def __deepcopy__(self, memo) -> UntypedStorage:
+        new = memo[id(self)] = self.clone()
+        return new
+
+    def __reduce__(self):
+        return _restored, (self._bytes().copy(),)
+
+    def new(self) -> UntypedStorage:
+        """An empty storage of the same device."""
+        return _storage(self._bytes()[:0].copy())
+
+    def _on(self, device) -> UntypedStorage:
+        return _storage(dev.transfer(self._bytes().copy(), dev.Device(device)))
+
+    def untyped(self) -> UntypedStorage:
+        """The storage itself."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Do processes that were forked see what is written here?"""
+        return self.device.type != "cpu" or shared_memory.is_shared(self._owner)
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move to memory that processes forked later share."""
+        memory.share(self._owner)
+        return self
+
+    def pin_memory(self, device="cuda") -> UntypedStorage:
+        """A copy that a device could read by itself; ordinary memory serves here."""
+        return self.clone()
+
+    def byteswap(self, dtype) -> None:
+        """Reverse the bytes of every element."""
+        kind = dt.as_dtype(dtype)
+        part = kind.itemsize // (2 if kind.is_complex else 1)
+        rows = self._bytes().reshape(-1, part)
+        rows[...] = rows[:, ::-1].copy()
+
+    def type(self, dtype=None) -> str:
+        """The name of the class."""
+        return _name(self)
+
+    def _title(self) -> str:
+        return f"{_name(self)}(device={self.device}) of size {len(self)}"
+
+    def _cast(self, name: str) -> TypedStorage:
+        kind = dt.by_name(name)
+        values = self._bytes().astype(kind.np)
+        return TypedStorage(wrap_storage=_storage(values), dtype=kind, _internal=True)
+
+    @classmethod
+    def from_buffer(cls, buffer, byte_order=None, *, dtype=None, count=-1, offset=0):
+        """The bytes of an object that has some, in the machine's order."""
+        found = np.frombuffer(buffer, np.uint8)[offset:].copy()
+        if dtype is not None:
+            item = dt.as_dtype(dtype).itemsize
+            found = found[: count * item] if count >= 0 else found
+        made = _storage(found)
+        if byte_order == "big" and dtype is not None:
+            made.byteswap(dtype)
+        return made
+
+
+def _casting(name: str):
+    def method(self):
+        return self._cast(name)
+
+    method.__doc__ = f"The numbers as {name}."
+    return method
+
+
+for _method, _dtype in _ITEMS.items():
+    setattr(UntypedStorage, _method, _casting(_dtype))
+
+
+def _name(thing) -> str:
+    return f"torch.storage.{type(thing).__name__}"
+
+
+def _storage(array) -> UntypedStorage:
+    """The storage object of an array that owns its memory (a part of one is copied)."""
+    owner = dev.owner(array)
+    if owner is not array:
+        owner = array.copy()
+    return memory.storage_object(owner, _made)
+
+
+def _made(owner) -> UntypedStorage:
+    new = object.__new__(UntypedStorage)
+    new._owner = owner
+    return new
+
+
+def _restored(array) -> UntypedStorage:
+    return _storage(array.copy())
+
+
+def _untyped(storage) -> UntypedStorage:
+    return storage._untyped_storage if isinstance(storage, TypedStorage) else storage
+
+
+def is_storage(obj) -> bool:
+    """Is this a storage, typed or not?"""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+# storages that count elements
+
+
+def _warn(depth: int = 3) -> None:
+    warnings.warn(
+        "TypedStorage is deprecated: UntypedStorage will be the only storage class. This matters "
+        "only to programs that use storages directly. Use tensor.untyped_storage() instead of "
+        "tensor.storage()",
+        UserWarning,
+        stacklevel=depth,
+    )
+
+
+class TypedStorage(_Storage):
+    """Numbers of one dtype in an untyped storage; deprecated, as in PyTorch."""
+
+    __slots__ = ("__dict__", "__weakref__", "_untyped_storage", "dtype")
+
+    def __new__(cls, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if not _internal:
+            _warn()
+        kind = dt.default() if dtype is None else dt.as_dtype(dtype)
+        new = object.__new__(TypedStorage)
+        new.dtype = kind
+        if wrap_storage is not None:
+            if args or dtype is None:
+                raise errors.RefusedValue(
+                    "TypedStorage(wrap_storage=...) wants a dtype, and no other argument but that "
+                    f"({errors.user_line()})"
+                )
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise errors.ArgumentError(
+                    "Argument 'wrap_storage' must be UntypedStorage, but got "
+                    f"{type(wrap_storage).__name__} ({errors.user_line()})"
+                )
+            new._untyped_storage = wrap_storage
+            return new
+        given = args[0] if args else 0
+        if isinstance(given, int):
+            array = np.zeros(given, kind.np)
+        else:
+            array = np.array(list(given)).astype(kind.np)
+        array = array if device is None else dev.transfer(array, dev.Device(device))
+        new._untyped_storage = _storage(array)
+        return new
+
+    def _values(self):
+        """The elements as an array that shows the memory."""
+        whole = self._untyped_storage._bytes()
+        item = self.dtype.itemsize
+        return whole[: whole.size // item * item].view(self.dtype.np)
+
+    @property
+    def device(self) -> dev.Device:
+        """Where the memory is."""
+        return self._untyped_storage.device
+
+    def untyped(self) -> UntypedStorage:
+        """The bytes."""
+        _warn()
+        return self._untyped_storage
+
+    def size(self) -> int:
+        """Number of elements."""
+        return self.nbytes() // self.dtype.itemsize
+
+    __len__ = size
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self._untyped_storage.nbytes()
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self._untyped_storage.data_ptr()
+
+    _data_ptr = data_ptr
+
+    @property
+    def _cdata(self) -> int:
+        return self._untyped_storage._cdata
+
+    filename = None
+
+    def _place(self, key):
+        if isinstance(key, slice):
+            raise errors.RefusedValue(
+                "slices are only supported in UntypedStorage.__getitem__ "
+                f"({errors.user_line()})"
+            )
+        if not isinstance(key, (int, np.integer)):
+            raise errors.RefusedValue(
+                f"can't index a {type(self)} with {type(key)} ({errors.user_line()})"
+            )
+        if not -len(self) <= key < len(self):
+            raise errors.DimError(f"index {key} out of range for storage of size {len(self)}")
+        return int(key)
+
+    def __getitem__(self, key):
+        return self._values()[self._place(key)].item()
+
+    def __setitem__(self, key, value) -> None:
+        values = self._values()
+        values[key if isinstance(key, slice) else self._place(key)] = value
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, TypedStorage) and (
+            self._untyped_storage is other._untyped_storage and self.dtype is other.dtype
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._untyped_storage)
+
+    def tolist(self) -> list:
+        """The elements as Python numbers."""
+        return self._values().tolist()
+
+    def fill_(self, value) -> TypedStorage:
+        """Overwrite every element."""
+        self._values()[...] = value
+        return self
+
+    def copy_(self, source, non_blocking: bool = False) -> TypedStorage:
+        """Overwrite with the bytes of another storage of the same size."""
+        self._untyped_storage.copy_(_untyped(source))
+        return self
+
+    def resize_(self, size: int) -> None:
+        """Another number of elements."""
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    def resizable(self) -> bool:
+        """May the size change?"""
+        return self._untyped_storage.resizable()
+
+    def _like(self, untyped: UntypedStorage) -> TypedStorage:
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
+
+    def clone(self) -> TypedStorage:
+        """A copy."""
+        return self._like(self._untyped_storage.clone())
+
+    def _on(self, device) -> TypedStorage:
+        return self._like(self._untyped_storage._on(device))
+
+    def __deepcopy__(self, memo) -> TypedStorage:
+        new = memo[id(self)] = self._like(copy.deepcopy(self._untyped_storage, memo))
+        return new
+
+    def __reduce__(self):
+        return _retyped, (self._untyped_storage, self.dtype)
+
+    def is_shared(self) -> bool:
+        """Do processes that were forked see what is written here?"""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move to memory that processes forked later share."""
+        self._untyped_storage.share_memory_()
+        return self
+
+    def pin_memory(self, device="cuda") -> TypedStorage:
+        """A copy that a device could read by itself; ordinary memory serves here."""
+        return self.clone()
+
+    def _legacy(self) -> str | None:
+        return _NAMES.get(self.dtype.name)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the old class for this dtype."""
+        return self._legacy()
+
+    def type(self, dtype=None):
+        """The name of the old class for this dtype."""
+        name = self._legacy()
+        return _name(self) if name is None else f"torch.{name}"
+
+    def _cast(self, name: str) -> TypedStorage:
+        kind = dt.by_name(name)
+        made = _storage(self._values().astype(kind.np))
+        return TypedStorage(wrap_storage=made, dtype=kind, _internal=True)
+
+    def _title(self) -> str:
+        return f"{_name(self)}(dtype={self.dtype}, device={self.device}) of size {len(self)}"
+
+
+for _method, _dtype in _ITEMS.items():
+    setattr(TypedStorage, _method, _casting(_dtype))
+
+
+def _retyped(untyped: UntypedStorage, dtype) -> TypedStorage:
+    return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
+
+
+class _Legacy(type):
+    """`FloatStorage` and the like make TypedStorages, and recognise those of their dtype."""
+
+    def __instancecheck__(cls, instance) -> bool:
+        return type(instance) is TypedStorage and instance.dtype is cls.dtype
+
+    def __call__(cls, *args, wrap_storage=None):
+        return TypedStorage(
+            *args, wrap_storage=wrap_storage, dtype=cls.dtype, _internal=wrap_storage is not None
+        )
+
+
+_NAMES = {
+    "float64": "DoubleStorage", "float32": "FloatStorage", "float16": "HalfStorage",
+    "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage",
+    "uint8": "ByteStorage", "bool": "BoolStorage", "bfloat16": "BFloat16Storage",
+    "complex128": "ComplexDoubleStorage", "complex64": "ComplexFloatStorage",
+}  # fmt: skip
+
+for _kind, _class in _NAMES.items():
+    globals()[_class] = _Legacy(
+        _class, (), {"dtype": dt.by_name(_kind), "__doc__": f"Storages of {_kind}; deprecated.",
+                     "__module__": "torch"})  # fmt: skip
+
+
+# what tensors have
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory behind this tensor; the same object for all tensors that show it."""
+    return memory.storage_object(memory.owner_of(self), _made)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The memory behind this tensor as numbers of its dtype; deprecated."""
+    _warn()
+    return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype, _internal=True)
+
+
+def storage_type(self: Tensor):
+    """The class of this tensor's typed storage."""
+    return globals()[_NAMES[self.dtype.name]]
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the tensor's memory to where processes that are forked later share it."""
+    if self.device.type == "cpu":
+        memory.share(memory.owner_of(self))
+    return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Do processes that were forked see what is written to this tensor?"""
+    return self.device.type != "cpu" or shared_memory.is_shared(memory.owner_of(self))
+
+
+def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) -> Tensor:
+    """Let this tensor show other memory: that of a tensor or of a storage, or none."""
+    if isinstance(source, TypedStorage) and source.dtype is not self.dtype:
+        raise errors.DTypeError(
+            f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type "
+            f"{source.dtype} ({errors.user_line()})"
+        )
+    if isinstance(source, Tensor) and source.dtype is not self.dtype:
+        raise errors.DTypeError(
+            f"Could not set tensor of type {source.dtype} to a tensor of type {self.dtype} "
+            f"({errors.user_line()})"
+        )
+    if source is not None and not isinstance(source, Tensor) and not is_storage(source):
+        raise errors.ArgumentError(
+            errors.text(
+                f"set_() received an invalid combination of arguments ({errors.user_line()}): "
+                f"got {type(source).__name__}",
+                cure="give a tensor, or a storage with offset, size and stride, or nothing",
+            )
+        )
+    memory.owner_of(self)  # refuses transforms
+    tracked = self._edge is not None or isinstance(source, Tensor) and source._edge is not None
+    surface.may_write(self, tracked, 0, True)
+    if source is None:
+        owner, size, stride, storage_offset = np.empty(0, np.uint8), (0,), (1,), 0
+    elif isinstance(source, Tensor):
+        owner = memory.owner_of(source)
+        if size is None:
+            size, stride, storage_offset = source.shape, source.stride(), source.storage_offset()
+    else:
+        owner = _untyped(source)._owner
+        if size is None:
+            size, stride = (memory.nbytes(owner) // self.dtype.itemsize,), (1,)
+    size = (size,) if isinstance(size, int) else tuple(size)
+    stride = memory.row_major(size) if not stride and size else tuple(stride or ())
+    memory.show(self, owner, size, stride, storage_offset)
+    surface.bump(self)
+    if tracked and state.record[0]:
+        surface.without_derivative(self, "set_", source if isinstance(source, Tensor) else None)
+    elif self._edge is not None:
+        self.data = make(self._data)  # the place where gradients arrive fits the new shape
+    return self
+
+
+def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
+    """Give a tensor another shape in its memory, which grows if it must."""
+    owner, size = memory.owner_of(self), tuple(size)
+    changed = size != tuple(self._data.shape)
+    if changed:
+        memory.show(self, owner, size, memory.row_major(size), self.storage_offset())
+    if memory_format is not None and str(memory_format).endswith("channels_last"):
+        if len(size) != 4:
+            raise errors.ShapeError(
+                f"required rank 4 tensor to use channels_last format ({errors.user_line()})"
+            )
+        _, c, h, w = size
+        stride = (c * h * w, 1, w * c, c)
+        memory.show(self, memory.owner_of(self), size, stride, self.storage_offset())
+    if changed:
+        surface.bump(self)
+    return self
+
+
+# copies and pickles of tensors
+
+
+def deepcopy(self: Tensor, memo: dict) -> Tensor:
+    """A copy of a leaf; tensors that share memory share a copy of it."""
+    if id(self) in memo:
+        return memo[id(self)]
+    if not (self._edge is None or isinstance(self._edge, Accumulate)):
+        raise errors.NoGraph(
+            errors.text(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                f"protocol at the moment ({errors.user_line(2)})",
+                cure="detach() it first",
+            )
+        )
+    new = object.__new__(type(self))
+    new._edge = new._link = new._cell = new._meta = None
+    data = self.data._data  # without a tangent
+    if isinstance(data, Box):
+        new._data = ops.clone(make(data))._data
+    else:
+        owner = memory.owner_of(self)
+        copied = copy.deepcopy(untyped_storage(self), memo)._owner
+        xp, start = dev.lookup(data)[1], dev.address(data) - dev.address(owner)
+        new._data = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
+    memo[id(self)] = new
+    if self._edge is not None:
+        new._edge = Accumulate(new)
+    cell_of(new).version = 1  # PyTorch fills the copy by a write
+    if self.grad is not None:
+        meta_of(new).grad = copy.deepcopy(self.grad, memo)
+    new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    return new
+
+
+def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> Tensor:
+    """A tensor out of its pickled form."""
+    new = object.__new__(cls)
+    new._edge = new._link = new._cell = new._meta = None
+    new._data = np.empty(0, dtype.np)
+    memory.show(new, untyped._owner, size, stride, offset)
+    if requires_grad:
+        new._edge = Accumulate(new)
+    new.__dict__.update(extra)
+    return new
+
+
+def reduce(self: Tensor) -> tuple:
+    """How to pickle a tensor: its storage, which tensors that share it have in common."""
+    if not isinstance(self._data, Box) and self.device.type == "cpu":
+        place = (self.storage_offset(), tuple(self.shape), self.stride())
+        return rebuild, (type(self), untyped_storage(self), self.dtype, *place,
+                         self.requires_grad, dict(self.__dict__))  # fmt: skip
+    array = self.detach().cpu().numpy()
+    return _on_device, (type(self), array, str(self.device), self.requires_grad,
+                        dict(self.__dict__))  # fmt: skip
+
+
+def _on_device(cls, array, device, requires_grad, extra) -> Tensor:
+    place = dev.Device(device)
+    data = dev.transfer(array, place)
+    new = object.__new__(cls)
+    new._edge = new._link = new._cell = new._meta = None
+    new._data = data
+    if requires_grad:
+        new._edge = Accumulate(new)
+    new.__dict__.update(extra)
+    return new
+
+
+def setstate(self: Tensor, state: tuple) -> None:
+    """Take over a state that old programs pickled: what `set_` takes, or data and flags."""
+    if not self.is_leaf:
+        raise errors.NoGraph(
+            f"__setstate__ can be only called on leaf Tensors ({errors.user_line(2)})"
+        )
+    if len(state) == 4:
+        self.set_(*state)
+        return
+    if len(state) == 5:
+        self.data, _, _, requires_grad, _ = state
+    else:
+        requires_grad, _, _ = state
+    self.requires_grad = requires_grad
+
+
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage"]
