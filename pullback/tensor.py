@@ -29,6 +29,7 @@ from .core.state import fast as space
 from .core.state import state
 from .core.table import ops
 from .core.tape import Accumulate, Blind, Port, level_own
+from .core.views import view_of
 
 _ndarray = np.ndarray
 
@@ -985,6 +986,7 @@ def attach(cls=Tensor) -> None:
         "is_pinned": lambda self, device=None: False,
         "pin_memory": lambda self, device=None: self,  # no device could read it by itself
         "_is_view": lambda self: self._link is not None,
+        "_view_func": view_of,
         "const_data_ptr": data_ptr,
         "__reversed__": __reversed__,
         "where": where,

@@ -33,6 +33,10 @@ def __getattr__(name: str):
         from . import variable
 
         return getattr(variable, name)
+    if name == "_force_original_view_tracking":
+        from .grad_mode import _force_original_view_tracking
+
+        return _force_original_view_tracking
     if name == "_unsafe_preserve_version_counter":
         from .graph import _unsafe_preserve_version_counter
 

@@ -226,3 +226,25 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Are we inside `inference_mode`?"""
     return state.inference
+
+
+class _force_original_view_tracking(_Switch):
+    """Views made inside get their history back, after a write, by the operators that made them."""
+
+    def __init__(self, mode: bool):
+        self.mode, self.before = bool(mode), state.replay_views
+        state.replay_views = self.mode
+
+    def __enter__(self) -> None:
+        state.replay_views = self.mode
+
+    def __exit__(self, *exc) -> None:
+        state.replay_views = self.before
+
+    def clone(self):
+        """The same switch again, for a decorated function."""
+        return _force_original_view_tracking(self.mode)
+
+    def __call__(self, function):
+        state.replay_views = self.before
+        return super().__call__(function)

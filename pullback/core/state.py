@@ -32,6 +32,7 @@ class State(threading.local):
         self.caching = None  # may know the result of an operator (with ACTIVE counted)
         self.fake = False  # creation operators make fake arrays
 
+    replay_views = False  # histories of stale views are made by their steps, not by strides
     packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last
     packing_refused: str | None = None  # why there must be none
     task = None  # the sweep that runs

@@ -19,7 +19,7 @@ from . import dtype as dt
 from . import memory
 from .evaluate import run_raw
 from .fake import Fake
-from .handle import INFERENCE, Tensor, cell_of, is_buffer, make, one_more
+from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .state import state, tick
 
 _ndarray = np.ndarray
@@ -143,6 +143,8 @@ def inplace_view(ov, flat: tuple) -> Tensor:
         refresh(x)
     may_write(x, x._edge is not None, tape.level_own(x._data), True)
     link = x._link
+    if link is None and x._cell is not None and not is_buffer(x._data):
+        link = Link(found_anew(x), None, False, None, x._cell.version)  # older views go by steps
     new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
     if ov.op.inplace_node:
         _rename(ov, new._edge)
@@ -482,6 +484,7 @@ from .views import (  # noqa: E402
     current,  # noqa: F401
     describe,
     follow,
+    found_anew,
     link_views,  # noqa: F401
     may_write,
     refresh,

@@ -9,6 +9,7 @@ overwritten part to what was written.  Read next: `surface.py`, which does the w
 from __future__ import annotations
 
 import functools
+import gc
 import math
 
 import numpy as np
@@ -54,6 +55,8 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     for i, t in enumerate(out if many else (out,)):
         t._cell = cell
         step = one_more(steps, (ov, rest, i if many else None))
+        if state.replay_views:  # its history is to be made by all of its steps
+            step = (*step[:3], step[2])
         t._link = kind(base, step, multi, hidden, cell.version)
 
 
@@ -126,6 +129,31 @@ def _as_strided():
     from .table import ops
 
     return ops.as_strided.default
+
+
+def view_of(view: Tensor, base: Tensor) -> Tensor | None:
+    """The view that another base would have; None where that base is laid out otherwise."""
+    link = view._link
+    if link is None:
+        return None
+    own = link.base
+    if base.dtype is not own.dtype or is_buffer(base._data) and is_buffer(own._data) and (
+        _geometry(base) != _geometry(own)
+    ):
+        return None
+    return replay(base, link.chain)
+
+
+def found_anew(x: Tensor) -> Tensor:
+    """A stand-in for a base that changes its layout: the views that it had are views of this."""
+    base = make(x._data, x._edge)
+    base._cell = x._cell
+    for t in gc.get_objects():
+        if isinstance(t, Tensor):
+            link = getattr(t, "_link", None)
+            if link is not None and link.base is x:
+                link.base = base
+    return base
 
 
 def retain_again(t: Tensor) -> None:

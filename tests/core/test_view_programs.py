@@ -141,3 +141,42 @@ def test_long_chains_of_views_are_linear():
     _, y, v = run(1000)
     assert v._base is y and v.sum().item() == 16
     v.sum().backward()
+
+
+def turned(x):
+    """An older view is written after the layout of its base has changed in place."""
+    y = x * 2
+    v = y[0]
+    y.t_()
+    v.mul_(x[1])
+    y.unsqueeze_(0)
+    return y * torch.arange(6.0, dtype=torch.float64).reshape(1, 3, 2)
+
+
+def test_bases_that_change_their_layout():
+    x = torch.arange(1.0, 7, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    y = torch.cat([(x[0] * 2 * x[1])[None], x[1:] * 2]).t()[None]
+    expected = y * torch.arange(6.0, dtype=torch.float64).reshape(1, 3, 2)
+    assert turned(x).tolist() == expected.tolist()
+    (want,) = torch.autograd.grad(expected.sum(), x)
+    (have,) = torch.autograd.grad(turned(x).sum(), x)
+    assert have.tolist() == want.tolist()
+    total = torch.func.grad(lambda x: turned(x).sum())(x.detach())
+    assert total.tolist() == want.tolist()
+    batch = torch.func.vmap(turned)(x.detach()[None].expand(2, 2, 3))
+    assert batch[1].tolist() == expected.tolist()
+    tangent = torch.func.jvp(turned, (x.detach(),), (torch.ones(2, 3, dtype=torch.float64),))[1]
+    assert abs(tangent.sum().item() - want.sum().item()) < 1e-9
+
+
+def test_views_of_other_bases():
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    v = y[0]
+    other = torch.arange(6.0).view(2, 3)
+    assert v._view_func(other).tolist() == [0, 1, 2]
+    assert y._view_func(other) is None and v._view_func(torch.ones(5)) is None
+    with torch.autograd._force_original_view_tracking(True):
+        w = y[1]
+    y.mul_(2)
+    assert w.grad_fn.name() == "SelectBackward0" and v.grad_fn.name() == "AsStridedBackward0"
