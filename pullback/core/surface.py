@@ -295,7 +295,7 @@ def write_out(ov, flat: tuple, out):
                 rebind(t, r)
                 bump(t)
                 continue
-            _resize_out(t, tuple(r._data.shape))
+            _resize_out(t, r)
         assign(t, r)
     return out
 
@@ -317,8 +317,10 @@ def _takes(ov, result: dt.DType, given: dt.DType) -> bool:
     return not exact and dt.can_cast(result, given)
 
 
-def _resize_out(t: Tensor, size: tuple) -> None:
-    """Give an `out` tensor the shape of the result."""
+def _resize_out(t: Tensor, result: Tensor) -> None:
+    """Give an `out` tensor the shape and the layout of the result."""
+    size, item = tuple(result._data.shape), result._data.dtype.itemsize
+    strides = tuple([s // item for s in result._data.strides])
     if t._data.size:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape "
@@ -327,7 +329,7 @@ def _resize_out(t: Tensor, size: tuple) -> None:
             UserWarning,
             stacklevel=5,
         )
-    memory.show(t, memory.owner_of(t), size, memory.row_major(size), t.storage_offset())
+    memory.show(t, memory.owner_of(t), size, strides, t.storage_offset())
 
 
 def without_derivative(t: Tensor, name: str, other: Tensor | None) -> None:

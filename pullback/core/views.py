@@ -423,8 +423,9 @@ def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
     )
     link = view._link
     node.chain, node.places, node.size = (), None, tuple(view._data.shape)
-    long = link.steps[2] > _FEW or link.of is not base._data and is_buffer(base._data)
-    if long:
+    chain = link.chain if link.steps[2] <= _FEW else ()
+    moved = link.of is not base._data and is_buffer(base._data)
+    if not chain or moved or any(ov.op.scatter is None for ov, _, _ in chain):
         node.places = _places(base, view)
     if node.places is None:
         node.chain = link.chain

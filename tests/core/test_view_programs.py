@@ -180,3 +180,12 @@ def test_views_of_other_bases():
         w = y[1]
     y.mul_(2)
     assert w.grad_fn.name() == "SelectBackward0" and v.grad_fn.name() == "AsStridedBackward0"
+
+
+def test_one_copy_of_an_expanded_tensor_is_written():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    y.expand(3, 2)[-1].mul_(3)
+    assert y.tolist() == [3, 6]
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
