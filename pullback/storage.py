@@ -584,7 +584,7 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
                 cure="give a tensor, or a storage with offset, size and stride, or nothing",
             )
         )
-    memory.owner_of(self)  # refuses transforms
+    memory.owner_of(self, "set_")  # refuses transforms
     tracked = self._edge is not None or isinstance(source, Tensor) and source._edge is not None
     surface.may_write(self, tracked, 0, True)
     if source is None:
@@ -610,7 +610,7 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
 
 def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
     """Give a tensor another shape in its memory, which grows if it must."""
-    owner, size = memory.owner_of(self), tuple(size)
+    owner, size = memory.owner_of(self, "resize_"), tuple(size)
     changed = size != tuple(self._data.shape)
     if changed:
         memory.show(self, owner, size, memory.row_major(size), self.storage_offset())
@@ -644,12 +644,13 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
         )
     new = object.__new__(type(self))
     new._edge = new._link = new._cell = new._meta = None
-    data = self.data._data  # without a tangent
+    plain = self.data  # without a tangent
+    data = plain._data
     if isinstance(data, Box):
-        new._data = ops.clone(make(data))._data
+        new._data = ops.clone(plain)._data
     else:
-        owner = memory.owner_of(self)
-        copied = copy.deepcopy(untyped_storage(self), memo)._owner
+        owner = memory.owner_of(plain)
+        copied = copy.deepcopy(untyped_storage(plain), memo)._owner
         xp, start = dev.lookup(data)[1], dev.address(data) - dev.address(owner)
         new._data = memory.within(xp, copied, data.dtype, data.shape, data.strides, start)
     memo[id(self)] = new
@@ -676,11 +677,12 @@ def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> 
 
 def reduce(self: Tensor) -> tuple:
     """How to pickle a tensor: its storage, which tensors that share it have in common."""
-    if not isinstance(self._data, Box) and self.device.type == "cpu":
-        place = (self.storage_offset(), tuple(self.shape), self.stride())
-        return rebuild, (type(self), untyped_storage(self), self.dtype, *place,
+    plain = self.data  # without a tangent
+    if not isinstance(plain._data, Box) and plain.device.type == "cpu":
+        place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
+        return rebuild, (type(self), untyped_storage(plain), self.dtype, *place,
                          self.requires_grad, dict(self.__dict__))  # fmt: skip
-    array = self.detach().cpu().numpy()
+    array = plain.cpu().numpy()
     return _on_device, (type(self), array, str(self.device), self.requires_grad,
                         dict(self.__dict__))  # fmt: skip
 

@@ -21,13 +21,13 @@ from .shared_memory import shared
 _facts: dict[int, tuple] = {}  # id of an owner -> (weak reference to it, what is said about it)
 
 
-def owner_of(t: Tensor):
+def owner_of(t: Tensor, what: str = "untyped_storage()"):
     """The array that owns the memory of a tensor; transforms have none."""
     data = t._data
     if isinstance(data, Box):
         raise errors.TransformError(
             errors.text(
-                f"the memory of a tensor was asked for, but inside of a transform or a captured "
+                f"{what} is about the memory of a tensor, but inside of a transform or a captured "
                 f"function there is none ({errors.user_line(2)})",
                 f"tensor: {t.dtype.name}{list(t.shape)}",
                 "use reshape(), cat() or clone() instead",
@@ -83,7 +83,7 @@ def showing(owner) -> list[Tensor]:
     """All handles whose arrays lie in this memory."""
     found = []
     for thing in gc.get_objects():
-        if isinstance(thing, Tensor):
+        if issubclass(type(thing), Tensor):  # isinstance would ask strangers for their __class__
             data = getattr(thing, "_data", None)
             if data is not None and not isinstance(data, Box) and dev.owner(data) is owner:
                 found.append(thing)

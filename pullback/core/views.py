@@ -149,7 +149,7 @@ def found_anew(x: Tensor) -> Tensor:
     base = make(x._data, x._edge)
     base._cell = x._cell
     for t in gc.get_objects():
-        if isinstance(t, Tensor):
+        if issubclass(type(t), Tensor):  # isinstance would ask strangers for their __class__
             link = getattr(t, "_link", None)
             if link is not None and link.base is x:
                 link.base = base

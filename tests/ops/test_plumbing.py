@@ -159,8 +159,9 @@ def test_resize():
     assert x.resize_(2, 2) is x and x.tolist() == [[0, 1], [2, 3]]
     assert x.resize_(6).tolist() == [0, 1, 2, 3, 4, 5]  # the memory is still there
     assert x.resize_(8).tolist()[:6] == [0, 1, 2, 3, 4, 5] and x._version == 3
-    view = torch.arange(4.0)[1:]
-    assert view.resize_(2).tolist() == [1, 2] and view._base is None
+    base = torch.arange(4.0)
+    view = base[1:]
+    assert view.resize_(2).tolist() == [1, 2] and view._base is base
     with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
         torch.ones(2, requires_grad=True).resize_(3)
     with pytest.raises(errors.TransformError, match="resize_"):
