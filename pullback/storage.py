@@ -699,8 +699,11 @@ def _on_device(cls, array, device, requires_grad, extra) -> Tensor:
     return new
 
 
-def setstate(self: Tensor, state: tuple) -> None:
-    """Take over a state that old programs pickled: what `set_` takes, or data and flags."""
+def setstate(self: Tensor, state: tuple | dict) -> None:
+    """Take over attributes, or what old programs pickled: what `set_` takes, or data and flags."""
+    if isinstance(state, dict):
+        self.__dict__.update(state)
+        return
     if not self.is_leaf:
         raise errors.NoGraph(
             f"__setstate__ can be only called on leaf Tensors ({errors.user_line(2)})"
