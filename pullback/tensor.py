@@ -156,7 +156,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 def _get_grad(self):
     if state.mode:
-        _tell_of_grad(self)
+        _tell_of_grad(self, False)
     if self._meta is None:
         if self._edge is not None and not isinstance(self._edge, Accumulate):
             _warn_of_grad(self)
@@ -166,11 +166,11 @@ def _get_grad(self):
     return self._meta.grad
 
 
-def _tell_of_grad(t: Tensor) -> None:
+def _tell_of_grad(t: Tensor, replaced: bool) -> None:
     """Tell a capture that the gradient of a tensor is being read or replaced."""
     level = state.stack[state.mode]
     if level.adopts:
-        level.met_gradient(t)
+        level.met_gradient(t, replaced)
 
 
 def _warn_of_grad(t: Tensor) -> None:
@@ -237,7 +237,7 @@ def _keep_requires_grad(self):
 
 def _set_grad(self, value):
     if state.mode:
-        _tell_of_grad(self)
+        _tell_of_grad(self, True)
     if value is None:
         if self._meta is not None:
             self._meta.grad = None

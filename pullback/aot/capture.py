@@ -62,10 +62,14 @@ class Capture(Trace):
     def was_read(self, t: Tensor) -> None:
         self.reads.append(Read(t, contents(t)))
 
-    def met_gradient(self, t: Tensor) -> None:
+    def met_gradient(self, t: Tensor, replaced: bool) -> None:
         """The `.grad` of a tensor is about to be read or replaced."""
         if type(t._data) is np.ndarray:
             self.note_gradient(t, t)
+        gradient = self.gradients.get(id(t))
+        if gradient is not None:
+            gradient.matters = gradient.matters or not (replaced or gradient.replaced)
+            gradient.replaced = gradient.replaced or replaced
 
     def note_gradient(self, t: Tensor, owner: Tensor | int) -> None:
         """Remember the `.grad` of a tensor as it was before."""
@@ -143,6 +147,8 @@ class Gradient:
     tensor: Tensor
     before: Tensor | None
     owner: Tensor | int  # whose gradient it is when the program runs: a tensor, or an argument
+    matters: bool = False  # was it read before it was replaced?
+    replaced: bool = False
 
     def found(self, arguments: list[Tensor]) -> Tensor | None:
         """The gradient that is there when the program runs."""
@@ -155,6 +161,8 @@ class Gradient:
 
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is there a gradient if and only if there was one?"""
+        if self.replaced and not self.matters:
+            return True
         return (self.found(arguments) is None) == (self.before is None)
 
 

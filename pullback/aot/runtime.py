@@ -222,9 +222,10 @@ class Program:
 
 
 def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
-    """Leave a gradient in a tensor's `.grad`: in the memory of the one that is there."""
+    """Leave a gradient in a tensor's `.grad`: in the memory of the one that is there, unless the
+    function has put another in its place."""
     meta = meta_of(gradient.holder(arguments))
-    if value is None or meta.grad is None:
+    if value is None or meta.grad is None or gradient.replaced:
         meta.grad = value
     elif meta.grad is not value:
         np.copyto(meta.grad._data, value._data)

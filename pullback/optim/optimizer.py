@@ -102,11 +102,11 @@ class Optimizer:
         """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                grad = p.grad
-                if grad is None:
-                    continue
                 if set_to_none:
                     p.grad = None
+                    continue
+                grad = p.grad
+                if grad is None:
                     continue
                 if grad.grad_fn is not None:
                     grad.detach_()

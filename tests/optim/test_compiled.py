@@ -194,6 +194,25 @@ def test_gradients_that_stay():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7)
 
 
+def test_gradients_that_are_cleared_first():
+    """What was there before does not matter then, and stays as it is."""
+    net = network()
+
+    def run(x, y):
+        for p in net.parameters():
+            p.grad = None
+        (net(x) - y).pow(2).mean().backward()
+
+    compiled, kept = pb.compile(run), []
+    for x, y in batches(3):
+        compiled(x, y)
+        kept.append((net[0].weight.grad, net[0].weight.grad.tolist()))
+        run(x, y)
+        np.testing.assert_allclose(net[0].weight.grad.numpy(), kept[-1][1], rtol=1e-5, atol=1e-7)
+    assert len(compiled.programs) == 1
+    assert all(grad.tolist() == values for grad, values in kept)
+
+
 def test_gradients_of_arguments():
     def f(x):
         (x * x).sum().backward()
