@@ -298,13 +298,13 @@ BAD = {
         "captured",
     ),
     "branch under compile": (
-        lambda: torch.compile(branch)(x23()),
+        lambda: torch.compile(branch, fullgraph=True)(x23()),
         errors.DataDependentError,
         RuntimeError,
         "captured",
     ),
     "item under compile": (
-        lambda: torch.compile(lambda x: x * x.sum().item())(x23()),
+        lambda: torch.compile(lambda x: x * x.sum().item(), fullgraph=True)(x23()),
         errors.DataDependentError,
         RuntimeError,
         "item()",
@@ -411,7 +411,7 @@ def test_failed_capture_leaves_inputs():
 
     for run in (
         lambda: torch.make_fx(f, tracing_mode="fake")(x),
-        lambda: torch.compile(f)(x),
+        lambda: torch.compile(f, fullgraph=True)(x),
         lambda: vmap(f)(x),
     ):
         with pytest.raises(errors.DataDependentError):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import errors
 from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.op import overload
@@ -27,6 +28,7 @@ from .runtime import Program
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
+DECISIONS = 8  # captures of one signature for different values that the function reads
 VARIANTS = 4  # programs of one signature, for different things found outside of the function
 
 
@@ -96,6 +98,7 @@ class Compiled:
         functools.update_wrapper(self, function)
         self.function, self.backend = function, backend
         self.programs: dict = {}
+        self.captures: dict = {}  # signature -> how often its decisions were new
         self._last: tuple | None = None  # (guards, program) of the last call with tensors alone
 
     def __get__(self, instance, owner=None):
@@ -131,10 +134,20 @@ class Compiled:
         key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
         program = self._known(key, tensors)
         if program is None:
+            if self.captures.get(key, 0) >= DECISIONS:
+                return self.function(*args, **kwargs)
             try:
                 program = self.build(flat, spec)
             except Postponed:  # an optimizer without state, for instance; the next call is captured
                 return self.function(*args, **kwargs)
+            except errors.DataDependentError as error:
+                if self.backend.undecided is None:
+                    raise
+                self.captures[key] = DECISIONS
+                self.backend.undecided(self.function, str(error).splitlines()[0])
+                return self.function(*args, **kwargs)
+            if program.joint.decisions is not None:
+                self._count(key, program)
             self._keep(key, program)
         if (
             not kwargs
@@ -178,6 +191,17 @@ class Compiled:
                 return program
         return None
 
+    def _count(self, key: tuple, program: Program) -> None:
+        """One more program for other decisions; too many, and there will be no more."""
+        count = self.captures[key] = self.captures.get(key, 0) + 1
+        if count == DECISIONS:
+            node = program.joint.decisions.graph.output_node().all_input_nodes[-1]
+            where = (node.stack_trace or "").strip()
+            self.backend.undecided(
+                self.function,
+                f"what it reads from tensors was new in {count} calls of the same kind ({where})",
+            )
+
     def _keep(self, key: tuple, program: Program) -> None:
         """Put a program beside those of the same signature; the oldest makes room."""
         count = sum((key, number) in self.programs for number in range(VARIANTS))
@@ -189,11 +213,13 @@ class Compiled:
 
     def build(self, flat: list, spec) -> Program:
         """Capture and compile for one signature."""
-        joint = capture(self.function, flat, spec, self.backend.decompositions)
+        backend = self.backend
+        decides = backend.undecided is not None
+        joint = capture(self.function, flat, spec, backend.decompositions, decides)
         simplify(joint.module)
         tensors = [v for v in flat if isinstance(v, Tensor)]
         tensors += joint.found(tensors)
-        return make_program(joint, tensors, self.backend)
+        return make_program(joint, tensors, backend)
 
 
 def aliases(tensors: list[Tensor]):
@@ -211,6 +237,7 @@ class Backend:
     partition: Callable  # (joint module, number of forward outputs) -> (forward, backward)
     decompositions: dict
     fuse: bool = False  # may losses compute their gradients in the forward call?
+    undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
@@ -233,6 +260,8 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     else:
         module.writes = writes_of(joint)
         makers["forward"] = lambda: backend.forward(module, "inference")
+    if joint.decisions is not None:
+        makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     program = Program(joint, makers, facts, backend.fuse)

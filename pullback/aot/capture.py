@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..autograd.engine import node_of
+from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make, meta_of
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state
@@ -23,6 +25,7 @@ from ..core.tape import Accumulate, Node
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
 from ..interp.trace import Trace
+from .decisions import Decisions, below, contents, drawn, sized_by_values, users_own
 
 
 class Postponed(Exception):
@@ -51,16 +54,63 @@ class Capture(Trace):
     title = "a compiled function"
     adopts = True
 
-    def __init__(self, recorder, decompositions):
+    def __init__(self, recorder, decompositions, decides: bool = False):
         super().__init__(recorder, True, decompositions)
+        self.decisions = Decisions(recorder) if decides else None
         self.adopted: list[Adopted] = []
         self.reads: list[Read] = []
         self.gradients: dict[int, Gradient] = {}  # by the identity of the tensor
         self.guards: list[Callable[[], bool]] = []
         self.numbers: list[tuple[np.ndarray, Callable[[], float]]] = []
+        self.streams: dict[Generator, np.ndarray] = {}  # seeded inside: their states before
 
     def was_read(self, t: Tensor) -> None:
-        self.reads.append(Read(t, contents(t)))
+        self.reads.append(Read(t, contents(t._data)))
+
+    def known(self, node):
+        found = super().known(node)
+        if found is None and self.decisions is not None and users_own():
+            with below(self):
+                found = self.decisions.value(node)
+        return found
+
+    def seeded(self, generator) -> None:
+        """From here on its numbers are the same in every call: constants of the graph."""
+        if generator not in self.streams:
+            self.streams[generator] = generator.get_state()
+
+    def restored(self, generator, saved) -> None:
+        if np.array_equal(self.streams.get(generator), saved):  # as `fork_rng` does
+            del self.streams[generator]
+
+    def decided(self, t: Tensor) -> Tensor | None:
+        """The value of a tensor, as a decision."""
+        if not self.mine(t):
+            return t
+        found = super().known(t._data.node)
+        if found is None:
+            with below(self):
+                found = self.decisions.value(t._data.node)
+        return found
+
+    def constant(self, t: Tensor) -> Tensor:
+        """A tensor with values that the graph may rely on."""
+        return self.wrap(fake_of(t), self.recorder.constant(t))
+
+    def process(self, ov, flat):
+        if ov.is_random and self.streams:
+            given = next((v for v in flat if type(v) is Generator), default_generator)
+            if given in self.streams:
+                return self._replaced(ov, lambda *flat: drawn(self, ov, flat), flat)
+        try:
+            return super().process(ov, flat)
+        except errors.DataDependentError:
+            if self.decisions is None:
+                raise
+            out = self._replaced(ov, lambda *flat: sized_by_values(self, ov, flat), flat)
+            if out is None:
+                raise
+            return out
 
     def met_gradient(self, t: Tensor, replaced: bool) -> None:
         """The `.grad` of a tensor is about to be read or replaced."""
@@ -106,6 +156,9 @@ class Capture(Trace):
         self.adopted.append(Adopted(t, data, edge, link, box, t._edge, version))
 
     def __exit__(self, *exc):
+        streams, self.streams = self.streams, {}
+        for generator, before in streams.items():
+            generator.set_state(before)
         for a in self.adopted:
             a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
             if a.version is not None:  # writes count when the program runs
@@ -117,12 +170,6 @@ class Capture(Trace):
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
         return super().__exit__(*exc)
-
-
-def contents(t: Tensor) -> tuple:
-    """Everything that Python can read from a plain tensor."""
-    array = t._data
-    return array.shape, array.dtype, array.tobytes()
 
 
 @dataclass(slots=True)
@@ -137,7 +184,7 @@ class Read:
 
     @property
     def same(self) -> bool:
-        return contents(self.tensor) == self.was
+        return contents(self.tensor._data) == self.was
 
 
 @dataclass(slots=True)
@@ -190,12 +237,14 @@ class CaptureRecorder(Recorder):
 
     def __init__(self):
         super().__init__(True)
+        self.arrays: dict = {}  # the values of the inputs at hand
         self.inputs = 0
         self._last = None
 
     def input(self, value: Tensor):
         self.inputs += 1
         self._last = self.placeholder(f"primals_{self.inputs}", value)
+        self.arrays[self._last] = value._data
         return self._last
 
     def late_input(self, value: Tensor):
@@ -247,16 +296,22 @@ class Joint:
     assigned: list[tuple] = field(default_factory=list)  # (gradient, graph output, tensor or None)
     guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
     numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
+    decisions: GraphModule | None = None  # computes what the user's conditions were told
+    answers: list = field(default_factory=list)  # what that was
+    streams: list[tuple] = field(default_factory=list)  # generators, and how a call leaves them
 
     def found(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants besides the arguments."""
         return [t.found(arguments) if type(t) is Gradient else t for t in self.adopted]
 
 
-def capture(function, flat: list, spec, decompositions: dict) -> Joint:
-    """Trace a function of the given flat arguments into a joint graph."""
+def capture(function, flat: list, spec, decompositions: dict, decides: bool = False) -> Joint:
+    """Trace a function of the given flat arguments into a joint graph.
+
+    With `decides`, what the user's code reads from tensors is computed from these arguments.
+    """
     recorder = CaptureRecorder()
-    level = Capture(recorder, decompositions)
+    level = Capture(recorder, decompositions, decides)
     with level:
         handles, boxes, inputs = [], [], []
         for value in flat:
@@ -307,6 +362,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         [],
         [],
     )
+    joint.streams = [(g, g.get_state()) for g in level.streams]
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
     joint.gradients, joint.assigned = list(level.gradients.values()), assigned
     varying = [(k, v) for k, v in enumerate(values) if v._edge is not None]
@@ -325,6 +381,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         joint.grad_of = [i for i, _ in chosen]
         graph_outputs += [None if g is None else level.node(g) for g in grads]
         joint.differentiable = True
+    if level.decisions is not None:
+        joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
     joint.module = recorder.module(tuple(graph_outputs), "joint")
     return joint
 

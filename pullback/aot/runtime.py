@@ -26,6 +26,7 @@ from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, port
 from .capture import Joint, Output
+from .decisions import contents
 
 _new = object.__new__
 WASTED = 3  # fused calls without a backward after which the program splits
@@ -89,7 +90,7 @@ class Program:
             and joint.out_spec.is_leaf()
         )
         # does it depend on its arguments alone?
-        self.closed = not (joint.adopted or joint.reads or joint.guards or any(
+        self.closed = not (joint.adopted or joint.reads or joint.guards or joint.decisions or any(
             g.before is not None for g in joint.gradients) or joint.assigned)
 
     def part(self, name: str):
@@ -111,7 +112,17 @@ class Program:
         for t, key in zip(joint.found(arguments), self.adopted_keys):
             if key_of(t) != key:
                 return False
-        return all(read.same for read in joint.reads)
+        return all(read.same for read in joint.reads) and self._decides_alike(arguments)
+
+    def _decides_alike(self, arguments: list[Tensor]) -> bool:
+        """Would the conditions of the function be told what they were told when captured?"""
+        joint = self.joint
+        if joint.decisions is None:
+            return True
+        for array, read in joint.numbers:
+            array[()] = read()
+        arrays = [t._data for t in (*arguments, *joint.found(arguments))]
+        return joint.answers == [contents(a) for a in self.part("decisions")(*arrays)]
 
     def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
@@ -134,6 +145,8 @@ class Program:
         except errors.PullbackError as error:  # an index out of range, for instance
             errors.located(error)
             raise
+        for generator, after in joint.streams:
+            generator.set_state(after)
         count = self.count
         made = [make(r) for r in results[:count]]
         if joint.differentiable:

@@ -44,12 +44,15 @@ def compile(
     """Compile a function: one native call per pass, differentiable to any order.
 
     `backend` is "native" (C), "numpy" (the captured graph on NumPy) or a function from a
-    GraphModule and example inputs to a callable.  `options={"fuse_backward": False}` always keeps
+    GraphModule and example inputs to a callable.  What the function reads from tensors (`if`,
+    `item()`, `x[mask]`) is part of what a program fits and is checked before every call; with
+    `fullgraph` such a function is refused.  `options={"fuse_backward": False}` always keeps
     forward and backward apart.
     """
     if model is None:
         return functools.partial(
-            compile, backend=backend, mode=mode, options=options, disable=disable
+            compile, fullgraph=fullgraph, backend=backend, mode=mode, options=options,
+            disable=disable,
         )
     if disable:
         return model
@@ -62,7 +65,21 @@ def compile(
             f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'"
         )
     forward, backward = _backend(backend)
-    return Compiled(model, Backend(forward, backward, _min_cut, Everything(_WHOLE), fuse))
+    undecided = None if fullgraph else _undecided
+    return Compiled(
+        model, Backend(forward, backward, _min_cut, Everything(_WHOLE), fuse, undecided)
+    )
+
+
+def _undecided(function, why: str) -> None:
+    """A function goes on without being compiled."""
+    from .errors import warn
+
+    name = getattr(function, "__name__", type(function).__name__)
+    warn(
+        f"compile(): {name} runs operator by operator for arguments like these: {why}.  "
+        "`fullgraph=True` makes this an error."
+    )
 
 
 def _backend(backend):

@@ -27,7 +27,7 @@ def warn(text: str) -> None:
     frame, level = sys._getframe(1), 2
     while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, CompileWarning, stacklevel=level - 1)
+    warnings.warn(text, CompileWarning, stacklevel=level)
 
 
 class CompilerNotFound(CompileError):

@@ -13,6 +13,7 @@ import threading
 import numpy as np
 
 from .device import Device
+from .state import state as now
 
 _32 = np.array(32, np.uint64)  # an array, as shifting a small array by one is faster than by an int
 
@@ -33,6 +34,8 @@ class Generator:
         self._seed = 67280421310721
         self._twister = None  # made on first use: importing numpy.random takes a while
         self._address: int | None = None  # of the twister's state, 0 if C cannot use it
+        if now.mode:
+            now.stack[now.mode].seeded(self)
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart the stream from `seed`, any integer of 64 bits, signed or not."""
@@ -41,6 +44,8 @@ class Generator:
         seed = operator.index(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError(f"Overflow when unpacking long long: the seed {seed} has over 64 bits")
+        if now.mode:
+            now.stack[now.mode].seeded(self)
         with self.lock:
             self._seed = seed & ((1 << 64) - 1)
             self.spare = None
@@ -81,6 +86,8 @@ class Generator:
         fields = state.view(_STATE)[0]
         if fields["seeded"] != 1 or not 1 <= fields["left"] <= 624 or fields["next"] > 624:
             raise RuntimeError("Invalid mt19937 state")
+        if now.mode:
+            now.stack[now.mode].restored(self, state)
         key, position = fields["key"].astype(np.uint32), 625 - int(fields["left"])
         with self.lock:
             self._seed = int(fields["seed"])

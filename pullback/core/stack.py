@@ -36,6 +36,12 @@ class Interpreter:
     def was_read(self, t: Tensor) -> None:
         """Told of the values of a tensor from outside that became Python values (`modal` only)."""
 
+    def seeded(self, generator) -> None:
+        """Told of a generator that is about to be made or seeded (`modal` only)."""
+
+    def restored(self, generator, saved) -> None:
+        """Told of a generator that is about to get a saved state (`modal` only)."""
+
     def __enter__(self):
         self.level = len(state.stack)
         self.alive = True

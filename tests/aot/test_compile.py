@@ -215,13 +215,13 @@ def test_non_contiguous_and_empty_inputs():
     assert compiled(empty, empty).tolist() == [0, 0, 0]
 
 
-def test_data_dependent_condition_is_refused():
+def test_data_dependent_condition_is_refused_on_demand():
     def f(x):
         return x if x.sum() > 0 else -x
 
     x = pb.ones(3)
     with pytest.raises(errors.DataDependentError, match=r"test_compile\.py:"):
-        pb.compile(f)(x)
+        pb.compile(f, fullgraph=True)(x)
     assert x.tolist() == [1, 1, 1]
     assert (x * 2).tolist() == [2, 2, 2]  # the process is as it was
 

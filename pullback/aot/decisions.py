@@ -1,0 +1,194 @@
+"""Decisions: what the program's author reads from tensors while a function is captured.
+
+`if x.sum() > 0`, `n.item()` and `x[mask]` need values, and a capture has shapes only.  The values
+are computed from the inputs at hand, the capture goes on with them, and the graph is right as long
+as they are the same: a small graph of its own computes them anew before every call.  Only what the
+user reads is decided; what the library looks at in passing (the range of an argument, say) is
+left alone.  Read next: `capture.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from .. import errors
+from ..core.dims import broadcast_shapes
+from ..core.handle import Tensor, make
+from ..core.stack import bind, tensors_in
+from ..core.state import state
+from ..core.table import ops
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node, map_arg
+from ..interp.box import map_tensors
+
+LIMIT = 1 << 16  # elements of a tensor that may be a decision
+
+
+def users_own() -> bool:
+    """Is it the user's code that asks a tensor for its value?"""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        if frame.f_globals["__name__"] not in _ON_THE_WAY:
+            return False
+        frame = frame.f_back
+    return True
+
+
+# Between a line that reads a tensor and this file.
+_ON_THE_WAY = {f"pullback.{n}" for n in ("aot.decisions", "aot.capture", "interp.trace", "tensor")}
+
+
+def contents(array) -> tuple:
+    """Everything that Python can read from an array."""
+    return array.shape, array.dtype, array.tobytes()
+
+
+class Decisions:
+    """The values that one capture had to know."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+        self.taken: dict[Node, Tensor] = {}
+        self._values: dict[Node, object] = {}
+
+    def value(self, node: Node) -> Tensor | None:
+        """The value of a node on the inputs at hand; None if it depends on more than them."""
+        found = self.taken.get(node)
+        if found is None and node.meta["val"].numel() <= LIMIT:
+            found = self._evaluate(node)
+            if found is not None:
+                self.taken[node] = found
+        return found
+
+    def _evaluate(self, wanted: Node):
+        values, recorder = self._values, self.recorder
+        todo = [wanted]
+        while todo:
+            node = todo[-1]
+            if node in values:
+                todo.pop()
+                continue
+            if node.op == "placeholder":
+                array = recorder.arrays.get(node)
+                if array is None:  # the gradient of an output
+                    return None
+                values[node] = make(array)
+                continue
+            if node.op == "get_attr":
+                values[node] = recorder.constants[node.target]
+                continue
+            if getattr(node.target, "is_random", False):
+                return None
+            missing = [n for n in node.all_input_nodes if n not in values]
+            if missing:
+                todo += missing
+            else:
+                values[node] = node.target(
+                    *map_arg(node.args, values.__getitem__),
+                    **map_arg(node.kwargs, values.__getitem__),
+                )
+        return values[wanted]
+
+    def module(self) -> GraphModule | None:
+        """The graph that computes the decisions from the inputs."""
+        if not self.taken:
+            return None
+        source, graph, copied = self.recorder.graph, Graph(), {}
+        needed, todo = set(), list(self.taken)
+        while todo:
+            node = todo.pop()
+            if node not in needed:
+                needed.add(node)
+                todo += node.all_input_nodes
+        for node in source.nodes:
+            if node in needed or node in self.recorder.arrays:
+                copied[node] = graph.node_copy(node, copied.__getitem__)
+        graph.output(tuple(copied[n] for n in self.taken))
+        return GraphModule(self.recorder.constants, graph, "decisions")
+
+    def answers(self) -> list[tuple]:
+        """What they were, in the order of the graph's outputs."""
+        return [contents(t._data) for t in self.taken.values()]
+
+
+class below:
+    """Plain evaluation while a capture runs: the level below it, on real values."""
+
+    def __init__(self, level):
+        self.level = level
+
+    def __enter__(self):
+        self.before = state.mode, state.random, state.fake, state.autocast
+        state.mode, state.random = self.level.previous
+        state.fake, state.autocast = False, None
+
+    def __exit__(self, *exc):
+        state.mode, state.random, state.fake, state.autocast = self.before
+
+
+def sized_by_values(level, ov, flat: tuple):
+    """An operator whose result has a size that depends on values; None if they stay unknown.
+
+    Masks become the places where they are true; other operators of this kind count or look for
+    something and are constants of the graph.
+    """
+    if ov.name == "index.Tensor":
+        return _picked(level, *flat)
+    if ov.name == "masked_select":
+        shape = broadcast_shapes(flat[0].shape, flat[1].shape)
+        return _picked(level, flat[0].expand(shape), [flat[1].expand(shape)])
+    tensors = list(tensors_in(flat))
+    if ov.is_random or any(t._edge is not None for t in tensors):
+        return None
+    known = {id(t): level.decided(t) for t in tensors}
+    if None in known.values():
+        return None
+    with below(level):
+        out = bind(ov, tuple([map_tensors(lambda t: known[id(t)], v) for v in flat]))
+    return map_tensors(level.constant, out)
+
+
+def drawn(level, ov, flat: tuple):
+    """Random numbers of a generator that was seeded inside of the function."""
+    like = ov.name.partition(".")[0].endswith("_like")
+
+    def known(t: Tensor) -> Tensor:
+        if like:
+            return make(np.empty(t.shape, t._data.dtype))
+        found = level.decided(t) if level.decisions is not None else None
+        if found is None:
+            raise errors.DataDependentError(
+                errors.text(
+                    f"{ov.name} draws numbers of a generator that the captured function has "
+                    f"seeded itself, for a tensor whose values are not known "
+                    f"({errors.user_line()})",
+                    f"tensor: {t.dtype.name}{list(t.shape)}",
+                    "seed the generator outside of the captured function",
+                )
+            )
+        return found
+
+    values = tuple([map_tensors(known, v) for v in flat])
+    with below(level):
+        return map_tensors(level.constant, bind(ov, values))
+
+
+def _picked(level, source: Tensor, indices: list):
+    """What indexing by masks gives, by the places where they are true."""
+    places = []
+    for index in indices:
+        if index is None or index.dtype.name not in ("bool", "uint8"):
+            places.append(index)
+            continue
+        mask = level.decided(index)
+        if mask is None:
+            return None
+        if not mask.ndim:
+            source, mask = source.unsqueeze(len(places)), mask.unsqueeze(0)
+        with below(level):
+            found = mask.nonzero(as_tuple=True)
+        places += [level.constant(t) for t in found]
+    return ops.index(source, places)

@@ -1,0 +1,131 @@
+"""Compiled functions that read tensors: conditions, numbers, masks, generators seeded inside."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import pullback as pb
+from pullback import errors
+
+
+@pytest.fixture(autouse=True)
+def no_warnings():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def counted(function):
+    """A compiled function, and how often Python has run it."""
+    runs = []
+
+    def run(*args):
+        runs.append(1)
+        return function(*args)
+
+    return pb.compile(run), runs
+
+
+def test_both_ways_of_a_condition_are_compiled():
+    f, runs = counted(lambda x: x * 2 if x.sum() > 0 else -x)
+    x = pb.ones(3)
+    for _ in range(3):
+        assert f(x).tolist() == [2, 2, 2]
+        assert f(-x).tolist() == [1, 1, 1]
+    assert len(runs) == 2
+
+
+def test_conditions_on_tensors_from_outside():
+    limit, x = pb.tensor(0.0), pb.ones(2, requires_grad=True)
+    f, runs = counted(lambda x: (x if (limit * 2 < 1).all() else 3 * x).sum())
+    for value, wanted in (0.0, 1), (1.0, 3), (0.25, 1):
+        limit.fill_(value)
+        x.grad = None
+        f(x).backward()
+        assert x.grad.tolist() == [wanted, wanted]
+    assert len(runs) == 2
+
+
+def test_a_condition_on_what_was_written():
+    def f(x):
+        x.mul_(2)
+        return x + 1 if x[0] > 3 else x - 1
+
+    compiled = pb.compile(f)
+    for start in 1.0, 2.0, 1.0:
+        x = pb.full((2,), start)
+        y = x.clone()
+        assert compiled(x).tolist() == f(y).tolist()
+        assert x.tolist() == y.tolist()
+
+
+def test_masks():
+    f, runs = counted(lambda x, m: (x[m] ** 2).sum() + x.masked_select(m).sum())
+    x = pb.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for mask in [True, False, True], [False, True, False], [True, False, True]:
+        x.grad = None
+        m = pb.tensor(mask)
+        f(x, m).backward()
+        assert x.grad.tolist() == [(2 * v + 1) * t for v, t in zip([1, 2, 3], mask)]
+    assert len(runs) == 2
+
+
+def test_sizes_that_depend_on_values():
+    labels = pb.tensor([0, 2, 2, 1])
+    f, runs = counted(lambda x: x.sum() * pb.unique(labels).numel() + labels.nonzero().shape[0])
+    assert f(pb.ones(2)).item() == 2 * 3 + 3
+    labels[0] = 2
+    assert f(pb.ones(2)).item() == 2 * 2 + 4
+    assert len(runs) == 2
+
+
+def test_numbers_that_are_always_new_end_compilation_with_a_warning():
+    f, runs = counted(lambda x: x * x.sum().item())
+    with pytest.warns(errors.CompileWarning, match="always|new in"):
+        for i in range(12):
+            assert f(pb.full((2,), float(i))).tolist() == [2 * i * i] * 2
+    assert len(runs) == 12  # eight captures, then as it is
+
+
+def test_a_condition_on_random_numbers_is_not_compiled():
+    def f(x):
+        return x if pb.rand(3).sum() > 1.5 else -x
+
+    pb.manual_seed(0)
+    wanted = [f(pb.ones(1)).item() for _ in range(6)]
+    pb.manual_seed(0)
+    with pytest.warns(errors.CompileWarning, match="operator by operator"):
+        compiled = pb.compile(f)
+        assert [compiled(pb.ones(1)).item() for _ in range(6)] == wanted
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_generators_seeded_inside(forked):
+    def f(x):
+        before = pb.rand(2)
+        if forked:
+            with pb.random.fork_rng():
+                pb.manual_seed(3)
+                x = x * pb.rand(2)
+        else:
+            pb.manual_seed(3)
+            x = x * pb.rand_like(x)
+        own = pb.Generator().manual_seed(5)
+        return x + pb.randn(2, generator=own) + before
+
+    results = []
+    for run in f, pb.compile(f):
+        pb.manual_seed(0)
+        results.append([run(pb.ones(2)).tolist() for _ in range(3)] + [pb.rand(2).tolist()])
+    assert results[0] == results[1]
+
+
+def test_values_drawn_by_a_seeded_generator_are_refused_on_demand():
+    def f(x):
+        pb.manual_seed(0)
+        return pb.nn.functional.dropout(x)
+
+    with pytest.raises(errors.DataDependentError, match="seeded"):
+        pb.compile(f, fullgraph=True)(pb.ones(8))
