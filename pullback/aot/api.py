@@ -265,12 +265,20 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     program = Program(joint, makers, facts, backend.fuse)
+    program.frozen = [k for k, node in enumerate(nodes) if _is_constant(node)]
     program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
     program.metas = tuple((tensors[i]._data.shape, tensors[i]._data.dtype) for i in joint.grad_of)
     program.part("fused" if program.fuse else "forward")
     return program
+
+
+def _is_constant(node) -> bool:
+    """Does an output live in the memory of a constant of the graph?"""
+    while node.op == "call_function" and getattr(node.target, "is_view", False):
+        node = node.args[0]
+    return node.op == "get_attr"
 
 
 def examples(module: GraphModule) -> list:

@@ -81,6 +81,7 @@ class Program:
         )
         self.waiting = 0  # fused calls since the last backward
         self.count = joint.forward_count
+        self.frozen: list[int] = []  # graph outputs in the memory of the graph's own constants
         outputs = joint.outputs
         self.simple = (
             len(outputs) == 1
@@ -149,6 +150,8 @@ class Program:
             generator.set_state(after)
         count = self.count
         made = [make(r) for r in results[:count]]
+        for k in self.frozen:
+            made[k]._data = made[k]._data.copy()
         if joint.differentiable:
             node = self._node(tensors, results[count:], fused)
             if len(joint.tangent_of) == 1:

@@ -184,7 +184,7 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         array = conform(i, _attribute(gm, attribute))
         buffers[1 + i] = (4, 0, buffers[1 + i][2], buffers[1 + i][3], array)
     outputs = tuple(
-        (2, 0, 0, True, o[4], _attribute_array(gm, plan, o[1], count))
+        (2, 0, 0, True, o[4], _constant(_attribute(gm, plan["constants"][o[1] - count]), o))
         if o[0] == 1 and o[1] >= count
         else o
         for o in plan["outputs"]
@@ -213,8 +213,13 @@ def _attribute(gm: object, name: str) -> np.ndarray:
     return np.asarray(value)
 
 
-def _attribute_array(gm: object, plan: dict, number: int, count: int) -> np.ndarray:
-    return _attribute(gm, plan["constants"][number - count])
+def _constant(array: np.ndarray, output: tuple) -> np.ndarray:
+    """A constant, or the part of it that is an output."""
+    _, _, offset, whole, (_, shape, strides), _ = output
+    if whole:
+        return array
+    stored = np.ascontiguousarray(array)
+    return np.ndarray(shape, stored.dtype, stored, offset, strides)
 
 
 class Conform:

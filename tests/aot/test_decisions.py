@@ -129,3 +129,17 @@ def test_values_drawn_by_a_seeded_generator_are_refused_on_demand():
 
     with pytest.raises(errors.DataDependentError, match="seeded"):
         pb.compile(f, fullgraph=True)(pb.ones(8))
+
+
+def test_constants_that_are_returned_belong_to_the_caller():
+    for f in (
+        lambda x: x.nonzero(as_tuple=True)[1],
+        lambda x: x.nonzero().t()[1],
+        lambda x: pb.tensor([[9, 0], [9, 1]])[:, 1],
+        lambda x: pb.tensor([0, 1]),
+    ):
+        compiled = pb.compile(f)
+        for _ in range(2):
+            out = compiled(pb.tensor([[1.0, 0.0], [0.0, 2.0]]))
+            assert out.tolist() == [0, 1]
+            out.add_(5)
