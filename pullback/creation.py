@@ -12,7 +12,7 @@ from .core.data import make_tensor_data
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.size import Size
-from .core.stack import note_birth
+from .core.stack import lifted, note_birth
 from .core.table import ops
 
 
@@ -35,9 +35,7 @@ def _place(array: np.ndarray, device) -> Tensor:
     if device is not None and dev.Device(device).type != "cpu":
         array = dev.namespace(dev.Device(device)).asarray(array)
     t = _fresh(array)
-    if _state.state.mode:
-        t = ops.lift_fresh(t) if "lift_fresh" in ops else t
-    return t
+    return lifted(t) if _state.state.mode else t
 
 
 def _fresh(array) -> Tensor:

@@ -24,7 +24,7 @@ from .core.memory import hold_size
 from .core.op import aliases as op_aliases
 from .core.op import families, overload_of
 from .core.size import Size
-from .core.stack import bind
+from .core.stack import bind, lifted
 from .core.state import fast as space
 from .core.state import state
 from .core.table import ops
@@ -713,7 +713,7 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
         made = data.detach().clone().to(kind)
     else:
         made = make(make_tensor_data(data, kind))
-        made = ops.lift_fresh(made) if state.mode else made
+        made = lifted(made) if state.mode else made
     made = made.to(device or self.device)
     return made.requires_grad_(True) if requires_grad else made
 

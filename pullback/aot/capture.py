@@ -97,6 +97,8 @@ class Capture(Trace):
         """A tensor with values that the graph may rely on."""
         return self.wrap(fake_of(t), self.recorder.constant(t))
 
+    fresh = constant
+
     def process(self, ov, flat):
         if ov.is_random and self.streams:
             given = next((v for v in flat if type(v) is Generator), default_generator)

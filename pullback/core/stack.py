@@ -36,6 +36,9 @@ class Interpreter:
     def was_read(self, t: Tensor) -> None:
         """Told of the values of a tensor from outside that became Python values (`modal` only)."""
 
+    def fresh(self, t: Tensor) -> Tensor | None:
+        """What stands for a tensor that was just made from Python values (`modal` only)."""
+
     def seeded(self, generator) -> None:
         """Told of a generator that is about to be made or seeded (`modal` only)."""
 
@@ -122,6 +125,16 @@ def note_birth(out, level: int = 0) -> None:
         for interp in state.stack[level + 1 :]:
             if interp.counts_births:
                 interp.born.add(id(t))
+
+
+def lifted(t: Tensor) -> Tensor:
+    """A tensor that was just made from Python values, for the transform that sees everything."""
+    found = state.stack[state.mode].fresh(t)
+    if found is None:
+        from .table import ops  # which needs this file
+
+        return ops.lift_fresh(t)
+    return found
 
 
 def tensors_in(flat):

@@ -143,3 +143,17 @@ def test_constants_that_are_returned_belong_to_the_caller():
             out = compiled(pb.tensor([[1.0, 0.0], [0.0, 2.0]]))
             assert out.tolist() == [0, 1]
             out.add_(5)
+
+
+def test_tensors_made_inside_are_new_in_every_call():
+    def accumulate(x):
+        total = pb.tensor([1.0, 2.0])
+        total[:1] += x.sum()
+        total.add_(x.new_tensor([1.0, 1.0]))
+        return total
+
+    compiled = pb.compile(accumulate)
+    first, second = compiled(pb.ones(2)), compiled(pb.ones(2))
+    assert first.tolist() == second.tolist() == accumulate(pb.ones(2)).tolist() == [4, 3]
+    first.zero_()
+    assert compiled(pb.ones(2)).tolist() == second.tolist() == [4, 3]
