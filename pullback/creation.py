@@ -13,7 +13,6 @@ from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.size import Size
 from .core.stack import lifted, note_birth
-from .core.table import ops
 
 
 def tensor(
