@@ -17,8 +17,14 @@ def main(target: str, name: str, steps: int = 20) -> None:
         pullback.install_as_torch()
     import torch
 
-    from .programs import PROGRAMS
+    from .programs import PACKAGES, PROGRAMS
 
+    if "torchvision" in PACKAGES[name]:
+        # Its operators live in a binary that fits one build of PyTorch alone; without it the package
+        # still describes two of them.
+        vision = torch.library.Library("torchvision", "DEF")
+        vision.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        vision.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     torch.manual_seed(0)
     optimizer, model, loss = PROGRAMS[name]()
     if target == "pullback-compile":

@@ -30,7 +30,7 @@ def adam(model, lr: float = 1e-3):
     return torch.optim.Adam(model.parameters(), lr=lr)
 
 
-@program("vit-pytorch", "einops")
+@program("vit-pytorch", "einops", "torchvision")
 def vit():
     from vit_pytorch import ViT
 
@@ -221,7 +221,7 @@ def nflows_maf():
     return adam(model), model, lambda m: -m.log_prob(inputs=x).mean()
 
 
-@program("denoising-diffusion-pytorch", "einops", "ema-pytorch", "accelerate", "tqdm")
+@program("denoising-diffusion-pytorch", "einops", "ema-pytorch", "accelerate", "torchvision")
 def diffusion():
     from denoising_diffusion_pytorch import GaussianDiffusion, Unet
 
@@ -351,7 +351,7 @@ def performer():
     return adam(model), model, lambda m: F.mse_loss(m(x), y)
 
 
-@program("transformers", "tokenizers", "huggingface_hub", "safetensors", "regex", "tqdm")
+@program("transformers", "tokenizers", "huggingface_hub", "safetensors", "torchvision")
 def transformers_gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
 
