@@ -20,8 +20,8 @@ def main(target: str, name: str, steps: int = 20) -> None:
     from .programs import PACKAGES, PROGRAMS
 
     if "torchvision" in PACKAGES[name]:
-        # Its operators live in a binary that fits one build of PyTorch alone; without it the package
-        # still describes two of them.
+        # Its operators live in a binary that fits one build of PyTorch alone; without it the
+        # package still describes two of them.
         vision = torch.library.Library("torchvision", "DEF")
         vision.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         vision.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

@@ -18,13 +18,15 @@ _dir: str | None = None
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 
 
-def get_dir() -> str:
-    """The folder of downloaded files: `hub` in $TORCH_HOME, or in ~/.cache/torch."""
-    if _dir is not None:
-        return _dir
+def _get_torch_home() -> str:  # the name by which torchvision asks
+    """$TORCH_HOME, or ~/.cache/torch."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
+def get_dir() -> str:
+    """The folder of downloaded files: `hub` in `_get_torch_home()`."""
+    return os.path.join(_get_torch_home(), "hub") if _dir is None else _dir
 
 
 def set_dir(d: str | os.PathLike) -> None:
