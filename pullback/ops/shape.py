@@ -123,6 +123,7 @@ class unsafe_view(Op):
     """`view` whose result counts as fresh memory."""
 
     schema = "_unsafe_view(Tensor self, SymInt[] size) -> Tensor"
+    unchecked = ("pure",)  # the result is memory of the input, that is the point
     promote = "keep"
     method = False
     linear = ("self",)
@@ -1087,6 +1088,7 @@ class unsafe_split_Tensor(Op):
     """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
 
     schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
+    unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     promote = "keep"
     complex = True
     linear = ("self",)
@@ -1111,6 +1113,7 @@ class unsafe_split_with_sizes(Op):
     """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
+    unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     promote = "keep"
     complex = True
     linear = ("self",)
