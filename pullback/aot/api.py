@@ -353,9 +353,9 @@ def aot_function(
     def cut(module, count):
         return (partition_fn or default_partition)(module, None, num_fwd_outputs=count)
 
-    from ..fx.make_fx import _overload
+    from ..fx.tables import normalized
 
-    table = {_overload(k): v for k, v in (decompositions or {}).items()}
+    table = normalized(decompositions)
     return Compiled(
         fn, Backend(adapted(fw_compiler), adapted(bw_compiler or fw_compiler), cut, table)
     )

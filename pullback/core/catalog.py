@@ -54,6 +54,7 @@ FILES = (
     "fused_attention",
     "conv_forms",
     "foreach",
+    "forms",
 )
 
 _PACKAGE = "pullback.ops"

@@ -330,7 +330,10 @@ def _fake_device(ov, raw: tuple) -> str:
 def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | None:
     """Byte strides of a result, None for those of a row-major array."""
     copies = "memory_format" in ov.schema.names
-    if ov.kind != "pointwise" or device != "cpu" and not copies:
+    if ov.kind == "creation" and copies:  # zeros_like and its kin: row-major for an expanded one
+        if any(n > 1 and not t for a in _arrays(raw) for n, t in zip(a.shape, a.strides)):
+            return None
+    elif ov.kind != "pointwise" or device != "cpu" and not copies:
         return None  # CuPy's results are row-major whatever the operands are, but for copies
     if copies:
         wanted = raw[ov.schema.names.index("memory_format")]

@@ -29,7 +29,8 @@ NAMES = {
         "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi where eq:pi ne:pi "
         "not_equal=ne:pi lt:pi less=lt:pi le:pi less_equal=le:pi gt:pi greater=gt:pi ge:pi "
         "greater_equal=ge:pi isclose:p allclose:m equal:m logical_and:pi logical_or:pi "
-        "logical_xor:pi bitwise_and:pi bitwise_or:pi bitwise_xor:pi bitwise_left_shift:pi "
+        "logical_xor:pi bitwise_and:pi __and__=bitwise_and:p bitwise_or:pi __or__=bitwise_or:p "
+        "bitwise_xor:pi __xor__=bitwise_xor:p bitwise_left_shift:pi "
         "__lshift__=bitwise_left_shift:p bitwise_right_shift:pi __rshift__=bitwise_right_shift:p "
         "atan2:pi arctan2=atan2:pi hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi "
         "special_xlogy=xlogy:pi logaddexp:p copysign:pi heaviside:pi"
@@ -294,5 +295,13 @@ NAMES = {
         "_foreach_clamp_max _foreach_maximum _foreach_minimum _foreach_pow _foreach_lerp "
         "_foreach_addcmul _foreach_addcdiv _foreach_copy _foreach_zero _foreach_clone "
         "_foreach_max _foreach_mm _foreach_norm _foreach_powsum"
+    ),
+    "forms": (
+        "gather_backward index_select_backward masked_select_backward "
+        "value_selecting_reduction_backward cummaxmin_backward cumprod_backward "
+        "matrix_exp_backward trace_backward _batch_norm_impl_index_backward flatten_dense_tensors "
+        "unflatten_dense_tensors _reshape_from_tensor _to_cpu chalf data item is_nonzero "
+        "is_complex is_floating_point get_device size stride is_leaf retains_grad output_nr "
+        "_version result_type promote_types can_cast"
     ),
 }

@@ -399,6 +399,12 @@ class InplaceOverload:
     def __repr__(self) -> str:
         return f"aten.{self.functional.op.base_name}_.{inplace_overload(self.functional)}"
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @functools.cached_property
     def schema(self):
         """The schema: that of the operator, but the first argument is written and returned."""
@@ -463,6 +469,12 @@ class OutOverload:
 
     def __repr__(self) -> str:
         return f"aten.{self.name}"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __call__(self, *args, **kwargs):
         from .op import no_match

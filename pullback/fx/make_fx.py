@@ -19,6 +19,7 @@ from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from .graph import Graph
 from .graph_module import GraphModule
+from .tables import as_called, normalized
 
 
 def fake_of(t: Tensor) -> Tensor:
@@ -57,20 +58,8 @@ class Recorder:
 
     def call(self, ov, flat: tuple, out):
         """The node of an operator call; trailing defaults are left out."""
-        specs = ov.schema.args
-        split = ov.schema.kw_only_from
-        args = list(flat[:split])
-        while (
-            args
-            and specs[len(args) - 1].has_default
-            and _same(args[-1], specs[len(args) - 1].default)
-        ):
-            args.pop()
-        kwargs = {
-            s.name: v
-            for s, v in zip(specs[split:], flat[split:])
-            if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)
-        }
+        args, kwargs = as_called(ov, flat)
+        args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         node = self.graph.call_function(ov, tuple(args), kwargs)
         node.meta["val"] = (
             fake_of(out)
@@ -108,12 +97,6 @@ class Recorder:
         return GraphModule(self.constants, self.graph, name)
 
 
-def _same(value, default) -> bool:
-    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
-        return list(value) == list(default)
-    return type(value) is type(default) and value == default or value is default
-
-
 def _names(function, count: int) -> list[str]:
     """Parameter names of a function for its first `count` arguments."""
     try:
@@ -140,7 +123,7 @@ def make_fx(
     def traced(*args) -> GraphModule:
         flat, spec = tree_flatten(args)
         recorder = Recorder(tracing_mode == "fake")
-        table = {_overload(k): v for k, v in (decomposition_table or {}).items()}
+        table = normalized(decomposition_table)
         with Trace(recorder, recorder.fake, table) as level:
             inputs = []
             names = _names(f, len(args))
@@ -175,11 +158,3 @@ def _current(t: Tensor) -> Tensor:
 
         refresh(t)
     return t
-
-
-def _overload(key):
-    from ..core.op import OpOverload
-
-    if isinstance(key, OpOverload):
-        return key
-    return key.entries()[0]

@@ -155,9 +155,12 @@ class Trace(Interpreter):
         if origin is None:
             recorder.origin = ov  # the operator that the user called: errors are to be its own
         try:
-            return replacement(*flat)
+            out = replacement(*flat)
         finally:
             recorder.origin, state.record[self.level] = origin, before
+        # an input that came back unchanged is another handle now: the tape will write on it
+        given = {id(t) for t in tensors_in(flat)}
+        return map_tensors(lambda t: make(t._data) if id(t) in given else t, out)
 
     def _value(self, t: Tensor) -> Tensor:
         value = t._data.inner if self.mine(t) else t

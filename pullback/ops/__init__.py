@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+_WRITTEN = {  # Python's names of operators that write -> the names of the table
+    "__iand__": "bitwise_and_",
+    "__ior__": "bitwise_or_",
+    "__ixor__": "bitwise_xor_",
+    "__ilshift__": "__lshift___",
+    "__irshift__": "__rshift___",
+}
+
 
 class _Aten:
     """Attribute access to the overload families."""
@@ -10,7 +18,7 @@ class _Aten:
         from ..core.table import ops
 
         try:
-            found = getattr(ops, name)
+            found = getattr(ops, _WRITTEN.get(name, name))
         except AttributeError:
             from .elsewhere import packet
 

@@ -1108,6 +1108,7 @@ def _bits(name: str, function: str):
 class bitwise_and_Tensor(Pointwise):
     """Bits set in both integers."""
     schema = "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"
+    aliases = ("__and__",)
     run = _bits("bitwise_and", "bitwise_and")
     nondiff = ("self", "other")
     c = "{self} & {other}"
@@ -1142,6 +1143,7 @@ class bitwise_and_Scalar_Tensor(Pointwise):
 class bitwise_or_Tensor(Pointwise):
     """Bits set in one of two integers."""
     schema = "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"
+    aliases = ("__or__",)
     run = _bits("bitwise_or", "bitwise_or")
     nondiff = ("self", "other")
     c = "{self} | {other}"
@@ -1176,6 +1178,7 @@ class bitwise_or_Scalar_Tensor(Pointwise):
 class bitwise_xor_Tensor(Pointwise):
     """Bits in which two integers differ."""
     schema = "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"
+    aliases = ("__xor__",)
     run = _bits("bitwise_xor", "bitwise_xor")
     nondiff = ("self", "other")
     c = "{self} ^ {other}"

@@ -44,9 +44,10 @@ def given_or_self(position: int):
     return rule
 
 
-def order_of(memory_format) -> str:
-    """NumPy's letter for the layout of a *_like result."""
-    return "C" if str(memory_format).endswith("contiguous_format") else "K"
+def order_of(memory_format, like) -> str:
+    """NumPy's letter for the layout of a *_like result; an expanded tensor's is row-major."""
+    expanded = any(n > 1 and not step for n, step in zip(like.shape, like.strides))
+    return "C" if expanded or str(memory_format).endswith("contiguous_format") else "K"
 
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -147,7 +148,7 @@ class empty_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.empty_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+        return xp.empty_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.empty_like(self, dtype=dtype, device=device)
@@ -166,7 +167,7 @@ class zeros_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.zeros_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+        return xp.zeros_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.zeros_like(self, dtype=dtype, device=device)
@@ -189,7 +190,7 @@ class ones_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.ones_like(self, dtype=dtype and dtype.np, order=order_of(memory_format))
+        return xp.ones_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.ones_like(self, dtype=dtype, device=device)
@@ -217,7 +218,7 @@ class full_like(Creation):
     def run(xp, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         dtype = dtype or dt.of(self.dtype)
         value = fill_number(dtype, fill_value)
-        return xp.full_like(self, value, dtype=dtype.np, order=order_of(memory_format))
+        return xp.full_like(self, value, dtype=dtype.np, order=order_of(memory_format, self))
 
     def batch(n, batched, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         return ops.full_like(self, fill_value, dtype=dtype, device=device)
@@ -696,6 +697,12 @@ class logspace(Creation):
         with np.errstate(all="ignore"):
             return xp.power(base, _linspace(xp, start, end, steps, wide)).astype(kind.np)
 
+    def decomp(start, end, steps, base, dtype, layout, device, pin_memory):
+        kind = _number_dtype(dtype, start, end)
+        wide = dt.complex128 if kind.is_complex else dt.float64
+        exponents = ops.linspace(start, end, steps, dtype=wide, device=device)
+        return ops.pow(base, exponents).to(kind)
+
     def samples(s):
         yield s(0, 2, 5)
         yield s(-1, 1, 3, 2.0)
@@ -843,6 +850,11 @@ class fill_Tensor(Op):
                 f"but got tensor with {value.ndim} dimensions."
             )
         return xp.full_like(self, value)
+
+    def decomp(self, value):
+        if value.ndim:
+            return NotImplemented  # the kernel refuses it
+        return ops.copy(self, value)
 
     def batch(n, batched, self, value):
         if not batched[0]:

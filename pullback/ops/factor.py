@@ -627,6 +627,9 @@ class linalg_svdvals(Matrices):
         _check_driver(driver)
         return converged("linalg.svd", xp, xp.linalg.svd, A, compute_uv=False)
 
+    def decomp(A, driver):
+        return ops._linalg_svd(A, False, False, driver=driver)[1]
+
     def shape(A, driver):
         check_matrix("linalg.svd", A)
         return (*A.shape[:-2], min(A.shape[-2:]))
@@ -728,6 +731,9 @@ class linalg_eigvalsh(Matrices):
         _check_triangle("linalg.eigh", self, UPLO)
         check_float("linalg.eigh", self)
         return converged("linalg.eigh", xp, xp.linalg.eigvalsh, self, UPLO=UPLO.upper())
+
+    def decomp(self, UPLO):
+        return ops._linalg_eigh(self, UPLO, False)[0]
 
     def shape(self, UPLO):
         _check_triangle("linalg.eigh", self, UPLO)

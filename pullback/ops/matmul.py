@@ -8,6 +8,7 @@ batching and native code only need to know those.  Formulas longer than a line a
 
 from __future__ import annotations
 
+from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
@@ -1044,3 +1045,45 @@ class einsum(Composite):
         yield s("ij,jk,kl->il", [s.real(2, 3), s.real(3, 4), s.real(4, 2)])
         yield s("ijk,jl,ik->l", [s.real(2, 3, 4), s.real(3, 5), s.real(2, 4)])
         yield s("ij,ij->", [s.real(2, 3), s.real(1, 3)])
+
+
+def _widened(self, first, second, out_dtype):
+    """The operands of a half-precision product that is summed up and kept in float32."""
+    if out_dtype is not first.dtype and not (
+        out_dtype is dt.float32 and first.dtype in (dt.float16, dt.bfloat16)
+    ):
+        raise DTypeError(
+            "out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, got "
+            f"{out_dtype} for {first.dtype}"
+        )
+    return self.to(out_dtype), first.to(out_dtype), second.to(out_dtype)
+
+
+class addmm_dtype(Composite):
+    """`addmm` with a wider result."""
+
+    schema = (
+        "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, "
+        "Scalar beta=1, Scalar alpha=1) -> Tensor"
+    )
+
+    def compose(self, mat1, mat2, out_dtype, beta, alpha):
+        return ops.addmm(*_widened(self, mat1, mat2, out_dtype), beta=beta, alpha=alpha)
+
+    def samples(s):
+        yield s(s.real(2, 4), s.real(2, 3), s.real(3, 4), s.dtype)
+
+
+class baddbmm_dtype(Composite):
+    """`baddbmm` with a wider result."""
+
+    schema = (
+        "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, "
+        "Scalar beta=1, Scalar alpha=1) -> Tensor"
+    )
+
+    def compose(self, batch1, batch2, out_dtype, beta, alpha):
+        return ops.baddbmm(*_widened(self, batch1, batch2, out_dtype), beta=beta, alpha=alpha)
+
+    def samples(s):
+        yield s(s.real(2, 2, 4), s.real(2, 2, 3), s.real(2, 3, 4), s.dtype)

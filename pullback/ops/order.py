@@ -603,6 +603,18 @@ class isin_Tensor_Tensor(Op):
         _check_isin(test_elements)
         return xp.isin(elements, test_elements, invert=invert)
 
+    def decomp(elements, test_elements, assume_unique, invert):
+        dtype = dt.result_type((elements, test_elements))
+        sought, tests = elements.to(dtype), test_elements.to(dtype).reshape(-1)
+        count = tests.shape[0]
+        if count < 10 * elements.numel() ** 0.145:
+            found = ops.any(sought.unsqueeze(-1) == tests, -1)
+        else:  # a comparison of all pairs would be too large
+            ordered = ops.sort(tests)[0]
+            place = ops.searchsorted(ordered, sought).clamp(max=count - 1)
+            found = ops.take(ordered, place) == sought
+        return ops.logical_not(found) if invert else found
+
     def shape(elements, test_elements, assume_unique, invert):
         return tuple(elements.shape)
 
@@ -616,6 +628,8 @@ class isin_Tensor_Tensor(Op):
 
     def samples(s):
         yield s(s.int(3, 4), s.int(5))
+        yield s(s.int(3, 4), s.int(40, high=100))
+        yield s(s.int(3), s.int(0))
 
 
 class isin_Tensor_Scalar(Composite):

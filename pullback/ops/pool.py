@@ -265,7 +265,7 @@ def max_pool(xp, self, windows: list) -> tuple:
         values, chosen = _max_along(xp, values, chosen, axis, w, inner,
                                     xp.int32 if small else xp.int64)
         inner *= w.size
-    return values, chosen.astype(xp.int64)
+    return xp.ascontiguousarray(values), xp.ascontiguousarray(chosen, xp.int64)
 
 
 def scatter_sum(xp, values, places, size: int):
@@ -646,6 +646,13 @@ def _entries(rank: int) -> None:
             windows = adaptive_pool_windows(f"adaptive_max_pool{d}", self.shape, rank, output_size)
             _refuse(f"adaptive_max_pool{d}", self, "biuc")
             return max_pool(xp, self, windows)
+
+        def decomp(self, output_size):
+            sizes = tuple(self.shape)[-rank:]
+            if self.ndim < rank or any(o < 1 or n % o for n, o in zip(sizes, output_size)):
+                return NotImplemented  # windows of several sizes
+            window = [n // o for n, o in zip(sizes, output_size)]
+            return getattr(ops, f"max_pool{d}_with_indices")(self, window, window)
 
         def shape(self, output_size):
             windows = adaptive_pool_windows(f"adaptive_max_pool{d}", self.shape, rank, output_size)

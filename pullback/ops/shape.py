@@ -1493,6 +1493,22 @@ class diagonal_scatter(Op):
         place[...] = src
         return out
 
+    def decomp(self, src, offset, dim1, dim2):
+        dim1, dim2 = two_dims(dim1, dim2, self.ndim)
+        if self.dtype != src.dtype or tuple(src.shape) != tuple(
+            self.diagonal(offset, dim1, dim2).shape
+        ):
+            return NotImplemented  # the kernel says what is wrong
+        rows, columns = self.shape[dim1], self.shape[dim2]
+        row, column = (ops.arange(n, device=self.device) for n in (rows, columns))
+        first, length = max(-offset, 0), src.shape[-1]
+        # the diagonal as a column of the matrices, one element for each row
+        padded = ops.constant_pad_nd(src, [first, rows - first - length]).unsqueeze(-1)
+        on = row.unsqueeze(-1) + offset == column
+        order = [d for d in range(self.ndim) if d not in (dim1, dim2)] + [dim1, dim2]
+        back = [order.index(d) for d in range(self.ndim)]
+        return ops.where(on, padded, self.permute(order)).permute(back)
+
     def batch(n, batched, self, src, offset, dim1, dim2):
         self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
         dim1, dim2 = two_dims(dim1, dim2, self.ndim - 1)

@@ -109,6 +109,13 @@ class special_log_ndtr(Pointwise):
     inplace = method = False
     samples = points(-3, 3)
 
+    def decomp(self):
+        if not self.dtype.is_inexact:
+            self = self.to(dt.default())
+        t = self * math.sqrt(0.5)  # far below zero erfc vanishes, but not its scaled form
+        below = (ops.special_erfcx(-t) * 0.5).log() - t * t
+        return ops.where(self < 1, below, ops.log1p(ops.erfc(t) * -0.5))
+
 
 class normal_hazard(Pointwise):
     """Derivative of `special_log_ndtr`: density divided by probability."""
@@ -676,6 +683,10 @@ class sinc(Pointwise):
     def run(xp, self):
         return kernels.sinc_order(xp, self, 0, True)
 
+    def decomp(self):
+        angle = self * math.pi
+        return ops.where(self == 0, 1, angle.sin() / angle)
+
 
 class sinc_order(Pointwise):
     """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
@@ -851,6 +862,11 @@ class special_xlog1py_self_scalar(Pointwise):
     grad = {"other": "grad * self / (other + 1)"}
     inplace = method = False
 
+    def decomp(self, other):
+        if self:
+            return other.log1p() * self
+        return other.log1p().masked_fill(other.isnan().logical_not(), 0)
+
     def samples(s):
         yield s(1.5, s.real(3, 4, low=-0.6, high=3))
         yield s(0, s.real(low=-0.6, high=3))
@@ -867,6 +883,11 @@ class special_xlog1py_other_scalar(Pointwise):
     grad = {"self": "grad * log1p_where_used(self, other)"}
     inplace = method = False
     samples = first_with(1.5)
+
+    def decomp(self, other):
+        known = math.log1p(other) if other > -1 else -math.inf if other == -1 else math.nan
+        product = self * known
+        return product if math.isnan(other) else product.masked_fill(self == 0, 0)
 
 
 class logaddexp2(Pointwise):
@@ -1051,6 +1072,11 @@ class lcm(Pointwise):
     def run(xp, self, other):
         refuse("lcm_cpu", self, "bfc")
         return xp.abs(xp.lcm(self, other))
+
+    def decomp(self, other):
+        divisor = ops.gcd(self, other)
+        some = ops.where(divisor == 0, 1, divisor)  # both are zero, and so is the result
+        return (self.div(some, rounding_mode="trunc") * other).abs()
 
 
 # ---------------------------------------------------------------------------------------------

@@ -430,7 +430,9 @@ def check_decomposition(op, case, dtype) -> None:
     if op.kind in ("composite", "random") or ov.decompose is None:
         return
     flat = samples.flat(op, case)
-    _close(ov.decompose(*flat), bind(ov, flat), "decomposition", 1e-7, 1e-8)
+    parts = ov.decompose(*flat)
+    if parts is not NotImplemented:  # this call stays whole
+        _close(parts, bind(ov, flat), "decomposition", 1e-7, 1e-8)
 
 
 def check_pure(op, case, dtype) -> None:

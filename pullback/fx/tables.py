@@ -1,0 +1,87 @@
+"""Tables of decompositions, as users give them, made ready for a recorder.
+
+The tables themselves are in `decomp/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import pytree, surface
+from ..core.op import OpOverload
+from ..core.table import Packet
+
+
+def as_called(ov: OpOverload, flat: tuple) -> tuple[list, dict[str, Any]]:
+    """The arguments of a call as a user would write them: what the defaults say is left out."""
+    specs = ov.schema.args
+    split = ov.schema.kw_only_from
+    args = list(flat[:split])
+    while (
+        args
+        and specs[len(args) - 1].has_default
+        and _same(args[-1], specs[len(args) - 1].default)
+    ):
+        args.pop()
+    kwargs = {
+        s.name: v
+        for s, v in zip(specs[split:], flat[split:])
+        if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)
+    }
+    return args, kwargs
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
+        return list(value) == list(default)
+    return type(value) is type(default) and value == default or value is default
+
+
+def overloads(thing: Any) -> list:
+    """The overloads that an overload, a family, or a tree of them means."""
+    if isinstance(thing, (OpOverload, surface.InplaceOverload, surface.OutOverload)):
+        return [thing]
+    if isinstance(thing, Packet):
+        return [getattr(thing, name) for name in thing.overloads()]
+    if hasattr(thing, "definition"):  # a registered operator of the user
+        return [thing.default]
+    leaves = pytree.tree_leaves(thing)
+    if len(leaves) == 1 and leaves[0] is thing:
+        raise TypeError(
+            f"expected an operator such as ops.aten.addmm or ops.aten.addmm.default, got {thing!r}"
+        )
+    return [o for leaf in leaves for o in overloads(leaf)]
+
+
+def positional(ov: OpOverload, function: Callable) -> Callable:
+    """A decomposition, wherever it comes from, as a function of the arguments in schema order.
+
+    A user's function is called as PyTorch calls it: with what the call gave, by name where the
+    schema says so.
+    """
+    flat = getattr(function, "flat", None)
+    if flat is not None:
+        return flat
+
+    def call(*flat: Any) -> Any:
+        args, kwargs = as_called(ov, flat)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def normalized(table: Any) -> Any:
+    """A table as the recorder wants it: overload -> function of the arguments in schema order.
+
+    Families of overloads stand for all of them.  Overloads that write are left out: a capture
+    never sees one.
+    """
+    if table is not None and not hasattr(table, "items"):
+        return table  # looked up one by one
+    return {
+        o: positional(o, function)
+        for key, function in (table or {}).items()
+        for o in overloads(key)
+        if isinstance(o, OpOverload) and function is not o
+    }
