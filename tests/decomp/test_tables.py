@@ -62,7 +62,7 @@ def test_names_find_decompositions(x):
     assert torch.allclose(decomp.gelu(x), torch.nn.functional.gelu(x))
     assert torch.equal(decomp.xlogy(x, 2.0), torch.xlogy(x, 2.0))
     with pytest.raises(AttributeError):
-        decomp.no_such_operator  # noqa: B018
+        decomp.no_such_operator
 
 
 def test_core_operators_stay_in_the_core_table():
@@ -100,7 +100,7 @@ def test_users_register_decompositions(x):
     module = make_fx(lambda a, b: a @ b, mine)(a, a.T)
     assert "aten.mm.default" not in targets(module)
     assert torch.equal(module(a, a.T), a @ a.T)
-    with pytest.raises(RuntimeError, match="duplicate registrations for aten.mm.default"):
+    with pytest.raises(RuntimeError, match=r"registrations for aten\.mm\.default"):
         register_decomposition(aten.mm, mine)(product)
     with pytest.raises(RuntimeError, match="duplicate registrations"):
         register_decomposition(aten.silu)(product)
@@ -136,7 +136,7 @@ def test_a_users_function_gets_what_the_call_gave(x):
 
     a = torch.arange(6.0).reshape(2, 3)
     bias = torch.ones(2)
-    f = lambda bias, a: torch.addmm(bias, a, a.T, alpha=3)  # noqa: E731
+    f = lambda bias, a: torch.addmm(bias, a, a.T, alpha=3)
     module = make_fx(f, {aten.addmm: sum_up})(bias, a)
     assert seen == [(1, 3)]
     assert torch.equal(module(bias, a), f(bias, a))
