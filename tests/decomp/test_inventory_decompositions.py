@@ -90,7 +90,11 @@ def test_explanations_are_needed():
 
 
 def test_every_entry_is_taken_apart_or_meant_to_stay():
-    entries = {name: overload_of(registry[name]) for name in registry}
+    entries = {
+        name: overload_of(registry[name])
+        for name in registry
+        if registry[name].__module__.startswith("pullback.ops.")  # not those of other tests
+    }
     nowhere = [
         n for n, o in entries.items() if o.decompose is None and n not in CORE and n not in KEPT
     ]
