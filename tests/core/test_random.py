@@ -383,3 +383,12 @@ if __name__ == "__main__":
     DATA.parent.mkdir(exist_ok=True)
     data = summaries(*torch_source())
     DATA.write_text(json.dumps(data).replace(']], "', ']],\n"') + "\n")
+
+
+def test_sums_that_lie_halfway_between_two_numbers():
+    """Nothing is lost: to the even one. Something is: to its side. Neither warns."""
+    x = np.full(random._CHUNK, 1 + 2.0**-24)
+    with np.errstate(all="raise"):
+        assert (random._rounded_sum(x, 0.0) == 1).all()
+        assert (random._rounded_sum(x, 2.0**-80) == np.float32(1 + 2.0**-23)).all()
+        assert (random._rounded_sum(x + 2.0**-23, -(2.0**-80)) == np.float32(1 + 2.0**-23)).all()
