@@ -150,7 +150,8 @@ def _rounded_sum(x: np.ndarray, y) -> np.ndarray:
         if halfway.any():
             part = total - x
             lost = (x - (total - part)) + (y - part)
-            total = np.where(halfway & (lost != 0), np.nextafter(total, np.copysign(np.inf, lost)), total)
+            toward = np.copysign(np.inf, lost)
+            total = np.where(halfway & (lost != 0), np.nextafter(total, toward), total)
     return total.astype(_F32)
 
 
