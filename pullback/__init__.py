@@ -17,11 +17,13 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
 
 from . import tensor as _tensor
 from .core import dtype as _dt
+from .core import layout as _layout
 from .core import op as _op
 from .core.device import Device as device
 from .core.dtype import DType as dtype
 from .core.dtype import finfo, iinfo
 from .core.handle import Tensor
+from .core.layout import layout, memory_format
 from .core.size import Size
 
 del tensor  # noqa: F821  the submodule's name; `pullback.tensor` is the function of `creation.py`
@@ -31,16 +33,13 @@ from .core.table import ops as _operators
 
 _tensor.attach_listed()
 
-for _d in (*_dt.ALL, _dt.uint64):
+for _d in (*_dt.ALL, *_dt.STORED):
     globals()[_d.name] = _d
 globals().update(_dt.ALIASES)
-strided = "strided"  # the only layout that tensors have; the others are there to be refused
-sparse_coo, sparse_csr, sparse_csc = "sparse_coo", "sparse_csr", "sparse_csc"
-sparse_bsr, sparse_bsc = "sparse_bsr", "sparse_bsc"
-contiguous_format = "contiguous_format"
-preserve_format = "preserve_format"
-channels_last = "channels_last"
+globals().update(_layout.CONSTANTS)  # strided, contiguous_format, channels_last, ...
 pi, e, inf, nan, newaxis = _math.pi, _math.e, _math.inf, _math.nan, None
+has_lapack = has_openmp = has_spectral = True  # what SciPy and the C backend bring along
+has_mkl = False
 
 _STORAGES = (
     "is_storage", "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage",
@@ -75,6 +74,13 @@ _LAZY = {
     "safetensors": "safetensors",
     "hub": "hub",
     "distributions": "distributions",
+    "compiler": "compiler",
+    "hub": "hub",
+    "jit": "jit",
+    "multiprocessing": "multiprocessing",
+    "overrides": "overrides",
+    "types": "types",
+    "_dynamo": "_dynamo",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -83,8 +89,6 @@ _FROM = {
     "inference_mode": "autograd.grad_mode",
     "is_grad_enabled": "autograd.grad_mode",
     "is_inference_mode_enabled": "autograd.grad_mode",
-    "is_anomaly_enabled": "autograd.anomaly_mode",
-    "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "vmap": "func.vmap",
     "manual_seed": "random_api",
     "seed": "random_api",
@@ -139,13 +143,36 @@ _FROM = {
 _NAMES = {  # the same by module
     "as_torch": "install_as_torch uninstall_as_torch",
     "amp": "GradScaler autocast",
-    "amp.autocast_mode": "is_autocast_enabled set_autocast_enabled get_autocast_dtype "
-    "set_autocast_dtype is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache "
-    "autocast_increment_nesting autocast_decrement_nesting is_autocast_cpu_enabled "
-    "is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cpu_enabled "
-    "set_autocast_ipu_enabled set_autocast_xla_enabled get_autocast_cpu_dtype "
-    "get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_cpu_dtype "
-    "set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_xla_dtype",
+    "amp.autocast_mode": """
+        is_autocast_enabled set_autocast_enabled get_autocast_dtype set_autocast_dtype
+        is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache
+        autocast_increment_nesting autocast_decrement_nesting is_autocast_cpu_enabled
+        is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cpu_enabled
+        set_autocast_ipu_enabled set_autocast_xla_enabled get_autocast_cpu_dtype
+        get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype
+        set_autocast_cpu_dtype set_autocast_gpu_dtype set_autocast_ipu_dtype
+        set_autocast_xla_dtype
+    """,
+    "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
+    "control": "cond",
+    "core.legacy": """
+        FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor
+        IntTensor LongTensor BoolTensor
+    """,
+    "jit": "Future ScriptFunction ScriptModule fork wait",
+    "machine": """
+        Event Stream accelerator backends cpu cuda distributed get_device_module mps mtia xpu
+    """,
+    "switches": """
+        AcceleratorError OutOfMemoryError SymBool SymFloat SymInt
+        are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
+        get_float32_matmul_precision get_num_interop_threads
+        is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device
+        set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
+        set_flush_denormal set_num_interop_threads set_warn_always sym_constrain_range
+        sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max sym_min
+        sym_not sym_sqrt sym_sum use_deterministic_algorithms
+    """,
 }
 _FROM |= {name: module for module, names in _NAMES.items() for name in names.split()}
 

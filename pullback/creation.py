@@ -31,8 +31,11 @@ def tensor(
 
 
 def _place(array: np.ndarray, device) -> Tensor:
-    if device is not None and dev.Device(device).type != "cpu":
-        array = dev.namespace(dev.Device(device)).asarray(array)
+    place = dev.chosen(None if device is None else dev.Device(device))
+    if place is not None and place.type == "meta":
+        return make(array).to(place)
+    if place is not None and place.type != "cpu":
+        array = dev.namespace(place).asarray(array)
     t = _fresh(array)
     return lifted(t) if _state.state.mode else t
 

@@ -163,7 +163,7 @@ def _with_suffixes(text: str, suffixes: list[str], indent: int, linewidth: int) 
 
 
 def _values(array: np.ndarray, dtype_name: str, indent: int, opts: PrintOptions) -> str:
-    if dtype_name in ("float16", "bfloat16"):
+    if dtype_name in ("float16", "bfloat16") or dtype_name.startswith("float8"):
         array = np.asarray(array, dtype=np.float32)
     elif dtype_name == "complex32":
         array = np.asarray(array, dtype=np.complex64)

@@ -14,12 +14,13 @@ import numpy as np
 from . import errors
 from .core import device as dev
 from .core import dtype as dt
-from .core import fast, hooks, surface
+from .core import fast, hooks, legacy, surface
 from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
 from .core.fake import Fake
 from .core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
 from .core.indexing import getitem, setitem
+from .core.layout import STRIDED, is_arranged
 from .core.memory import hold_size
 from .core.op import aliases as op_aliases
 from .core.op import families, overload_of
@@ -319,14 +320,9 @@ def storage_offset(self: Tensor) -> int:
 def is_contiguous(self: Tensor, memory_format=None) -> bool:
     """Are the elements in row-major order without gaps?"""
     data = _shown(self)
-    if type(data) is _ndarray:
+    if type(data) is _ndarray and memory_format is None:
         return data.flags.c_contiguous
-    step = data.dtype.itemsize
-    for size, have in zip(reversed(data.shape), reversed(data.strides)):
-        if size != 1 and have != step:
-            return 0 in data.shape
-        step *= size
-    return True
+    return is_arranged(data, memory_format)
 
 
 def data_ptr(self: Tensor) -> int:
@@ -457,7 +453,11 @@ def __repr__(self) -> str:
         return (
             data.describe(self)
             if hasattr(data, "describe")
-            else (f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})")
+            else f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
+            if self.device.type != "meta"
+            else f"tensor(..., device='meta', size={tuple(self.shape)}"
+            + ("" if self.dtype is dt.default() else f", dtype={self.dtype}")
+            + (", requires_grad=True)" if self.requires_grad else ")")
         )
     return repr_with(self)
 
@@ -535,16 +535,7 @@ def __reduce_ex__(self, protocol):
 def __new__(cls, *args, **kwargs):
     """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
 
-    if len(args) == 1 and not isinstance(args[0], int):
-        source = (
-            args[0]._data
-            if isinstance(args[0], Tensor)
-            else make_tensor_data(args[0], dt.default())
-        )
-        array = np.asarray(source, dtype=dt.default().np)
-    else:
-        array = np.empty(tuple(args) or (0,), dt.default().np)
-    return _rebuild(cls, array, False, {})
+    return _rebuild(cls, legacy.array_of(None, args, kwargs), False, {})
 
 
 # autograd front
@@ -628,20 +619,12 @@ def cuda(self: Tensor, device=None) -> Tensor:
     return self.to("cuda" if device is None else device)
 
 
-def type_(self: Tensor, dtype=None):
+def type_(self: Tensor, dtype=None, non_blocking: bool = False):
     """The tensor converted to a dtype, or the name of its type."""
     if dtype is None:
-        names = {
-            "float32": "FloatTensor",
-            "float64": "DoubleTensor",
-            "int64": "LongTensor",
-            "bool": "BoolTensor",
-            "int32": "IntTensor",
-            "float16": "HalfTensor",
-            "uint8": "ByteTensor",
-        }
-        return "torch." + names.get(self.dtype.name, self.dtype.name)
-    return self.to(dt.as_dtype(dtype))
+        place = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"torch.{place}{legacy.name_of(self.dtype)}"
+    return self.to(legacy.dtype_of(dtype))
 
 
 def _getitem(self, key):
@@ -895,7 +878,7 @@ def attach(cls=Tensor) -> None:
         "_version": property(_version),
         "_backward_hooks": property(_backward_hooks),
         "_base": property(lambda t: None if t._link is None else t._link.base),
-        "layout": property(lambda t: "strided"),
+        "layout": property(lambda t: STRIDED),
         "is_cuda": property(lambda t: t.device.type == "cuda"),
         "is_sparse": property(lambda t: False),
         "is_quantized": property(lambda t: False),

@@ -126,16 +126,23 @@ class Compiled:
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if (
             fast["ACTIVE"]
-            and (state.mode or len(state.stack) > 1)
+            and (state.mode or len(state.stack) > 1 or state.stance == "force_eager")
             or any(type(t._data) is not _ndarray for t in tensors)
         ):
             return self.function(*args, **kwargs)
-        facts = state.record[0], dt.default(), state.autocast
+        facts = state.record[0], dt.default(), state.autocast, self._modes()
         key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
         program = self._known(key, tensors)
         if program is None:
             if self.captures.get(key, 0) >= DECISIONS:
                 return self.function(*args, **kwargs)
+            if state.stance != "default" and self.programs:
+                if state.stance == "eager_on_recompile":
+                    return self.function(*args, **kwargs)
+                raise errors.CompileError(errors.text(
+                    f"a compiled function would have to be compiled again ({errors.user_line(2)}),"
+                    " and the stance is fail_on_recompile",
+                    cure="call it with inputs of the shapes and dtypes that it was compiled for"))
             try:
                 program = self.build(flat, spec)
             except Postponed:  # an optimizer without state, for instance; the next call is captured
@@ -152,6 +159,7 @@ class Compiled:
         if (
             not kwargs
             and state.autocast is None
+            and key[4] is None
             and len(tensors) == len(args)
             and key[-1] is None
             and program.closed
@@ -164,6 +172,11 @@ class Compiled:
             )
             self._last = guards, program, state.record[0]
         return program.run(tensors, [t._data for t in tensors])
+
+    def _modes(self) -> tuple | None:
+        """Of a module: which of its parts are in training."""
+        modules = getattr(self.function, "modules", None)
+        return None if modules is None else tuple([m.training for m in modules()])
 
     def parts(self) -> dict:
         """What has been compiled so far: (program number, part) -> compiled graph."""

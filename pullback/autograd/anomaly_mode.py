@@ -145,6 +145,11 @@ def _set(enabled: bool, check_nan: bool) -> None:
     _anomaly.check_nan = check_nan
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection."""
+    _set(bool(enabled), bool(check_nan))
+
+
 def is_anomaly_enabled() -> bool:
     """Is anomaly detection on?"""
     return _enabled

@@ -31,6 +31,13 @@ def _min_cut(module: GraphModule, count: int):
 _WHOLE = {"index_add", "index_copy", "index_fill"}
 
 
+# PyTorch's ways to tune its own backends: accepted, there is nothing here to tune
+_MODES = ["default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"]
+_THEIRS = {"epilogue_fusion", "max_autotune", "fallback_random", "shape_padding",
+           "graph_partition", "guard_filter_fn", "trace.enabled", "trace.graph_diagram",
+           "triton.cudagraphs"}
+
+
 def compile(
     model=None,
     *,
@@ -47,28 +54,41 @@ def compile(
     GraphModule and example inputs to a callable.  What the function reads from tensors (`if`,
     `item()`, `x[mask]`) is part of what a program fits and is checked before every call; with
     `fullgraph` such a function is refused.  `options={"fuse_backward": False}` always keeps
-    forward and backward apart.
+    forward and backward apart.  `mode` and `dynamic` are accepted: there is one program per
+    shape of the arguments.
     """
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, backend=backend, mode=mode, options=options,
             disable=disable,
         )
+    if mode is not None and mode not in _MODES:
+        raise errors.CompileError(f"Unrecognized mode={mode}, should be one of: {_MODES}")
+    if mode is not None and options:
+        raise errors.CompileError("Either mode or options can be specified, but both can't be "
+                                  "specified at the same time.")
     if disable:
         return model
     if not callable(model):
         raise errors.ArgumentError(f"compile() wants a function, got {type(model).__name__}")
     options = dict(options or {})
     fuse = options.pop("fuse_backward", True)
-    if options:
+    unknown = sorted(set(options) - _THEIRS)
+    if unknown:
         raise errors.ArgumentError(
-            f"compile(): unknown options {sorted(options)}; known is 'fuse_backward'"
+            f"compile(): unknown options {unknown}; known is 'fuse_backward', and accepted without "
+            f"effect are {', '.join(sorted(_THEIRS))}"
         )
     forward, backward = _backend(backend)
     undecided = None if fullgraph else _undecided
-    return Compiled(
+    made = Compiled(
         model, Backend(forward, backward, _min_cut, Everything(_WHOLE), fuse, undecided)
     )
+    if hasattr(model, "_modules"):
+        from ..nn.compiled import OptimizedModule
+
+        return OptimizedModule(model, made)
+    return made
 
 
 def _undecided(function, why: str) -> None:

@@ -36,7 +36,7 @@ def make_tensor_data(data, dtype: dt.DType | None = None) -> np.ndarray:
         raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind == "c" and not dtype.is_complex and dtype.category > 0:
         raise TypeError("must be real number, not complex")
-    return array.astype(dtype.np)
+    return dt.fitted(array, dtype.np).astype(dtype.np)
 
 
 def infer_dtype(data) -> dt.DType:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
+from .state import state
 
 
 class Device:
@@ -55,8 +56,17 @@ class Device:
     def __reduce__(self):
         return (Device, (self.type, self.index))
 
+    def __enter__(self) -> Device:
+        """New tensors are made here unless they are told where."""
+        state.devices = (*state.devices, self)
+        return self
 
-KNOWN = {"cpu", "cuda", "meta"}
+    def __exit__(self, *exc) -> None:
+        state.devices = state.devices[:-1]
+
+
+# The last ones can be named, but nothing is there
+KNOWN = {"cpu", "cuda", "meta", "mps", "xpu", "hpu", "ipu", "xla", "mtia", "vulkan"}
 CPU = None  # set below, once Device can be made
 _BY_TYPE: dict[type, tuple[str, object] | None] = {np.ndarray: ("cpu", np), np.generic: ("cpu", np)}
 _NAMESPACES: dict[str, object] = {"cpu": np}
@@ -100,7 +110,16 @@ def namespace(device: Device | str | None):
     name = device.type if isinstance(device, Device) else Device(device).type
     if name == "cuda" and name not in _NAMESPACES:
         _load_cuda()
+    if name not in _NAMESPACES:
+        raise errors.DeviceError(errors.text(
+            f"device '{name}' was asked for ({errors.user_line(3)}), but there is none here",
+            cure=f"use one of {', '.join(_NAMESPACES)}"))
     return _NAMESPACES[name]
+
+
+def chosen(device: Device | None = None) -> Device | None:
+    """Where a new tensor goes: as told, else the innermost `with device`, else the default."""
+    return device or (state.devices[-1] if state.devices else None)
 
 
 def lookup(array) -> tuple[str, object] | None:

@@ -36,7 +36,7 @@ class DType:
         self.kind = "bifc"[category]  # as NumPy's, so that rules read both alike
         self.is_floating_point = category == 2
         self.is_complex = category == 3
-        self.is_signed = name not in ("bool", "uint8", "uint64")
+        self.is_signed = not (name == "bool" or name.startswith("uint") or "e8m0" in name)
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -99,9 +99,16 @@ if hasattr(ml_dtypes, "complex32"):  # a format to store numbers in: nothing pro
     ALL = (*ALL, complex32)
 _BY_NP = {d.np: d for d in ALL}
 _BY_NAME = {d.name: d for d in ALL}
-# what `hash_tensor` gives: it can be kept and looked at, but nothing computes or promotes with it
-uint64 = DType("uint64", np.uint64, 1)
-_BY_NP[uint64.np] = _BY_NAME["uint64"] = uint64
+# Formats to keep and exchange numbers in: nothing promotes to them, few operators compute in them.
+STORED = (
+    *(DType(name, getattr(np, name), 1) for name in ("uint16", "uint32", "uint64")),
+    *(DType(name, getattr(ml_dtypes, name), 2)
+      for name in ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+                   "float8_e8m0fnu") if hasattr(ml_dtypes, name)),
+)
+uint64 = STORED[2]
+_BY_NP |= {d.np: d for d in STORED}
+_BY_NAME |= {d.name: d for d in STORED}
 _FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
 
 ALIASES = {
@@ -137,6 +144,17 @@ def of(np_dtype) -> DType:
             + ", ".join(d.name for d in ALL)
         )
     return found
+
+
+def fitted(array, np_dtype):
+    """An array before it is converted: 8-bit formats take their largest number for larger ones, and
+    those without a sign the absolute value.
+    """
+    if np_dtype.itemsize > 1 or np_dtype.kind != "V":
+        return array
+    if np_dtype.name == "float8_e4m3fn":
+        return np.clip(array, -448, 448)
+    return np.abs(array) if np_dtype.name == "float8_e8m0fnu" else array
 
 
 def as_dtype(value) -> DType | None:
@@ -175,9 +193,8 @@ def promote_types(a: DType, b: DType) -> DType:
     """The smallest dtype that holds both, by category first."""
     if a is b:
         return a
-    if uint64 in (a, b):
-        raise RuntimeError("Promotion for uint16, uint32, uint64 types is not supported, attempted "
-                           f"to promote {a.name} and {b.name}")
+    if a in STORED or b in STORED:
+        _check_stored(a, b)
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high.is_complex and low.is_floating_point:
@@ -192,6 +209,15 @@ def promote_types(a: DType, b: DType) -> DType:
             return int16
         return large
     return max((a, b), key=lambda d: d.itemsize)
+
+
+def _check_stored(a: DType, b: DType) -> None:
+    """Formats to store numbers in meet no others, but integers a number of a higher category."""
+    for kind, names in ((1, "uint16, uint32, uint64 types"), (2, "Float8 Types")):
+        mine = [d in STORED and d.category == kind for d in (a, b)]
+        if any(mine) and (kind == 2 or max(a.category, b.category) == 1):
+            raise RuntimeError(f"Promotion for {names} is not supported, attempted to promote "
+                               f"{a.name} and {b.name}")
 
 
 def of_scalar(value) -> DType:

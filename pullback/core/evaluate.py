@@ -102,7 +102,8 @@ def space_of(ov, raw: tuple):
     if state.fake:
         return None
     for a, v in zip(ov.schema.args, raw):
-        if a.base == "Device" and v is not None:
+        if a.base == "Device" and (v is not None or state.devices):
+            v = dev.chosen(v)
             return None if v.type == "meta" else dev.namespace(v)
     return np
 
@@ -324,6 +325,8 @@ def _fake_device(ov, raw: tuple) -> str:
         if wanted is not None:
             return str(wanted)
     names = [device_name(a) for a in _arrays(raw)]
+    if not names and state.devices and "device" in ov.schema.names:
+        return str(dev.chosen())
     return next((name for name in names if name != "cpu"), "cpu")  # a CPU number goes along
 
 

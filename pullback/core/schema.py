@@ -21,6 +21,7 @@ from .. import errors
 from . import dtype as dt
 from .device import Device
 from .handle import Tensor
+from .layout import STRIDED
 
 _TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
                    r"(\s+(?P<name>[A-Za-z_]\w*))?$")
@@ -330,7 +331,7 @@ def _convert_one(base: str, value, number_ok: bool):
             return dt.as_dtype(value)
         except TypeError:
             return _NO
-    if base == "Layout" and str(value) != "strided":
+    if base == "Layout" and value is not STRIDED and value != "strided":
         raise errors.NotInThisBuild(errors.text(
             f"layout {value}: tensors are strided only ({errors.user_line(2)})",
             cure="leave the layout away"))

@@ -16,10 +16,11 @@ from ..core.dims import (
     wrap_dim,
     wrap_dims,
 )
+from ..core.layout import arranged, is_arranged
 from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.table import ops
-from ..errors import BadValue
-from .layout import convert, diagonal_view, in_front, inner, layout, pad_rank, two_dims
+from ..errors import BadValue, DataDependentError
+from .layout import convert, diagonal_view, in_front, inner, pad_rank, two_dims
 
 # --- copies ---------------------------------------------------------------------------------------
 
@@ -36,7 +37,7 @@ class clone(Pointwise):
     c = "{self}"
 
     def run(xp, self, memory_format):
-        return self.copy(layout(memory_format, self))
+        return arranged(self, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -54,9 +55,9 @@ class contiguous(Composite):
     function = False
 
     def compose(self, memory_format):
-        if self.is_contiguous():
+        if self.is_contiguous(memory_format):
             return self
-        return overload_of(clone).call(self, "contiguous_format")
+        return overload_of(clone).call(self, memory_format)
 
     def samples(s):
         yield s(s.real(3, 4))
@@ -84,8 +85,9 @@ class to_copy(Pointwise):
 
     def run(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
         target = self.dtype if dtype is None else dtype.np
-        order = "C" if str(memory_format).endswith("contiguous_format") else "K"
-        out = convert(self, target, order)
+        out = convert(self, target)
+        if memory_format is not None and not is_arranged(out, memory_format):
+            out = arranged(out, memory_format)
         return out if device is None else transfer(out, device)
 
     def samples(s):
@@ -100,8 +102,16 @@ def _to(self, dtype, device, copy: bool, memory_format=None):
     if dtype is not None and dtype is not self.dtype:
         changes["dtype"] = dtype
     if device is not None and device != self.device:
+        if device.type == "meta":  # the facts alone
+            return ops.empty_strided(self.shape, self.stride(), dtype=dtype or self.dtype,
+                                     device=device)
+        if self.device.type == "meta":
+            raise DataDependentError(
+                "Cannot copy out of meta tensor; no data!\n  Fix: make the tensor anew with "
+                "empty_like(x, device=...), a module with to_empty(device=...)")
         changes["device"] = device
-    if memory_format is not None and not str(memory_format).endswith("preserve_format"):
+    if (memory_format is not None and not str(memory_format).endswith("preserve_format")
+            and not self.is_contiguous(memory_format)):
         changes["memory_format"] = memory_format
     return ops._to_copy(self, **changes) if changes or copy else self
 

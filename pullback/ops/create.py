@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.layout import arranged
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.random import _scale
 from ..core.table import ops
@@ -61,7 +62,8 @@ class empty(Creation):
     dtype = given(1)
 
     def run(xp, size, dtype, layout, device, pin_memory, memory_format):
-        return xp.empty(checked_size(size), (dtype or dt.default()).np)
+        made = xp.empty(checked_size(size), (dtype or dt.default()).np)
+        return made if memory_format is None else arranged(made, memory_format)
 
 
 class zeros(Creation):

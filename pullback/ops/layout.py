@@ -37,19 +37,6 @@ def pad_rank(x, rank: int):
     return x
 
 
-def layout(memory_format, array=None) -> str:
-    """NumPy's letter for a memory format: K keeps the order of the strides.
-
-    Dims that were expanded stay where they are: NumPy would put them innermost.
-    """
-    if memory_format is None or str(memory_format).endswith("preserve_format"):
-        if array is not None and 0 in array.strides:
-            steps = [s for s, n in zip(array.strides, array.shape) if s and n > 1]
-            return "C" if steps == sorted(steps, reverse=True) else "K"
-        return "K"
-    return "C"
-
-
 def strided(xp, array, shape, strides):
     """A writable view with the given shape and byte strides, starting at the first element."""
     if xp.__name__ == "numpy" and array.dtype.kind in "fciub":  # ten times quicker
@@ -75,7 +62,7 @@ def convert(array, np_dtype, order="K"):
         array = array.astype(np.complex64)
     if array.dtype.kind == "c" and np_dtype.kind not in "cb" + dt.FOREIGN:
         array = array.real
-    return array.astype(np_dtype, order=order, copy=True)
+    return dt.fitted(array, np_dtype).astype(np_dtype, order=order, copy=True)
 
 
 def diagonal_size(rows: int, cols: int, offset: int) -> int:

@@ -1,0 +1,119 @@
+"""The names of PyTorch's capture that programs use: `reset`, `config`, `disable` and marks.
+
+`config` keeps what is set and changes nothing; the marks return what they are given, see
+`compiler.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+
+from .compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    is_compiling,
+    list_backends,
+    reset,
+    set_stance,
+    substitute_in_graph,
+)
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "disallow_in_graph",
+    "forbid_in_graph",
+    "graph_break",
+    "is_compiling",
+    "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "optimize",
+    "reset",
+    "set_stance",
+    "substitute_in_graph",
+]
+
+
+class _Config(types.SimpleNamespace):
+    """Settings of PyTorch's capture, kept."""
+
+    def patch(self, *args, **changes):
+        """Other settings for a `with` block or a decorated function."""
+        changes = {**dict(*args), **changes} if args and isinstance(args[0], dict) else (
+            {args[0]: args[1]} if args else changes)
+        return _Patch(self, changes)
+
+
+class _Patch:
+    def __init__(self, config: _Config, changes: dict):
+        self.config, self.changes = config, changes
+
+    def __enter__(self):
+        self.before = {n: getattr(self.config, n, None) for n in self.changes}
+        self.config.__dict__.update(self.changes)
+
+    def __exit__(self, *exc):
+        self.config.__dict__.update(self.before)
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def run(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return run
+
+
+config = _Config(
+    suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8,
+    accumulated_cache_size_limit=256, dynamic_shapes=True, assume_static_by_default=True,
+    automatic_dynamic_shapes=True, capture_scalar_outputs=False, optimize_ddp=True,
+    capture_dynamic_output_shape_ops=False, guard_nn_modules=True, specialize_int=False)
+
+
+def optimize(backend="native", *, nopython: bool = False, dynamic=None, disable: bool = False,
+             **options):
+    """A decorator that compiles, under its old name."""
+    from .compile.api import compile
+
+    return compile(None, backend=backend, fullgraph=nopython, dynamic=dynamic, disable=disable)
+
+
+def disallow_in_graph(fn):
+    """The function itself."""
+    return fn
+
+
+def forbid_in_graph(fn):
+    """The function itself."""
+    return fn
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing: a function is captured whole."""
+
+
+def mark_dynamic(t, index, **kwargs) -> None:
+    """Nothing: each shape is compiled for itself."""
+
+
+def maybe_mark_dynamic(t, index) -> None:
+    """Nothing: each shape is compiled for itself."""
+
+
+def mark_static(t, index=None) -> None:
+    """Nothing: each shape is compiled for itself."""
+
+
+def __getattr__(name: str):
+    if name == "OptimizedModule":
+        from .nn.compiled import OptimizedModule
+
+        return OptimizedModule
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

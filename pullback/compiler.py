@@ -1,0 +1,141 @@
+"""What surrounds `compile` in PyTorch: questions and marks.
+
+A function is captured whole, so that there are no pieces to include or leave out: the marks that
+steer PyTorch's compiler are accepted and return what they are given.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from . import errors
+from .core.handle import Tensor
+from .core.pytree import tree_map
+from .core.state import count, state
+from .creation import from_numpy
+
+__all__ = [
+    "allow_in_graph",
+    "assume_constant_result",
+    "compile",
+    "cudagraph_mark_step_begin",
+    "disable",
+    "is_compiling",
+    "is_dynamo_compiling",
+    "is_exporting",
+    "list_backends",
+    "reset",
+    "set_stance",
+]
+
+
+def compile(*args, **kwargs):
+    """`pullback.compile`."""
+    from .compile.api import compile as run
+
+    return run(*args, **kwargs)
+
+
+def is_compiling() -> bool:
+    """Is the program being captured?"""
+    return state.mode > 0
+
+
+is_dynamo_compiling = is_compiling
+
+
+def is_exporting() -> bool:
+    """Is the program being exported?"""
+    return False
+
+
+def disable(fn=None, recursive: bool = True, *, reason: str | None = None):
+    """The function itself: inside of a captured function it is captured along."""
+    return fn if fn is not None else functools.partial(disable, recursive=recursive, reason=reason)
+
+
+def allow_in_graph(fn):
+    """The function itself."""
+    return fn
+
+
+def assume_constant_result(fn):
+    """The function itself."""
+    return fn
+
+
+def nested_compile_region(fn=None, **options):
+    """The function itself."""
+    return fn if fn is not None else nested_compile_region
+
+
+def substitute_in_graph(original_fn, **options):
+    """The original stays; what replaces it for PyTorch's tracer is returned unchanged."""
+    return lambda replacement: replacement
+
+
+def wrap_numpy(fn):
+    """A function of arrays as a function of tensors."""
+    @functools.wraps(fn)
+    def run(*args, **kwargs):
+        args, kwargs = tree_map(lambda v: v.numpy() if isinstance(v, Tensor) else v, (args, kwargs))
+        return tree_map(lambda v: from_numpy(v) if isinstance(v, np.ndarray) else v,
+                        fn(*args, **kwargs))
+
+    return run
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing: there are no CUDA graphs."""
+
+
+def reset() -> None:
+    """Nothing: what was compiled belongs to its function, and goes with it."""
+
+
+def list_backends(exclude_tags=()) -> list[str]:
+    """The names that `compile(backend=...)` takes."""
+    return ["native", "numpy"]
+
+
+_STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile")
+
+
+class set_stance:
+    """What compiled functions do from here on, or within the `with` block or decorated function.
+
+    "force_eager" runs their Python, "eager_on_recompile" does so where something new would have to
+    be compiled, "fail_on_recompile" refuses that.
+    """
+
+    def __init__(self, stance: str = "default", **options):
+        if stance not in _STANCES:
+            raise errors.RefusedValue(f"invalid torch.compile stance '{stance}'; known are "
+                                      f"{', '.join(_STANCES)} ({errors.user_line(2)})")
+        self.stance, self.before = stance, state.stance
+        _set(stance)
+
+    def __enter__(self) -> None:
+        _set(self.stance)
+
+    def __exit__(self, *exc) -> None:
+        _set(self.before)
+
+    def __call__(self, function):
+        _set(self.before)
+
+        @functools.wraps(function)
+        def run(*args, **kwargs):
+            with set_stance(self.stance):
+                return function(*args, **kwargs)
+
+        return run
+
+
+def _set(stance: str) -> None:
+    step = (stance != "default") - (state.stance != "default")
+    state.stance = stance
+    if step:
+        count("ACTIVE", step)

@@ -1,0 +1,48 @@
+"""What `compile(module)` gives: a module that runs the compiled program of another."""
+
+from __future__ import annotations
+
+from .module import Module
+
+
+class OptimizedModule(Module):
+    """A module compiled; parameters, hooks and attributes are those of the original."""
+
+    def __init__(self, original: Module, compiled):
+        super().__init__()
+        self._orig_mod = original
+        self.__dict__["_compiled"] = compiled
+        self.__dict__["training"] = original.training
+
+    def forward(self, *args, **kwargs):
+        """One call of the compiled program."""
+        return self._compiled(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "_orig_mod":
+                raise
+            try:
+                return getattr(self._orig_mod, name)
+            except AttributeError:
+                return getattr(self._compiled, name)
+
+    def __setattr__(self, name: str, value) -> None:
+        if name in ("_orig_mod", "training"):
+            super().__setattr__(name, value)
+        else:  # what the program reads is the original's
+            setattr(self._orig_mod, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self._orig_mod, name)
+
+    def __getitem__(self, key):
+        return self._orig_mod[key]
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._orig_mod)})

@@ -1,0 +1,201 @@
+"""Global settings under PyTorch's names: threads, determinism, precision, the default device.
+
+All computation here is deterministic and in the precision of its dtype: the switches that allow
+PyTorch something faster are kept and given back, so that programs which set them run, and change
+nothing. `docs/compatibility.md` lists what each does.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from . import errors
+from .core import device as dev
+from .core import dtype as dt
+from .core import legacy
+from .core.state import state
+
+_kept = {"deterministic": 0, "precision": "highest", "warn_always": False}
+_DEBUG_MODES = ("default", "warn", "error")
+_PRECISIONS = ("highest", "high", "medium")
+
+
+# devices and dtypes
+
+
+def set_default_device(device: dev.Device | str | int | None) -> None:
+    """Where new tensors go that are not told; None is the CPU again."""
+    chosen = None if device is None else dev.Device(device)
+    if chosen is not None and chosen.type != "meta":
+        dev.namespace(chosen)  # refuses what is not there, before anything changes
+    inner = state.devices[1:] if state.default_device else state.devices
+    state.devices = inner if chosen is None else (chosen, *inner)
+    state.default_device = chosen is not None
+
+
+def get_default_device() -> dev.Device:
+    """Where new tensors go that are not told."""
+    return dev.chosen() or dev.CPU
+
+
+def set_default_tensor_type(t, /) -> None:
+    """Set the default dtype by an old tensor type: `DoubleTensor`, `"torch.DoubleTensor"`."""
+    dt.set_default(legacy.dtype_of(t))
+
+
+# determinism and precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Kept: every operator here gives the same numbers every time."""
+    _kept["deterministic"] = (1 if warn_only else 2) if mode else 0
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What was asked of `use_deterministic_algorithms`."""
+    return _kept["deterministic"] > 0
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Was it asked for with warn_only?"""
+    return _kept["deterministic"] == 1
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """The same by number or name: 0 "default", 1 "warn", 2 "error"."""
+    if isinstance(debug_mode, str) and debug_mode in _DEBUG_MODES:
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if not isinstance(debug_mode, int):
+        raise errors.ArgumentError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    if debug_mode not in (0, 1, 2):
+        raise errors.RefusedValue(
+            f"invalid value of debug_mode, expected 0, 1 or 2, but got {debug_mode}")
+    _kept["deterministic"] = debug_mode
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2; see `set_deterministic_debug_mode`."""
+    return _kept["deterministic"]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Kept: products of float32 matrices are always of the highest precision."""
+    if precision not in _PRECISIONS:
+        warnings.warn(f"{precision!r} is not one of {', '.join(map(repr, _PRECISIONS))}; nothing "
+                      "changes", stacklevel=2)
+        return
+    _kept["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """What was asked of `set_float32_matmul_precision`."""
+    return _kept["precision"]
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Would denormal numbers become zero? False: not here."""
+    return False
+
+
+def set_warn_always(flag: bool, /) -> None:
+    """Kept: warnings follow Python's filters."""
+    if not isinstance(flag, bool):
+        raise errors.ArgumentError(f"setWarnOnlyOnce expects a bool, but got {type(flag).__name__}")
+    _kept["warn_always"] = flag
+
+
+def is_warn_always_enabled() -> bool:
+    """What was asked of `set_warn_always`."""
+    return _kept["warn_always"]
+
+
+# threads
+
+
+def get_num_interop_threads() -> int:
+    """Operators run one after another: 1."""
+    return 1
+
+
+def set_num_interop_threads(count: int) -> None:
+    """Checked and otherwise ignored: operators run one after another."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise errors.RefusedValue(f"Expected positive number of threads, got {count}")
+
+
+# numbers that may be symbols in PyTorch
+
+
+OutOfMemoryError = MemoryError  # what Python raises where there is not enough
+AcceleratorError = errors.DeviceError
+
+
+class _Symbol(type):
+    """Sizes are plain numbers here: nothing is an instance."""
+
+    def __instancecheck__(cls, value) -> bool:
+        return False
+
+
+SymInt, SymFloat, SymBool = (
+    _Symbol(name, (), {"__doc__": "A size that is not known yet; there are none here."})
+    for name in ("SymInt", "SymFloat", "SymBool")
+)
+
+
+def sym_int(a) -> int:
+    """A number, rounded towards zero."""
+    return int(a)
+
+
+def sym_float(a) -> float:
+    """A number as a float."""
+    return float(a)
+
+
+def sym_constrain_range(size: int, *, min: int | None = None, max: int | None = None) -> None:
+    """Refuse a number outside of a range."""
+    if min is not None and size < min or max is not None and size > max:
+        raise errors.RefusedValue(f"Invalid value range for {size} between [{min}, {max}]. "
+                                  f"({errors.user_line(2)})")
+
+
+def sym_constrain_range_for_size(size: int, *, min: int | None = None,
+                                 max: int | None = None) -> None:
+    """Refuse a size outside of a range."""
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+def sym_fresh_size(size: int) -> int:
+    """The size itself."""
+    return int(size)
+
+
+def sym_not(a) -> bool:
+    """Not."""
+    return not a
+
+
+def sym_max(a, b):
+    """The larger of two numbers; a float if one of them is."""
+    return max(a, b) if type(a) is type(b) else float(max(a, b))
+
+
+def sym_min(a, b):
+    """The smaller of two numbers; a float if one of them is."""
+    return min(a, b) if type(a) is type(b) else float(min(a, b))
+
+
+def sym_sum(args):
+    """The sum of numbers."""
+    return sum(args)
+
+
+def sym_sqrt(a) -> float:
+    """The square root of a number."""
+    return a**0.5
+
+
+def sym_ite(b: bool, t, f):
+    """`t` if b, else `f`."""
+    return t if b else f
