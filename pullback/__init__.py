@@ -75,10 +75,10 @@ _LAZY = {
     "hub": "hub",
     "distributions": "distributions",
     "compiler": "compiler",
-    "hub": "hub",
     "jit": "jit",
     "multiprocessing": "multiprocessing",
     "overrides": "overrides",
+    "profiler": "profiler",
     "types": "types",
     "_dynamo": "_dynamo",
 }

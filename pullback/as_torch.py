@@ -27,6 +27,10 @@ OWN = __package__
 PLACES = {
     "torch.torch_version": "version",
     "torch._tensor": ".",
+    "torch._tensor_str": "printing",
+    "torch.autograd.profiler_util": "autograd.profiler_events",
+    "torch.testing._comparison": "testing.compare",
+    "torch._jit_internal": "jit",
     "torch.autograd.variable": "autograd",
     "torch.autograd.gradcheck": "autograd.differences autograd",
     "torch.fx.experimental": "fx",

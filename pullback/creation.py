@@ -89,30 +89,23 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad: bool = Fa
     return t.requires_grad_(requires_grad) if requires_grad else t
 
 
-class _Capsule:
-    """A capsule that `to_dlpack` made, as NumPy wants to be asked for it."""
+def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares memory with another library's array, or with a DLPack capsule."""
+    if isinstance(ext_tensor, Tensor):
+        t = ext_tensor.detach()
+    else:
+        from .core import dlpack
 
-    def __init__(self, capsule):
-        self.capsule = capsule
-        # NumPy takes memory that came without a version as one that must not be written
-        self.array = np.from_dlpack(self)
-        facts = dict(self.array.__array_interface__)
-        self.__array_interface__ = {**facts, "data": (facts["data"][0], False)}
-
-    def __dlpack__(self, **kwargs):
-        return self.capsule
-
-    def __dlpack_device__(self):
-        return 1, 0  # main memory
-
-
-def from_dlpack(source) -> Tensor:
-    """A tensor that shares memory with another library's array."""
-    if isinstance(source, Tensor):
-        return source.detach()
-    if type(source).__name__ == "PyCapsule":
-        return _borrowed(np.asarray(_Capsule(source)))
-    return _borrowed(np.from_dlpack(source))
+        try:
+            t = _borrowed(dlpack.receive(ext_tensor))
+        except (AttributeError, RuntimeError, BufferError) as error:
+            raise errors.DTypeError(errors.text(
+                f"from_dlpack() cannot take this {type(ext_tensor).__name__} "
+                f"({errors.user_line(2)})", str(error).splitlines()[0],
+                "it must lie on the CPU and have a dtype that tensors have")) from error
+    if device is not None:
+        t = t.to(device)
+    return t.clone() if copy else t
 
 
 def is_tensor(value) -> bool:

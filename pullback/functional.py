@@ -6,7 +6,10 @@ arguments and calls the operator of the same name; see `ops/matmul.py` for those
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+
+import numpy as np
 
 from .core.handle import Tensor
 from .core.table import ops
@@ -28,7 +31,34 @@ def einsum(*args) -> Tensor:
             operands = operands[0]
     else:
         equation, operands = _from_sublists(args)
-    return ops.einsum(equation, list(operands))
+    operands = list(operands)
+    path = _path(equation, operands) if len(operands) > 2 else None
+    return ops.einsum(equation, operands, path=path)
+
+
+def _path(equation: str, operands: list[Tensor]) -> list[int] | None:
+    """The order in which to multiply, cheapest first; None is from left to right.
+
+    `backends.opt_einsum` says whether to look for one, and how.
+    """
+    machine = sys.modules.get(f"{__package__}.machine")  # not there: nobody has said anything
+    enabled, strategy = (True, "auto") if machine is None else (
+        machine.backends.opt_einsum.enabled, machine.backends.opt_einsum.strategy)
+    if not enabled:
+        return None
+    if strategy not in ("auto", "greedy", "optimal"):
+        raise BadValue(f"backends.opt_einsum.strategy is {strategy!r}; it must be one of 'auto', "
+                       "'greedy' and 'optimal'")
+    if strategy == "auto":
+        strategy = "optimal" if len(operands) < 5 else "greedy"
+    shapes = [np.broadcast_to(np.float32(0), tuple(t.shape)) for t in operands]
+    try:
+        _, *steps = np.einsum_path(equation, *shapes, optimize=strategy)[0]
+    except (ValueError, IndexError):  # the operator itself says what is wrong
+        return None
+    if any(len(step) != 2 for step in steps):
+        return None
+    return [i for step in steps for i in step]
 
 
 def _from_sublists(args: tuple) -> tuple[str, list[Tensor]]:

@@ -10,6 +10,7 @@ The file imports nothing from the package and knows no Tensor; `tensor.py` calls
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PrintOptions", "get_printoptions", "opaque_repr", "set_printoptions", "tensor_repr"]
+__all__ = ["PrintOptions", "get_printoptions", "opaque_repr", "printoptions",
+           "set_printoptions", "tensor_repr"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,18 @@ def set_printoptions(
     }
     changes = {name: value for name, value in given.items() if value is not None}
     _options = replace(start, **changes, sci_mode=sci_mode)
+
+
+@contextlib.contextmanager
+def printoptions(**changes):
+    """Print otherwise within a `with` block."""
+    global _options
+    before = _options
+    set_printoptions(**changes)
+    try:
+        yield
+    finally:
+        _options = before
 
 
 def get_printoptions() -> PrintOptions:

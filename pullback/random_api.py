@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from .core.handle import Tensor, make
+import contextlib
+import functools
+
+from . import errors
+from .core.device import Device
+from .core.handle import Tensor
 from .core.random import Generator, default_generator
 
 __all__ = [
@@ -14,6 +19,7 @@ __all__ = [
     "manual_seed",
     "seed",
     "set_rng_state",
+    "thread_safe_generator",
 ]
 
 
@@ -34,23 +40,47 @@ def initial_seed() -> int:
 
 def get_rng_state() -> Tensor:
     """The state of the default generator as bytes."""
-    return make(default_generator.get_state())
+    return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Restore a state that `get_rng_state` gave."""
-    default_generator.set_state(new_state._data if isinstance(new_state, Tensor) else new_state)
+    default_generator.set_state(new_state)
 
 
 class fork_rng:
-    """Restores the generator's state on exit."""
+    """Restores the generator's state at the end of the `with` block or decorated function.
 
-    def __init__(self, devices=None, enabled: bool = True, **_):
+    `devices` are further devices whose generators to keep; the CPU's is always kept.
+    """
+
+    def __init__(self, devices=None, enabled: bool = True, _caller: str = "fork_rng",
+                 _devices_kw: str = "devices", device_type: str = "cuda"):
+        Device(device_type)  # refuses what is no device
+        if enabled and devices is not None and list(devices):
+            raise errors.DeviceError(errors.text(
+                f"{_caller} was asked to keep the generators of {list(devices)} "
+                f"({errors.user_line(2)}), but only the CPU has one",
+                cure=f"leave {_devices_kw}= away"))
         self.enabled = enabled
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self.state = default_generator.get_state() if self.enabled else None
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         if self.enabled:
             default_generator.set_state(self.state)
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def run(*args, **kwargs):
+            with fork_rng(enabled=self.enabled):
+                return function(*args, **kwargs)
+
+        return run
+
+
+@contextlib.contextmanager
+def thread_safe_generator():
+    """The default generator, which locks itself for every array that it draws."""
+    yield default_generator

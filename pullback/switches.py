@@ -28,8 +28,10 @@ def set_default_device(device: dev.Device | str | int | None) -> None:
     chosen = None if device is None else dev.Device(device)
     if chosen is not None and chosen.type != "meta":
         dev.namespace(chosen)  # refuses what is not there, before anything changes
+    if chosen is not None and chosen.type == "cpu":
+        chosen = None  # as it is anyhow
     inner = state.devices[1:] if state.default_device else state.devices
-    state.devices = inner if chosen is None else (chosen, *inner)
+    dev.use(*(() if chosen is None else (chosen,)), *inner)
     state.default_device = chosen is not None
 
 

@@ -414,13 +414,23 @@ def __array__(self, dtype=None, copy=None):
     return array.copy() if copy else array
 
 
-def __dlpack__(self, **kwargs):
+def __array_wrap__(self, array, context=None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's functions give for a tensor: a tensor; truth values become uint8 (PyTorch's)."""
+    array = np.asarray(array)
+    return make(array.astype(np.uint8) if array.dtype.kind == "b" else array)
+
+
+def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if self.requires_grad:
         raise BufferError(
             f"Can't export tensors that require gradient, use tensor.detach() "
             f"({errors.user_line(2)})"
         )
-    return concrete(self, "__dlpack__()").__dlpack__(**kwargs)
+    asked = {"max_version": max_version, "dl_device": dl_device, "copy": copy, "stream": stream}
+    given = {name: value for name, value in asked.items() if value is not None}
+    from .core import dlpack
+
+    return dlpack.export(concrete(self, "__dlpack__()"), given)
 
 
 def __dlpack_device__(self):
@@ -850,6 +860,8 @@ def _equality(name: str):
     def method(self, other):
         if other is None or isinstance(other, (str, dict, set)):
             return NotImplemented
+        if isinstance(other, _ndarray):
+            other = make(other)
         return getattr(ops, name)(self, other)
 
     return method
@@ -920,6 +932,7 @@ def attach(cls=Tensor) -> None:
         "tolist": tolist,
         "numpy": numpy,
         "__array__": __array__,
+        "__array_wrap__": __array_wrap__,
         "__dlpack__": __dlpack__,
         "__dlpack_device__": __dlpack_device__,
         "__bool__": __bool__,

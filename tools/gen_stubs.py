@@ -247,6 +247,8 @@ def signature(function, method: bool = False) -> str:
 
 def describe(name: str, value) -> list[str]:
     """The stub of one name of the package that is no operator."""
+    if isinstance(value, ModuleType) and getattr(value, "__file__", None) is None:
+        return [f"{name}: Any"]  # a table of facts, not a file
     if isinstance(value, ModuleType):
         relative = value.__name__.removeprefix("pullback.")
         if relative == name:

@@ -45,7 +45,7 @@ def __getattr__(name: str):
         from . import anomaly_mode
 
         return getattr(anomaly_mode, name)
-    if name in ("anomaly_mode", "forward_ad", "functional", "graph"):
+    if name in ("anomaly_mode", "forward_ad", "functional", "graph", "profiler"):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)

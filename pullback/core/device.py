@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from .state import state
+from .state import count, state
 
 
 class Device:
@@ -58,11 +58,11 @@ class Device:
 
     def __enter__(self) -> Device:
         """New tensors are made here unless they are told where."""
-        state.devices = (*state.devices, self)
+        use(*state.devices, self)
         return self
 
     def __exit__(self, *exc) -> None:
-        state.devices = state.devices[:-1]
+        use(*state.devices[:-1])
 
 
 # The last ones can be named, but nothing is there
@@ -115,6 +115,14 @@ def namespace(device: Device | str | None):
             f"device '{name}' was asked for ({errors.user_line(3)}), but there is none here",
             cure=f"use one of {', '.join(_NAMESPACES)}"))
     return _NAMESPACES[name]
+
+
+def use(*devices: Device) -> None:
+    """Where new tensors go that are not told, innermost last; the fast ways do not ask."""
+    step = bool(devices) - bool(state.devices)
+    state.devices = devices
+    if step:
+        count("ACTIVE", step)
 
 
 def chosen(device: Device | None = None) -> Device | None:

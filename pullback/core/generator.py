@@ -13,6 +13,7 @@ import threading
 import numpy as np
 
 from .device import Device
+from .handle import Tensor, make
 from .state import state as now
 
 _32 = np.array(32, np.uint64)  # an array, as shifting a small array by one is faster than by an int
@@ -61,7 +62,7 @@ class Generator:
         """The seed this stream was last started from."""
         return self._seed
 
-    def get_state(self) -> np.ndarray:
+    def get_state(self) -> Tensor:
         """All there is to know about the stream: 5056 bytes (uint8) in PyTorch's layout."""
         state = np.zeros(1, _STATE)
         with self.lock:
@@ -73,11 +74,13 @@ class Generator:
             state["left"], state["next"] = 625 - position, 0 if fresh else position
             if self.spare is not None:
                 state["spare"], state["has_spare"] = self.spare, 1
-        return state.view(np.uint8)
+        return make(state.view(np.uint8))
 
-    def set_state(self, state: np.ndarray) -> Generator:
+    def set_state(self, new_state: Tensor | np.ndarray) -> Generator:
         """Continue from what `get_state` returned."""
-        state = np.ascontiguousarray(state).reshape(-1)
+        if isinstance(new_state, Tensor):
+            new_state = new_state._data
+        state = np.ascontiguousarray(new_state).reshape(-1)
         if state.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if state.size != _STATE.itemsize:
@@ -100,8 +103,14 @@ class Generator:
         """Another generator that will draw what this one would have drawn."""
         return Generator(self.device).set_state(self.get_state())
 
+    graphsafe_get_state = clone_state
+
+    def graphsafe_set_state(self, state: Generator) -> Generator:
+        """Continue where another generator is."""
+        return self.set_state(state.get_state())
+
     def __getstate__(self) -> tuple:  # for copy and pickle, as a lock cannot be copied
-        return self.device, self.get_state()
+        return self.device, self.get_state()._data
 
     def __setstate__(self, saved: tuple) -> None:
         self.__init__(saved[0])

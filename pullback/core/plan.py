@@ -308,7 +308,10 @@ def _written(general: str) -> list[str]:
     return [
         "    if r.shape != a0.shape or r.dtype is not a0.dtype:",
         f"        {general}",
-        "    copyto(a0, r)",
+        "    try:",
+        "        copyto(a0, r)",
+        "    except ValueError:",  # memory that must not be written
+        f"        {general}",
         "    bump(x0)",
         "    return x0",
     ]

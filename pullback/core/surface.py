@@ -166,7 +166,14 @@ def inplace_view(ov, flat: tuple) -> Tensor:
 def store(buffer, values) -> None:
     """Overwrite a raw array."""
     if type(buffer) is _ndarray:
-        np.copyto(buffer, values, casting="unsafe")
+        try:
+            np.copyto(buffer, values, casting="unsafe")
+        except ValueError:
+            if buffer.flags.writeable:
+                raise
+            raise errors.ViewWriteError(errors.text(
+                f"this tensor's memory is read-only ({errors.user_line(2)}): another library owns "
+                "it and does not allow writing", cure="write to a copy, x.clone()")) from None
     else:
         buffer[...] = values
 

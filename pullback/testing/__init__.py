@@ -10,8 +10,8 @@ def __getattr__(name: str):
         from . import user
 
         return getattr(user, name)
-    if name == "assert_close":
-        from .compare import assert_close
+    if name in ("assert_close", "assert_allclose", "make_tensor"):
+        from . import compare
 
-        return assert_close
+        return getattr(compare, name)
     raise AttributeError(f"pullback.testing has no attribute '{name}'")

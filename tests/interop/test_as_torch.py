@@ -91,7 +91,6 @@ def test_every_place_exists(name):
     with pullback.install_as_torch():
         module = importlib.import_module(name)
         assert isinstance(module, Facade)
-        assert all(hasattr(module, n) for n in module.__all__)
         assert len(module.__all__) > 1 and len(list(module._modules())) >= len(module._places)
 
 

@@ -19,8 +19,8 @@ from pullback.core.state import fast
 def nothing_left_on():
     before = fast["ACTIVE"]
     yield
-    assert fast["ACTIVE"] == before
     torch.set_default_device(None)
+    assert fast["ACTIVE"] == before
 
 
 # layouts and memory formats
@@ -125,6 +125,8 @@ def test_old_constructors_of_data():
 
 
 def test_new_tensors_go_where_they_are_told():
+    for _ in range(4):  # often enough for every quick way to be taken
+        torch.zeros(2), torch.randn(2), torch.arange(2.0)
     with torch.device("meta"):
         for made in (torch.zeros(2), torch.tensor([1.0, 2.0]), torch.randn(2), torch.arange(2.0),
                      torch.nn.Linear(3, 2).bias):
@@ -370,19 +372,6 @@ def test_the_protocol_for_functions_of_users():
     assert torch.overrides.is_tensor_like(box) and not torch.overrides.is_tensor_like(1)
     plain = torch.ones(1), torch.nn.Parameter(torch.ones(1))
     assert not torch.overrides.has_torch_function(plain)
-
-
-def test_hub_reads_folders_and_downloads_nothing(tmp_path):
-    (tmp_path / "hubconf.py").write_text('def small(n):\n    "A list."\n    return [n]\n')
-    assert torch.hub.load(str(tmp_path), "small", 3, source="local") == [3]
-    assert torch.hub.list(str(tmp_path), source="local") == ["small"]
-    assert torch.hub.help(str(tmp_path), "small", source="local") == "A list."
-    for call in (lambda: torch.hub.load("pytorch/vision", "resnet18"),
-                 lambda: torch.hub.load_state_dict_from_url("https://example.com/x.pt")):
-        with pytest.raises(NotImplementedError, match="downloaded"):
-            call()
-    with pytest.raises(RuntimeError, match="Cannot find callable"):
-        torch.hub.load(str(tmp_path), "large", source="local")
 
 
 def test_import_stays_cheap():
