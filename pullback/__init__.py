@@ -137,6 +137,7 @@ _FROM = {
     "atleast_3d": "functional",
     "unique_consecutive": "functional",
     "svd_lowrank": "linalg",
+    "lobpcg": "linalg",
     "pca_lowrank": "linalg",
     **dict.fromkeys(_STORAGES, "storage"),
 }

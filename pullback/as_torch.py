@@ -28,6 +28,8 @@ PLACES = {
     "torch.torch_version": "version",
     "torch._tensor": ".",
     "torch._tensor_str": "printing",
+    "torch._subclasses": "core.fake",
+    "torch._subclasses.fake_tensor": "core.fake",
     "torch.autograd.profiler_util": "autograd.profiler_events",
     "torch.testing._comparison": "testing.compare",
     "torch._jit_internal": "jit",

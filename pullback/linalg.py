@@ -8,7 +8,7 @@ from __future__ import annotations
 from .core.handle import Tensor
 from .core.op import aliases, families
 from .core.table import ops
-from .errors import LinAlgError
+from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
 
 __all__ = ["LinAlgError", "pca_lowrank", "svd_lowrank"]
 
@@ -52,6 +52,41 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     if A.dtype.category < 2:
         raise ValueError(f"input must be of floating point or complex type, but got {A.dtype}")
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
+
+
+def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor | None = None,
+           n: int | None = None, iK: Tensor | None = None, niter: int | None = None,
+           tol: float | None = None, largest: bool | None = None, method: str | None = None,
+           tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None):
+    """The `k` largest (or smallest) eigenvalues of a symmetric matrix with their vectors; with B
+    those of A x = λ B x, where x.T B x = 1.
+
+    Found from the whole decomposition, not by iteration: exact, differentiable, and what would
+    steer or watch an iteration has nothing to do.
+    """
+    rows = A.shape[-1]
+    k = k if k is not None else X.shape[-1] if X is not None else 1
+    if A.ndim < 2 or A.shape[-2] != rows:
+        raise ShapeError(f"lobpcg: A must be square, got {list(A.shape)}")
+    if k < 1:
+        raise BadValue(f"lobpcg: k must be positive, got {k}")
+    if rows < 3 * k:
+        raise BadValue(f"LOBPCG algorithm is not applicable when the number of A rows (={rows}) is "
+                       f"smaller than 3 x the number of requested eigenpairs (={k})")
+    if tracker is not None:
+        raise ArgumentError("lobpcg: there are no iterations here for a tracker to see")
+    lower = None if B is None else ops.linalg_cholesky(B)
+    matrix = A
+    if lower is not None:  # C = L⁻¹ A L⁻ᵀ has the same eigenvalues
+        half = ops.linalg_solve_triangular(lower, A, upper=False)
+        matrix = ops.linalg_solve_triangular(lower, half.mT, upper=False).mT
+    values, vectors = ops.linalg_eigh(matrix)
+    if largest is None or largest:
+        values, vectors = values.flip(-1), vectors.flip(-1)
+    values, vectors = values[..., :k], vectors[..., :k]
+    if lower is not None:
+        vectors = ops.linalg_solve_triangular(lower.mT, vectors, upper=True)
+    return values, vectors
 
 
 def __getattr__(name: str):

@@ -88,3 +88,8 @@ def fake_like(array) -> Fake:
 def device_name(array) -> str:
     """The device of a real or fake array."""
     return array.device_name if type(array) is Fake else str(dev.device_of(array))
+
+
+def is_fake(x) -> bool:
+    """Is this a tensor, or an array, without data?"""
+    return type(getattr(x, "_data", x)) is Fake

@@ -13,7 +13,7 @@ from .interpreter import Interpreter, Transformer
 from .node import Node, map_aggregate, map_arg
 from .printer import PythonCode
 from .proxy import GraphAppendingTracer, Proxy
-from .traits import has_side_effect
+from .traits import has_side_effect, wrap
 
 __all__ = [
     "Graph",
@@ -32,4 +32,5 @@ __all__ = [
     "immutable_list",
     "map_aggregate",
     "map_arg",
+    "wrap",
 ]

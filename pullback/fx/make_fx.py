@@ -15,6 +15,7 @@ from .. import errors
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from .graph import Graph
@@ -150,6 +151,11 @@ def make_fx(
         return module
 
     return traced
+
+
+def get_proxy_mode():
+    """The capture that runs, None if none does."""
+    return state.stack[state.mode] if state.mode else None
 
 
 def _current(t: Tensor) -> Tensor:

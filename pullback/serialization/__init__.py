@@ -21,9 +21,12 @@ from .reading import (
 )
 from .writing import DEFAULT_PROTOCOL, save
 
+MAP_LOCATION = object  # an annotation: a device, a name, a dictionary or a function
+
 __all__ = [
     "DEFAULT_PROTOCOL",
     "LoadEndianness",
+    "MAP_LOCATION",
     "add_safe_globals",
     "clear_safe_globals",
     "get_default_load_endianness",

@@ -227,6 +227,28 @@ def test_symbols_are_numbers():
         torch.sym_constrain_range(3, max=2)
 
 
+# eigenvalues
+
+
+def test_a_few_eigenvalues():
+    torch.manual_seed(0)
+    a = torch.randn(9, 9, dtype=torch.float64)
+    a = (a @ a.T).requires_grad_()
+    b = torch.diag(torch.arange(1.0, 10.0, dtype=torch.float64))
+    for largest in (True, False):
+        for metric in (None, b):
+            values, vectors = torch.lobpcg(a, 2, metric, largest=largest)
+            space = torch.eye(9, dtype=torch.float64) if metric is None else metric
+            assert torch.allclose(a @ vectors, space @ vectors * values, atol=1e-9)
+            assert torch.allclose(vectors.T @ space @ vectors, torch.eye(2, dtype=torch.float64))
+            assert (values[0] > values[1]) == largest
+    (g,) = torch.autograd.grad(torch.lobpcg(a, 1)[0].sum(), a)
+    assert torch.allclose(g, torch.lobpcg(a, 1)[1] @ torch.lobpcg(a, 1)[1].T)
+    for options in ({"k": 4}, {"k": 0}):
+        with pytest.raises(ValueError):
+            torch.lobpcg(a, **options)
+
+
 # cond
 
 
