@@ -19,7 +19,7 @@ from ..core.dims import (
 from ..core.layout import arranged, is_arranged
 from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.table import ops
-from ..errors import BadValue, DataDependentError
+from ..errors import BadValue, NotInThisBuild
 from .layout import convert, diagonal_view, in_front, inner, pad_rank, two_dims
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def _to(self, dtype, device, copy: bool, memory_format=None):
             return ops.empty_strided(self.shape, self.stride(), dtype=dtype or self.dtype,
                                      device=device)
         if self.device.type == "meta":
-            raise DataDependentError(
+            raise NotInThisBuild(
                 "Cannot copy out of meta tensor; no data!\n  Fix: make the tensor anew with "
                 "empty_like(x, device=...), a module with to_empty(device=...)")
         changes["device"] = device
