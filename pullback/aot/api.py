@@ -126,7 +126,12 @@ class Compiled:
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if (
             fast["ACTIVE"]
-            and (state.mode or len(state.stack) > 1 or state.stance == "force_eager")
+            and (
+                state.mode
+                or len(state.stack) > 1
+                or state.looking
+                or state.stance == "force_eager"
+            )
             or any(type(t._data) is not _ndarray for t in tensors)
         ):
             return self.function(*args, **kwargs)

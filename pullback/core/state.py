@@ -33,6 +33,7 @@ class State(threading.local):
         self.fake = False  # creation operators make fake arrays
 
     replay_views = False  # histories of stale views are made by their steps, not by strides
+    looking = 0  # blocks that look at every operator: compiled functions run as they were written
     packing: tuple = ()  # pairs of hooks that pack and unpack saved tensors, innermost last
     packing_refused: str | None = None  # why there must be none
     task = None  # the sweep that runs

@@ -1,5 +1,6 @@
 """Anomaly detection and `debug.nans()`: what is reported, where, and what it costs not to ask."""
 
+import math
 import threading
 
 import pytest
@@ -248,3 +249,22 @@ def test_loading_is_lazy():
     code = "import sys, pullback; print('pullback.debug' in sys.modules, pullback.debug.nans)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.startswith("False ")
+
+
+def test_compiled_functions_are_looked_into():
+    @torch.compile
+    def f(x):
+        y = x * 2
+        return torch.log(y).sum() + torch.sqrt(x).sum()
+
+    assert f(torch.ones(2)).item() == pytest.approx(2 * math.log(2) + 2)
+    with pytest.raises(errors.NotFinite, match="log"), debug.nans():
+        f(torch.tensor([1.0, 0.0]))
+    x = torch.tensor([1.0, 0.0], requires_grad=True)
+
+    @torch.compile
+    def g(x):
+        return torch.sqrt(x).sum()
+
+    with pytest.raises(errors.NotFinite, match="sqrt"), debug.nans():
+        g(x).backward()
