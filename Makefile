@@ -47,7 +47,7 @@ $(DEV): $(BASE)
 $(PARITY)/.stamp: pyproject.toml
 	test -x $(PARITY)/bin/python || $(PYTHON) -m venv $(PARITY)
 	$(PARITY)/bin/python $(PIP) torch==2.13.0
-	$(PARITY)/bin/python $(PIP) expecttest pytest
+	$(PARITY)/bin/python $(PIP) expecttest pytest einops matplotlib pandas scikit-learn
 	$(PARITY)/bin/python $(PIP) --editable .
 	@touch $@
 

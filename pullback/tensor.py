@@ -452,7 +452,7 @@ def __bool__(self) -> bool:
 
 
 def __index__(self) -> int:
-    if self.dtype.category > 1:
+    if self.dtype.category > 1 or self.numel() != 1:
         raise TypeError("only integer tensors of a single element can be converted to an index")
     return int(item(self))
 
@@ -495,9 +495,10 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
 
 
 def __format__(self, spec: str) -> str:
-    if self.ndim == 0 and not isinstance(self._data, Box) and self._edge is None:
+    # a transform hides values: what was asked for in a format is still a number there
+    if self.ndim == 0 and type(self) is Tensor and (spec or not isinstance(self._data, Box)):
         return format(item(self), spec)
-    return format(repr(self), spec) if not spec else object.__format__(self, spec)
+    return object.__format__(self, spec)
 
 
 def __len__(self) -> int:
@@ -858,11 +859,14 @@ def _as_operand(value, like: Tensor) -> Tensor:
 
 def _equality(name: str):
     def method(self, other):
-        if other is None or isinstance(other, (str, dict, set)):
-            return NotImplemented
         if isinstance(other, _ndarray):
             other = make(other)
-        return getattr(ops, name)(self, other)
+        try:
+            return getattr(ops, name)(self, other)
+        except errors.ArgumentError:
+            if isinstance(other, (Tensor, int, float, complex, np.generic)):
+                raise
+            return NotImplemented  # neither is: Python says that they are not the same
 
     return method
 
@@ -931,6 +935,7 @@ def attach(cls=Tensor) -> None:
         "item": item,
         "tolist": tolist,
         "numpy": numpy,
+        "to_numpy": lambda self: numpy(self),  # what matplotlib and others ask strangers for
         "__array__": __array__,
         "__array_wrap__": __array_wrap__,
         "__dlpack__": __dlpack__,

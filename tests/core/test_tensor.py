@@ -211,6 +211,28 @@ def test_format():
         f"{torch.ones(2):.2f}"
 
 
+def test_format_of_what_is_differentiated():
+    x = torch.tensor(1.5, requires_grad=True)
+    assert f"{x:.2f}" == "1.50" and f"{x * 2:.1e}" == "3.0e+00" and f"{x}" == "1.5"
+    seen = []
+    torch.func.grad(lambda v: (seen.append(f"{v:.2f}"), v * v)[1])(torch.tensor(2.0))
+    assert seen == ["2.00"]
+    p = torch.nn.Parameter(torch.tensor(2.5))
+    assert f"{p}" == str(p)
+    with pytest.raises(TypeError):
+        f"{p:.2f}"
+    with pytest.raises(RuntimeError, match="needs the value"):
+        torch.compile(lambda v: (f"{v * 2:.2f}", v)[1], fullgraph=True)(x)
+
+
+def test_equality_with_strangers():
+    x = torch.tensor([1, 2])
+    for other in ((1, 2), [1, 2], object(), None, "a", {}):
+        assert (x == other) is False and (x != other) is True
+    with pytest.raises(TypeError, match="single element"):
+        [1, 2, 3][x]
+
+
 def test_hash_and_equality():
     x = torch.ones(2)
     assert x in {x} and hash(x) == hash(x)
