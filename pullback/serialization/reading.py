@@ -23,7 +23,7 @@ from .. import errors
 from ..core import device as dev
 from . import names
 from .archive import Archive, filled, refused
-from .rebuild import LARGEST, Storage, StorageType, builtin, with_user
+from .rebuild import LARGEST, Storage, StorageType, builtin, public, with_user
 from .restricted import Restricted
 from .writing import MAGIC, VERSION
 
@@ -174,7 +174,9 @@ def _swapped(array: np.ndarray, kind: StorageType) -> np.ndarray:
     if kind.dtype is None:
         raise refused("the file has the other byte order and a storage without a dtype")
     unit = kind.itemsize // 2 if kind.dtype.is_complex else kind.itemsize
-    return array.view(f"u{unit}").byteswap().view(np.uint8)
+    out = np.empty_like(array)  # which owns its memory
+    out.view(f"u{unit}")[...] = array.view(f"u{unit}").byteswap()
+    return out
 
 
 def _is(value, expected) -> bool:
@@ -218,7 +220,8 @@ class _Zip:
             array = self.archive.array(f"data/{key}", size)
             if self.swap:
                 array = _swapped(array, kind)
-            self.storages[key] = kind, self.place(Storage(array, kind.dtype), location)
+            placed = self.place(Storage(array, kind.dtype), location)
+            self.storages[key] = kind, public(placed)
         known, storage = self.storages[key]
         if known is not kind:
             raise refused(f"the file has two dtypes for the storage {key!r}")
@@ -245,7 +248,7 @@ class _Old:
         storage = self.storages[key][2]
         part = pid[5] if len(pid) > 5 else None
         if part is None:
-            return storage
+            return public(storage)
         _, start, length = part
         if type(start) is not int or type(length) is not int or start < 0 or length < 0:
             raise refused("the file has a damaged reference to a part of a storage")

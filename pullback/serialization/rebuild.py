@@ -20,6 +20,8 @@ from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
 from ..core.size import Size
+from ..storage import TypedStorage, UntypedStorage
+from ..storage import _storage as storage_of
 from .archive import refused
 from .names import OWN, STORAGES, dtype_named
 from .restricted import Table, checked
@@ -67,6 +69,23 @@ class Storage:
         return self.to("cuda" if device is None else dev.Device(device))
 
 
+def public(storage: Storage) -> Storage | UntypedStorage | TypedStorage:
+    """The storage as users know it, should the file keep one; tensors find their way back."""
+    if storage.device.type == "meta":
+        return storage
+    shown = storage_of(storage.array)
+    if storage.dtype is not None:
+        shown = TypedStorage(wrap_storage=shown, dtype=storage.dtype, _internal=True)
+    shown._file = storage
+    return shown
+
+
+def _behind(storage) -> Storage | None:
+    if type(storage) in (UntypedStorage, TypedStorage):
+        return getattr(storage, "_file", None)
+    return storage if type(storage) is Storage else None
+
+
 class _Nowhere:
     """Memory of the meta device: a size."""
 
@@ -89,7 +108,8 @@ def _integers(what: str, *values) -> None:
 
 def tensor(storage, offset, size, stride, requires_grad=False, hooks=None, metadata=None):
     """`torch._utils._rebuild_tensor_v2`."""
-    if type(storage) is not Storage or storage.dtype is None:
+    storage = _behind(storage)
+    if storage is None or storage.dtype is None:
         raise refused("a tensor of the file has no storage")
     return _tensor(storage, storage.dtype, offset, size, stride, requires_grad, metadata)
 
@@ -98,7 +118,8 @@ def tensor_v3(storage, offset, size, stride, requires_grad, hooks, dtype, metada
     """`torch._utils._rebuild_tensor_v3`: the dtype has no storage class of its own."""
     if type(dtype) is _Absent:
         not_here(f"torch.{dtype.name}")()
-    if type(storage) is not Storage or type(dtype) is not DType:
+    storage = _behind(storage)
+    if storage is None or type(dtype) is not DType:
         raise refused("a tensor of the file has no storage or no dtype")
     return _tensor(storage, dtype, offset, size, stride, requires_grad, metadata)
 

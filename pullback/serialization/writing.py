@@ -27,6 +27,7 @@ from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
 from ..core.size import Size
+from ..storage import TypedStorage, UntypedStorage
 from ..tensor import concrete
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
@@ -49,16 +50,10 @@ _TYPED = {dtype: Name("torch", name) for dtype, name in STORAGES.items()}
 class _Stored:
     """Memory that a file gets a record of."""
 
-    def __init__(self, key: str, owner, memory, dtype: DType, location: str):
-        self.key, self.owner, self.dtype, self.location = key, owner, dtype, location
-        self.memory = memory  # the bytes, in order of their addresses; None: there are none
-
-    @property
-    def named(self) -> tuple[Name, int]:
-        """The storage class that the file says, and the number of its elements."""
-        kind = _TYPED.get(self.dtype.name)
-        return (_UNTYPED, self.memory.size) if kind is None else (
-            kind, self.memory.size // self.dtype.itemsize)
+    def __init__(self, key: str, owner, memory, kind: Name, count: int, location: str):
+        self.key, self.owner, self.location = key, owner, location
+        self.memory = memory  # the bytes, in order of their addresses
+        self.kind, self.count = kind, count  # the storage class that the file says, its elements
 
 
 class _Storages:
@@ -77,21 +72,32 @@ class _Storages:
         if memory is None or any(s < 0 or s % dtype.itemsize for s in (start, *array.strides)):
             owner = array = array.copy()  # memory with holes, or steps that a file cannot tell
             memory, start = _memory(array), 0
-        location = str(dev.device_of(array))
-        key = (location, dev.address(owner), memory.size or dtype)
+        return self.record(owner, memory, dtype), array, start
+
+    def whole(self, storage: UntypedStorage | TypedStorage) -> _Stored:
+        """A storage that is saved for its own sake."""
+        untyped = getattr(storage, "_untyped_storage", storage)
+        return self.record(untyped._owner, untyped._bytes(), getattr(storage, "dtype", None))
+
+    def record(self, owner, memory, dtype: DType | None) -> _Stored:
+        """The record of memory; None is the dtype of bytes."""
+        location = str(dev.device_of(owner))
+        typed = dtype is not None and dtype.name in _TYPED
+        kind = _TYPED[dtype.name] if typed else _UNTYPED
+        key = (location, dev.address(owner), memory.size or kind)
         found = self.by_owner.get(key)
         if found is None:
-            number = str(len(self.by_owner))
-            found = self.by_owner[key] = _Stored(number, owner, memory, dtype, location)
-        elif found.dtype is not dtype:
+            number, count = str(len(self.by_owner)), memory.size // (dtype.itemsize if typed else 1)
+            found = self.by_owner[key] = _Stored(number, owner, memory, kind, count, location)
+        elif found.kind is not kind:
             raise errors.DTypeError(
                 errors.text(
                     "Cannot save multiple tensors or storages that view the same data as different "
-                    f"types: {found.dtype} and {dtype} ({errors.user_line(2)})",
+                    f"types: {found.kind.name} and {kind.name} ({errors.user_line(2)})",
                     cure="clone() one of them",
                 )
             )
-        return found, array, start
+        return found
 
     def __iter__(self):
         return iter(self.by_owner.values())
@@ -183,10 +189,11 @@ def _pickler(module: ModuleType, file: IO[bytes], protocol: int, storages: _Stor
         dispatch = dict(base.dispatch)
 
         def persistent_id(self, obj):
-            if type(obj) is not _Stored:
+            if type(obj) in (UntypedStorage, TypedStorage):
+                obj = storages.whole(obj)
+            elif type(obj) is not _Stored:
                 return None
-            kind, count = obj.named
-            fixed = ("storage", kind, obj.key, obj.location, count)
+            fixed = ("storage", obj.kind, obj.key, obj.location, obj.count)
             return (*fixed, None) if old else fixed
 
         def save_global(self, obj, name=None):
@@ -257,5 +264,5 @@ def _write_old(file, body, storages: _Storages, protocol: int) -> None:
     file.write(body)
     pickle.dump([stored.key for stored in storages], file, protocol)
     for stored in storages:
-        file.write(struct.pack("<q", stored.named[1]))
+        file.write(struct.pack("<q", stored.count))
         file.write(_bytes(stored))

@@ -314,6 +314,24 @@ def test_safe_globals():
         serialization.add_safe_globals(["os.system"])
 
 
+@pytest.mark.parametrize("zipped", [True, False])
+def test_storages(zipped, tmp_path):
+    x, y = pullback.arange(4.0), pullback.ones(3, dtype=pullback.int16)
+    path = tmp_path / "s.pt"
+    values = {"x": x, "typed": x.storage(), "bytes": y.untyped_storage()}
+    pullback.save(values, path, _use_new_zipfile_serialization=zipped)
+    for weights_only in (True, False):
+        got = pullback.load(path, weights_only=weights_only)
+        assert isinstance(got["typed"], pullback.FloatStorage)
+        assert got["typed"].tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert got["bytes"].tolist() == [1, 0] * 3
+        assert got["x"].untyped_storage() is got["typed"].untyped()
+        got["typed"][0] = 7.0
+        assert got["x"][0] == 7
+    with pytest.raises(RuntimeError, match="different types"):
+        pullback.save([x, x.untyped_storage()], io.BytesIO())
+
+
 def test_state_dicts():
     def made():
         pullback.manual_seed(0)
