@@ -51,6 +51,7 @@ _LAZY = {
     "func": "func",
     "nn": "nn",
     "optim": "optim",
+    "functional": "functional",
     "fx": "fx",
     "compile": "compile",
     "linalg": "linalg",
@@ -182,13 +183,13 @@ def __getattr__(name: str):
     import importlib
 
     if name in _LAZY:
-        value = importlib.import_module(f".{_LAZY[name]}", __name__)
+        value = importlib.import_module(f".{_LAZY[name]}", __package__)
     elif name in _FROM:
-        value = getattr(importlib.import_module(f".{_FROM[name]}", __name__), name)
+        value = getattr(importlib.import_module(f".{_FROM[name]}", __package__), name)
     elif name in _operators:
         value = getattr(_operators, name)
     elif name == "torch":  # PyTorch contains itself, and programs say `torch.torch`
-        value = importlib.import_module(__name__)
+        value = importlib.import_module(__package__)
     else:
         raise AttributeError(f"module 'pullback' has no attribute '{name}'")
     globals()[name] = value

@@ -85,7 +85,7 @@ def counterpart(name: str) -> types.ModuleType | None:
         return None
     if isinstance(above, Facade) or not hasattr(above, "__path__"):
         return None
-    own = _found(f"{above.__name__}.{tail}")
+    own = _found(f"{above.__package__}.{tail}")  # the root calls itself `torch` meanwhile
     held = getattr(above, tail, own)
     if isinstance(held, types.ModuleType):  # it may be a file of another name
         return held
@@ -172,6 +172,7 @@ def install_as_torch() -> Installation:
     _active = _Finder()
     sys.meta_path.insert(0, _active)
     _active.version, own.__version__ = own.__version__, version.__version__
+    own.__name__ = "torch"
     sys.modules["torch"] = own
     return Installation()
 
@@ -182,7 +183,8 @@ def uninstall_as_torch() -> None:
     if _active is None:
         return
     sys.meta_path.remove(_active)
-    sys.modules[OWN].__version__ = _active.version
+    own = sys.modules[OWN]
+    own.__version__, own.__name__ = _active.version, OWN
     for name in [n for n in sys.modules if n.partition(".")[0] in NAMES]:
         module = sys.modules.pop(name)
         parent, _, tail = name.rpartition(".")

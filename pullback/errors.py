@@ -307,6 +307,16 @@ class NotInThisBuild(PullbackError, NotImplementedError):
     cure = "use the operator for dense tensors"
 
 
+class LibraryError(PullbackError, OSError):
+    """A binary library of operators for PyTorch was to be loaded (`ops.load_library`).
+
+    Cause: such files call functions inside of PyTorch's own binary, which is not there.  Packages
+    that bring one usually go on without it.  Cure: register the operators in Python.
+    """
+
+    cure = "register the operators that the program needs in Python, with library.custom_op"
+
+
 class EscapedTensor(PullbackError, RuntimeError):
     """A tensor made inside a transform was used after the transform had finished.
 

@@ -174,3 +174,14 @@ def _at_least(name: str):
 
 
 atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))
+
+
+_ELSEWHERE = """align_tensors broadcast_shapes broadcast_tensors istft lu norm pca_lowrank split stft
+    svd_lowrank unique unravel_index""".split()
+
+
+def __getattr__(name: str):
+    """The other functions that PyTorch keeps in a file of this name."""
+    if name in _ELSEWHERE:
+        return getattr(sys.modules[__package__], name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """`Facade`: a module of PyTorch's tree whose names live elsewhere in this package.
 
 Programs import classes from the files in which PyTorch keeps them.  A facade stands for such a file
-and looks names up in ours when they are asked for.
+and looks names up in ours when they are asked for.  `Shelf` is a package of ours whose files are
+loaded on demand.
 """
 
 from __future__ import annotations
@@ -51,6 +52,21 @@ class Facade(types.ModuleType):
     def __dir__(self):
         listed = map(_names, self._modules())
         return sorted({*self.__dict__, *(name for names in listed for name in names)})
+
+
+class Shelf(types.ModuleType):
+    """A package that loads its files on demand; who looks into its `__dict__` finds them all."""
+
+    @property
+    def __dict__(self):
+        held = _held(self)
+        for name in held["__all__"]:
+            if name not in held:
+                held[name] = getattr(self, name)
+        return held
+
+
+_held = types.ModuleType.__dict__["__dict__"].__get__
 
 
 def _names(module: types.ModuleType) -> list[str]:

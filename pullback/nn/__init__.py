@@ -6,8 +6,10 @@ A file of layers is loaded when one of its names is used for the first time.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
+from ..core.facade import Shelf
 from . import functional as functional
 from . import init as init
 from . import parameter as parameter
@@ -99,3 +101,6 @@ def __getattr__(name: str):
 
 def __dir__():
     return sorted({*globals(), *_HOME, *_MODULES})
+
+
+sys.modules[__name__].__class__ = Shelf

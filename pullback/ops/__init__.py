@@ -36,6 +36,15 @@ class _Aten:
 aten = _Aten()
 
 
+def load_library(path: str) -> None:
+    """Refuses: the binary extensions of other packages are made for PyTorch's memory layout."""
+    from .. import errors
+
+    raise errors.LibraryError(errors.text(
+        f"the library {path} is made for PyTorch itself ({errors.user_line(2)})",
+        cure=errors.LibraryError.cure))
+
+
 def __getattr__(name: str):
     """`ops.ns`: operators that were registered with `pullback.library`."""
     if not name.startswith("__"):

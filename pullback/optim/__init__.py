@@ -7,7 +7,10 @@ Each is given by a formula in a file of its own; `descent.py` says what follows 
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
+
+from ..core.facade import Shelf
 
 if TYPE_CHECKING:  # for editors and type checkers
     from . import lr_scheduler as lr_scheduler
@@ -53,3 +56,6 @@ def __getattr__(name: str):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+sys.modules[__name__].__class__ = Shelf

@@ -215,3 +215,17 @@ def test_refusals():
     with pytest.raises(NotImplementedError, match="equal transforms"):
         kl_divergence(D.TransformedDistribution(normal, D.ExpTransform()),
                       D.TransformedDistribution(normal, D.TanhTransform()))
+
+
+def test_classes_with_a_root_of_their_own():
+    class Stranger:
+        pass
+
+    @register_kl(Stranger, Stranger)
+    def same(p, q):
+        return 0.0
+
+    try:
+        assert kl_divergence(Stranger(), Stranger()) == 0
+    finally:
+        del _KL_REGISTRY[Stranger, Stranger]

@@ -164,3 +164,28 @@ def test_the_command_names_a_missing_file(capsys):
 
     assert main(["run", "no_such_file.py"]) == 2
     assert "no_such_file.py" in capsys.readouterr().err
+
+
+def test_names_that_packages_look_at_on_import():
+    with pullback.install_as_torch():
+        import torch
+
+        assert torch.__name__ == "torch"
+        assert torch.functional.einsum is torch.einsum
+        assert torch.functional.broadcast_tensors is torch.broadcast_tensors
+        with pytest.raises(OSError, match="made for PyTorch"):
+            torch.ops.load_library("/nowhere/_C.so")
+        import torch.distributions.transforms  # noqa: F401
+    assert pullback.__name__ == "pullback"
+
+
+def test_packages_show_all_their_names_to_who_looks_into_them():
+    code = """
+        import pullback.optim as optim, pullback.nn as nn, sys
+        assert "pullback.optim.rprop" not in sys.modules
+        kinds = {n for n, v in optim.__dict__.items()
+                 if isinstance(v, type) and issubclass(v, optim.Optimizer)}
+        assert {"Adam", "Rprop", "LBFGS"} <= kinds
+        assert set(nn.__all__) <= set(vars(nn))
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
