@@ -52,6 +52,7 @@ _LAZY = {
     "nn": "nn",
     "optim": "optim",
     "functional": "functional",
+    "_C": "_C",
     "fx": "fx",
     "compile": "compile",
     "linalg": "linalg",

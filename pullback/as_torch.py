@@ -26,6 +26,7 @@ OWN = __package__
 # every file there).  A path that exists in this package needs no line.
 PLACES = {
     "torch.torch_version": "version",
+    "torch._custom_ops": "library",
     "torch._tensor": ".",
     "torch._tensor_str": "printing",
     "torch._subclasses": "core.fake",
@@ -85,7 +86,8 @@ def counterpart(name: str) -> types.ModuleType | None:
         return None
     if isinstance(above, Facade) or not hasattr(above, "__path__"):
         return None
-    own = _found(f"{above.__package__}.{tail}")  # the root calls itself `torch` meanwhile
+    package = above.__package__  # not __name__: the root calls itself `torch` meanwhile
+    own = _found(f"{package}.{tail}") if package.partition(".")[0] == OWN else None
     held = getattr(above, tail, own)
     if isinstance(held, types.ModuleType):  # it may be a file of another name
         return held

@@ -189,3 +189,22 @@ def test_packages_show_all_their_names_to_who_looks_into_them():
         assert set(nn.__all__) <= set(vars(nn))
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def test_the_names_of_the_binary_that_packages_touch():
+    from pullback import _C
+
+    keys = _C.DispatchKeySet(_C.DispatchKey.AutocastCPU) | _C.DispatchKeySet(
+        _C.DispatchKey.AutogradCPU
+    )
+    assert keys.has(_C.DispatchKey.AutogradCPU) and not keys.has(_C.DispatchKey.CPU)
+    x = pullback.ones(2, 2, requires_grad=True)
+    with pullback.autocast("cpu", dtype=pullback.bfloat16):
+        assert (x @ x).dtype is pullback.bfloat16
+        with _C._ExcludeDispatchKeyGuard(keys):
+            y = x @ x
+            assert y.dtype is pullback.float32 and not y.requires_grad
+        assert (x @ x).dtype is pullback.bfloat16 and (x @ x).requires_grad
+    assert _C._get_tracing_state() is None and not _C._are_functorch_transforms_active()
+    pullback.func.vmap(lambda x: _C._are_functorch_transforms_active() or 1 / 0)(x)
+    assert _C.Generator is pullback.Generator

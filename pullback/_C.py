@@ -1,0 +1,96 @@
+"""Names of PyTorch's binary module that Python packages touch.
+
+There is no binary here.  What packages ask it about the state of the library is answered, what
+they switch is switched; nothing else of it exists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+
+from .autograd.grad_mode import no_grad
+from .core.device import Device as device
+from .core.dtype import DType as dtype
+from .core.generator import Generator
+from .core.handle import Tensor as TensorBase
+from .core.size import Size
+from .core.state import state, uncast
+from .errors import LinAlgError as _LinAlgError
+
+__all__ = [
+    "DispatchKey", "DispatchKeySet", "Generator", "Size", "TensorBase", "_ExcludeDispatchKeyGuard",
+    "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
+    "_get_default_device", "_get_tracing_state", "_log_api_usage_once", "device", "dtype",
+]  # fmt: skip
+
+DispatchKey = enum.Enum(
+    "DispatchKey",
+    """Undefined CPU CUDA XPU MPS Meta BackendSelect Python Functionalize ADInplaceOrView
+    AutogradOther AutogradFunctionality AutogradCPU AutogradCUDA AutogradXPU Tracer AutocastCPU
+    AutocastCUDA AutocastXPU AutocastMPS FuncTorchBatched PythonTLSSnapshot PythonDispatcher
+    Autograd CompositeImplicitAutograd CompositeExplicitAutograd""",
+    module=__name__,
+)
+
+
+class DispatchKeySet(frozenset):
+    """Some of the steps that PyTorch's dispatcher takes."""
+
+    def __new__(cls, keys: DispatchKey | frozenset = frozenset()):
+        return super().__new__(cls, (keys,) if isinstance(keys, DispatchKey) else keys)
+
+    def __or__(self, other):
+        return DispatchKeySet(super().__or__(other))
+
+    def __sub__(self, other):
+        return DispatchKeySet(super().__sub__(other))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Is the step among them?"""
+        return key in self
+
+
+class _ExcludeDispatchKeyGuard:
+    """Skips steps in a block: autocast and recording are those that exist here."""
+
+    def __init__(self, keys: DispatchKeySet):
+        names = {key.name for key in keys}
+        self.kinds = [
+            kind
+            for start, kind in (("Autocast", uncast), ("Autograd", no_grad))
+            if any(name.startswith(start) for name in names)
+        ]
+
+    def __enter__(self):
+        self.blocks = contextlib.ExitStack()
+        for kind in self.kinds:
+            self.blocks.enter_context(kind())
+
+    def __exit__(self, *exc):
+        self.blocks.close()
+
+
+def _get_tracing_state() -> None:
+    """The trace of `jit.trace` that runs; none does, as programs are captured by running them."""
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Does a transform run?"""
+    return len(state.stack) > 1
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is reported to anyone."""
+
+
+def _get_default_device() -> str:
+    """Where tensors are made, as a string."""
+    from . import empty
+
+    return str(empty(0).device)
+
+
+def _disabled_torch_function_impl(function, types, args=(), kwargs=None):
+    """The value of `__torch_function__` for subclasses that let functions treat them as tensors."""
+    return function(*args, **(kwargs or {}))
