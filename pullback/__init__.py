@@ -53,6 +53,8 @@ _LAZY = {
     "optim": "optim",
     "functional": "functional",
     "_C": "_C",
+    "__config__": "build",
+    "onnx": "onnx",
     "fx": "fx",
     "compile": "compile",
     "linalg": "linalg",

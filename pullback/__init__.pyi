@@ -72,6 +72,7 @@ from pullback import errors as errors
 from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import func as func
+from pullback import functional as functional
 from pullback import fx as fx
 from pullback import hub as hub
 from pullback.core.dtype import iinfo as iinfo
@@ -85,6 +86,7 @@ from pullback.core.layout import memory_format as memory_format
 from pullback import multiprocessing as multiprocessing
 from pullback import nn as nn
 from pullback.autograd.grad_mode import no_grad as no_grad
+from pullback import onnx as onnx
 from pullback import ops as ops
 from pullback import optim as optim
 from pullback import overrides as overrides

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
 
@@ -38,6 +39,9 @@ __all__ = [
     "set_stance",
     "substitute_in_graph",
 ]
+
+
+__path__: list[str] = []  # it has modules below it: `as_torch.py`
 
 
 class _Config(types.SimpleNamespace):
@@ -109,6 +113,15 @@ def maybe_mark_dynamic(t, index) -> None:
 
 def mark_static(t, index=None) -> None:
     """Nothing: each shape is compiled for itself."""
+
+
+def is_compile_supported(device_type: str) -> bool:
+    """Are functions compiled for this kind of device?"""
+    return device_type == "cpu"
+
+
+class TransformGetItemToIndex(contextlib.nullcontext):
+    """Nothing: indexing by a 0-d tensor is an operator of its own here."""
 
 
 def __getattr__(name: str):

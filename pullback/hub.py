@@ -70,3 +70,14 @@ def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any):
 
 
 list = help = load
+
+
+def __getattr__(name: str):
+    """`tqdm`, the progress bar that others import from here, if it is installed."""
+    if name == "tqdm":
+        try:
+            from tqdm.auto import tqdm
+        except ImportError as error:
+            raise AttributeError("hub.tqdm: the package tqdm is not installed") from error
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

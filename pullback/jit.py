@@ -48,6 +48,7 @@ __all__ = [
     "wait",
 ]
 
+__path__: list[str] = []  # it has modules below it: `as_torch.py`
 Error = RuntimeError
 _is = isinstance
 _tracing = 0
@@ -261,6 +262,20 @@ def script_if_tracing(fn):
 
 def _same(fn):
     return fn
+
+
+_script_if_tracing = script_if_tracing
+_overload = _overload_method = _same  # declarations of further signatures; the last body runs
+
+
+class _Broadcasting:
+    """A type for the TorchScript compiler: a list, or one number for all of it."""
+
+    def __getitem__(self, types) -> None:
+        return None
+
+
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Broadcasting()
 
 
 def ignore(drop=False, **kwargs):

@@ -77,6 +77,10 @@ class Event(Stream):
     """A mark in such a queue."""
 
 
+class CUDAGraph(Stream):
+    """Recorded work of such a queue."""
+
+
 class no_device:
     """`with torch.cuda.device(...)`: -1 and None mean none, and others are refused."""
 
@@ -119,7 +123,8 @@ def _accelerator(kind: str, **more) -> Facts:
         "is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported",
         "is_current_stream_capturing")}
     facts |= {
-        "Event": Event, "Stream": Stream, "StreamContext": Stream, "device": no_device,
+        "Event": Event, "Stream": Stream, "StreamContext": Stream, "CUDAGraph": CUDAGraph,
+        "graph": CUDAGraph, "MemPool": CUDAGraph, "device": no_device,
         "device_of": no_device, "default_generators": (), "get_arch_list": list,
         "get_rng_state_all": list, "memory_stats": OrderedDict,
         "stream": lambda stream: contextlib.nullcontext(), **more}
@@ -306,6 +311,44 @@ distributed = _Alone("distributed", "Several processes: not here.", {
         "init_process_group", "get_backend")},
     "destroy_process_group": nothing,
 })
+
+# What packages import from below it.  Values can be asked whether they are of these classes; none
+# is, as making one, like calling one of the functions, needs a group of processes.
+_APART = {
+    "nn": "all_gather all_reduce all_to_all broadcast gather reduce reduce_scatter scatter",
+    "tensor": "DTensor Partial Placement Replicate Shard distribute_module distribute_tensor",
+    "_tensor": "DTensor Partial Placement Replicate Shard distribute_module distribute_tensor",
+    "tensor.experimental": "context_parallel implicit_replication",
+    "_tensor.experimental": "context_parallel implicit_replication",
+    "tensor.placement_types": "Partial Placement Replicate Shard",
+    "device_mesh": "DeviceMesh init_device_mesh",
+    "fsdp": """BackwardPrefetch CPUOffload CPUOffloadPolicy FSDPModule FullOptimStateDictConfig
+        FullStateDictConfig FullyShardedDataParallel MixedPrecision MixedPrecisionPolicy
+        OffloadPolicy ShardingStrategy StateDictType fully_shard""",
+    "fsdp.fully_sharded_data_parallel": """BackwardPrefetch CPUOffload FullStateDictConfig
+        FullyShardedDataParallel MixedPrecision ShardingStrategy StateDictType""",
+    "_composable.fsdp": "FSDPModule MixedPrecisionPolicy fully_shard",
+    "fsdp.wrap": "size_based_auto_wrap_policy transformer_auto_wrap_policy",
+    "algorithms.join": "Join JoinHook Joinable",
+}
+
+
+@functools.cache
+def _apart(name: str):
+    """A class or a function that needs several processes."""
+    refuse = _no_group(name)
+    if name[0].islower():
+        return refuse
+    return type(name, (), {"__init__": refuse, "__doc__": "Needs a group of processes."})
+
+
+for _name, _names in _APART.items():
+    _path = _name.split(".")
+    for _end in range(1, len(_path)):  # a package that is not in the table
+        if f"{__package__}.distributed.{'.'.join(_path[:_end])}" not in sys.modules:
+            _Alone("distributed." + ".".join(_path[:_end]), "Several processes: not here.", {})
+    _Alone(f"distributed.{_name}", "Several processes: not here.",
+           {name: _apart(name) for name in _names.split()})
 
 
 def get_device_module(device=None) -> types.ModuleType:

@@ -86,6 +86,28 @@ def get_printoptions() -> PrintOptions:
     return _options
 
 
+class _Live:
+    """The options in force, as PyTorch's `PRINT_OPTS`: read and set by attribute."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str):
+        return getattr(_options, name)
+
+    def __setattr__(self, name: str, value) -> None:
+        global _options
+        _options = replace(_options, **{name: value})
+
+
+PRINT_OPTS = _Live()
+
+
+def _tensor_str(tensor, indent: int) -> str:
+    """The values alone, as PyTorch's function of this name gives them."""
+    array = tensor.detach().resolve_conj().numpy()
+    return _values(array, tensor.dtype.name, indent, _options) if array.size else "[]"
+
+
 def tensor_repr(
     array: np.ndarray,
     dtype_name: str,

@@ -279,7 +279,9 @@ def _convert(spec: Argument, value, number_ok: bool):
     if value is None:
         if spec.is_list and spec.has_default and spec.default == []:
             return []  # max_pool2d(x, 2, None): no stride given
-        return None if spec.optional or (spec.is_list and spec.optional_items) else _NO
+        if spec.optional or spec.base == "Device":  # no device: where the tensor is
+            return None
+        return None if spec.is_list and spec.optional_items else _NO
     if spec.is_list:
         return _convert_list(spec, value)
     return _convert_one(spec.base, value, number_ok)

@@ -206,5 +206,22 @@ def test_the_names_of_the_binary_that_packages_touch():
             assert y.dtype is pullback.float32 and not y.requires_grad
         assert (x @ x).dtype is pullback.bfloat16 and (x @ x).requires_grad
     assert _C._get_tracing_state() is None and not _C._are_functorch_transforms_active()
-    pullback.func.vmap(lambda x: _C._are_functorch_transforms_active() or 1 / 0)(x)
+    seen = []
+    pullback.func.vmap(lambda x: seen.append(_C._are_functorch_transforms_active()) or x)(x)
+    assert seen == [True]
     assert _C.Generator is pullback.Generator
+
+
+def test_names_below_distributed_can_be_imported_and_refuse_to_work():
+    with pullback.install_as_torch():
+        from torch.distributed import nn
+        from torch.distributed._tensor.experimental import implicit_replication  # noqa: F401
+        from torch.distributed.fsdp import FullyShardedDataParallel
+        from torch.distributed.tensor import DTensor
+
+        assert not isinstance(pullback.ones(1), DTensor)
+        for refuse in DTensor, nn.all_reduce, lambda: FullyShardedDataParallel(None):
+            with pytest.raises((RuntimeError, ValueError), match="not been initialized"):
+                refuse()
+        with pytest.raises(ImportError):
+            from torch.distributed import nothing_of_this_name  # noqa: F401
