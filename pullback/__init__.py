@@ -55,6 +55,7 @@ _LAZY = {
     "_C": "_C",
     "__config__": "build",
     "onnx": "onnx",
+    "ao": "ao",
     "fx": "fx",
     "compile": "compile",
     "linalg": "linalg",

@@ -59,6 +59,7 @@ from pullback.switches import SymInt as SymInt
 from pullback.storage import TypedStorage as TypedStorage
 from pullback.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp
+from pullback import ao as ao
 from pullback import aot as aot
 from pullback.amp.autocast_mode import autocast as autocast
 from pullback import autograd as autograd

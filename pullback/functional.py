@@ -176,8 +176,10 @@ def _at_least(name: str):
 atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))
 
 
-_ELSEWHERE = """align_tensors broadcast_shapes broadcast_tensors istft lu norm pca_lowrank split stft
-    svd_lowrank unique unravel_index""".split()
+_ELSEWHERE = (
+    "align_tensors", "broadcast_shapes", "broadcast_tensors", "istft", "lu", "norm", "pca_lowrank",
+    "split", "stft", "svd_lowrank", "unique", "unravel_index",
+)  # fmt: skip
 
 
 def __getattr__(name: str):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
+import typing
 from typing import Any, Final
 
 from . import errors
@@ -371,3 +372,10 @@ def load(f, map_location=None, _extra_files=None, **kwargs):
         f"TorchScript archives hold programs in their own language, and are not read "
         f"({errors.user_line(2)})",
         cure="load a state_dict saved by PyTorch with torch.load(file)"))
+
+
+def __getattr__(name: str):
+    """Types that programs write in annotations and import from here."""
+    if name in ("Dict", "List", "Optional", "Tuple", "Union"):
+        return getattr(typing, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

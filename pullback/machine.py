@@ -328,6 +328,7 @@ _APART = {
     "fsdp.fully_sharded_data_parallel": """BackwardPrefetch CPUOffload FullStateDictConfig
         FullyShardedDataParallel MixedPrecision ShardingStrategy StateDictType""",
     "_composable.fsdp": "FSDPModule MixedPrecisionPolicy fully_shard",
+    "rpc": "RRef init_rpc remote rpc_async rpc_sync shutdown",
     "fsdp.wrap": "size_based_auto_wrap_policy transformer_auto_wrap_policy",
     "algorithms.join": "Join JoinHook Joinable",
 }

@@ -175,7 +175,7 @@ def test_names_that_packages_look_at_on_import():
         assert torch.functional.broadcast_tensors is torch.broadcast_tensors
         with pytest.raises(OSError, match="made for PyTorch"):
             torch.ops.load_library("/nowhere/_C.so")
-        import torch.distributions.transforms  # noqa: F401
+        import torch.distributions.transforms
     assert pullback.__name__ == "pullback"
 
 
@@ -225,3 +225,52 @@ def test_names_below_distributed_can_be_imported_and_refuse_to_work():
                 refuse()
         with pytest.raises(ImportError):
             from torch.distributed import nothing_of_this_name  # noqa: F401
+
+
+def test_small_modules_that_packages_import():
+    with pullback.install_as_torch():
+        import torch
+        from torch._dynamo.utils import is_compile_supported
+        from torch._tensor_str import PRINT_OPTS, _tensor_str
+        from torch.ao.quantization import DeQuantStub, QuantStub
+        from torch.jit.annotations import BroadcastingList2, List
+        from torch.onnx import symbolic_opset11  # noqa: F401
+        from torch.onnx.symbolic_helper import parse_args
+        from torch.utils.data.dataloader import _BaseDataLoaderIter
+        from torch.utils.model_zoo import load_url  # noqa: F401
+
+        assert is_compile_supported("cpu")
+        assert List[int] and BroadcastingList2[int] is None
+        assert parse_args("v", "i")(len) is len
+        torch.onnx.register_custom_op_symbolic("mine::twice", len, 11)
+        with pytest.raises(NotImplementedError, match="ONNX"):
+            torch.onnx.export(None)
+        with pytest.raises(ValueError, match="domain"):
+            torch.onnx.register_custom_op_symbolic("twice", len, 11)
+        x = torch.tensor([1.0, 2.0])
+        assert QuantStub()(x) is DeQuantStub()(x) is x
+        with pytest.raises(AttributeError, match="not provided"):
+            torch.ao.quantization.convert
+        assert _tensor_str(x, 0) == "[1., 2.]" and PRINT_OPTS.precision == 4
+        with torch.printing.printoptions(precision=2):
+            assert PRINT_OPTS.precision == 2
+        assert isinstance(iter(torch.utils.data.DataLoader([1, 2])), _BaseDataLoaderIter)
+        assert "NumPy" in torch.__config__.show()
+        assert x.to(None).tolist() == x.to(None, torch.float64).tolist() == [1, 2]
+
+
+def test_private_functions_of_pytrees():
+    from pullback.utils import _pytree as tree
+
+    class Record(dict):
+        pass
+
+    tree.register_pytree_node(
+        Record, tree._dict_flatten, lambda v, c: Record(tree._dict_unflatten(v, c)),
+        flatten_with_keys_fn=tree._dict_flatten_with_keys,
+    )  # fmt: skip
+    record = Record(a=1, b=[2, 3])
+    leaves, spec = tree.tree_flatten(record)
+    assert leaves == [1, 2, 3] and tree.tree_unflatten(leaves, spec) == record
+    paths = [tree.keystr(path) for path, _ in tree.tree_flatten_with_path(record)[0]]
+    assert paths == ["['a']", "['b'][0]", "['b'][1]"]

@@ -382,3 +382,8 @@ def _shut_down(owner: int, processes: list, tasks: list, results: list) -> None:
         if process.is_alive():
             process.terminate()
             process.join()
+
+
+# as PyTorch calls them
+_BaseDataLoaderIter, _MultiProcessingDataLoaderIter = _Batches, _Workers
+_SingleProcessDataLoaderIter = _Here

@@ -1,0 +1,1 @@
+"""`ao`: marks for a quantiser, which models carry; see `quantization.py`."""
