@@ -471,7 +471,8 @@ def test_every_class_has_a_page():
         if kind is not errors.PullbackError:
             assert any(
                 issubclass(kind, b)
-                for b in (RuntimeError, TypeError, ValueError, LookupError, NotImplementedError,
+                for b in (RuntimeError, TypeError, ValueError, LookupError, OSError,
+                          NotImplementedError,
                           pickle.UnpicklingError)
             ), kind
 
