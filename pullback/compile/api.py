@@ -28,7 +28,7 @@ def _min_cut(module: GraphModule, count: int):
 
 
 # Operators that reach the backend whole: their decompositions would take indices that they refuse.
-_WHOLE = {"index_add", "index_copy", "index_fill"}
+_WHOLE = {"diagonal_scatter", "index_add", "index_copy", "index_fill"}
 
 
 # PyTorch's ways to tune its own backends: accepted, there is nothing here to tune

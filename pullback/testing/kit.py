@@ -401,7 +401,7 @@ def check_compile(op, case, dtype) -> None:
         found = [t.detach() for t in outs]
         return found, [0 if g is None else make(_array(g)) for g in grads]
 
-    _close(run(pullback.compile(call)), run(call), "compiled", 1e-6, 1e-8)
+    _close(run(pullback.compile(call, fullgraph=True)), run(call), "compiled", 1e-6, 1e-8)
 
 
 def _steps(t: Tensor) -> list[int]:

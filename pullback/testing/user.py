@@ -278,7 +278,7 @@ def check_compile(entry, case, dtype):
     ov = overload_of(entry)
     eager, compiled = [[_copy(v) for v in case.args] for _ in range(2)]
     outs = bind(ov, tuple(eager))
-    again = pullback.compile(lambda *flat: bind(ov, flat))(*compiled)
+    again = pullback.compile(lambda *flat: bind(ov, flat), fullgraph=True)(*compiled)
     kit._close(_tensors(compiled), _tensors(eager), "written by compiled code", 1e-6, 1e-8)
     kit._close(again, outs, "compiled", 1e-6, 1e-8)
     return None

@@ -31,6 +31,8 @@ GPU = Device(NAME)
 
 # operators that need the host, and why; random operators do: their stream lives there
 HOST = {
+    "_to_cpu": "goes to the host, that is its meaning",
+    "get_device": "asks which device it is",
     "_pad_packed_sequence": "`batch_sizes` is a tensor of the host by contract, as in PyTorch",
 }
 

@@ -158,7 +158,7 @@ def test_a_decomposition_may_return_its_input():
     assert torch.allclose(module(x), torch.cos(x) + 2 * x)
 
 
-def test_pytorch_paths():
+def test_pytorch_paths(without_torch):
     from pullback.as_torch import install_as_torch
 
     with install_as_torch():
