@@ -9,6 +9,7 @@ from .core import device as dev
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import make_tensor_data
+from .core.fake import fake_like
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.size import Size
@@ -42,6 +43,8 @@ def _place(array: np.ndarray, device) -> Tensor:
 
 def _fresh(array) -> Tensor:
     """A handle around an array from outside, announced to the transforms that run."""
+    if _state.state.faking is not None:
+        return make(fake_like(array))
     t = make(array)
     if _state.state.inference:
         t._cell = INFERENCE

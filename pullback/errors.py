@@ -32,12 +32,23 @@ def describe_place(where: tuple | None) -> str:
     """`file:line` of a recorded place (code object, instruction offset)."""
     if where is None:
         return "an unrecorded line"
+    return f"{os.path.basename(where[0].co_filename)}:{_line(where)}"
+
+
+def _line(where: tuple) -> int:
     code, last = where
     line = code.co_firstlineno
     for start, end, number in code.co_lines():
         if start <= last < end and number is not None:
             line = number
-    return f"{os.path.basename(code.co_filename)}:{line}"
+    return line
+
+
+def traceback_line(where: tuple | None) -> str | None:
+    """A recorded place as it stands in a traceback; None if it is not the user's."""
+    if where is None or where[0].co_filename.startswith(_INTERNAL):
+        return None
+    return f'  File "{where[0].co_filename}", line {_line(where)}, in {where[0].co_name}'
 
 
 def variable_of(value, depth: int = 2) -> str:

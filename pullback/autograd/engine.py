@@ -91,6 +91,8 @@ def sweep(
         if wanted is not None:
             state.task.wanted = wanted
     watch, blanks = WATCH, False
+    if watch is None and state.mode:
+        watch = state.stack[state.mode].pull
     due = _last_steps(list(pending), wanted) if fast["LEAFHOOKS"] else None
     add = _accumulate_locked if threads_running() else accumulate
     while True:
@@ -321,7 +323,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or not data.flags.c_contiguous
         ):
             g = make(data.copy())
-        elif not is_buffer(data) and getattr(data.interp, "shares", False):
+        elif not is_buffer(data) and getattr(getattr(data, "interp", None), "shares", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:

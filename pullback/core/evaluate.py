@@ -132,6 +132,8 @@ def run_raw(ov, raw, xp=None):
     if xp is None:
         xp = space_of(ov, raw)
         if xp is None:
+            if state.faking is not None:
+                state.faking.check(ov, raw)
             return run_fake(ov, raw)
         if xp is not np:
             raw = [_moved(xp, v) for v in raw]

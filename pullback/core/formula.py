@@ -225,7 +225,8 @@ class Rule:
             lines.append("    needs_input_grad = lambda name: needs[_index[name]]")
         if "retain_variables" in used:
             lines.append("    retain_variables = True")  # nothing is consumed here, so all is kept
-        for formula in formulas:
+        # by name, as in PyTorch: captured graphs show the order
+        for formula in sorted(formulas, key=lambda f: ", ".join(f.names)):
             single = len(formula.names) == 1
             lines += (self._one if single else self._several)(formula, conjugate)
         for name in parts.constant:

@@ -27,6 +27,7 @@ class Interpreter:
 
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
+    pull = None  # runs nodes of the tape, to know what the operators of their formulas are for
     random = False  # wants random operators
     owns_tape = False  # `no_grad` inside does not reach the levels below
     shares = False  # its tape goes on in that of the level below: one sweep runs through both
@@ -154,6 +155,10 @@ def bind(ov, flat: tuple):
     if active and state.autocast is not None and ov.op.base_name in state.autocast.listed:
         return state.autocast.run(ov, flat)
     if ov.is_composite:
+        if active and state.keeping is not None:
+            out = state.keeping.whole(ov, flat)
+            if out is not NotImplemented:
+                return out
         try:
             return ov.compose(*flat)
         except Exception as error:

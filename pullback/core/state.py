@@ -41,6 +41,8 @@ class State(threading.local):
     autocast = None  # chooses the dtype of the operators that it lists (with ACTIVE counted)
     stance = "default"  # what compiled functions do (with ACTIVE counted where it is another)
     default_device = False  # is the first of `devices` the default?
+    faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
+    keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
     casting = None  # what this thread has asked of autocast so far
 
 

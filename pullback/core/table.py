@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..errors import DataDependentError
 from . import surface
 from .catalog import load_all
+from .handle import Tensor
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .op import _watchers as watchers
 from .stack import bind
@@ -18,6 +19,26 @@ from .tape import place
 OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
 
 __all__ = ["Packet", "load_all", "ops", "registry"]
+
+
+class Handed(Exception):
+    """A call was answered by an argument that is no tensor but knows what to do with it."""
+
+    def __init__(self, result):
+        self.result = result
+
+
+def _handed(packet: Packet, args: tuple, kwargs: dict):
+    """What an argument's `__torch_function__` makes of a call that no overload takes."""
+    given = (*args, *kwargs.values())
+    for value in [v for a in given for v in (a if type(a) in (list, tuple) else [a])]:
+        hook = getattr(type(value), "__torch_function__", None)
+        if hook is not None and not isinstance(value, Tensor):
+            result = hook(packet, (type(value),), args, kwargs)
+            if result is not NotImplemented:
+                return result
+    return NotImplemented
+
 
 class Packet:
     """All overloads of one name; calling it picks the first that fits."""
@@ -82,6 +103,9 @@ class Packet:
                 continue
             if flat is not None:
                 return o, flat
+        handed = _handed(self, args, kwargs) if hidden is None else NotImplemented
+        if handed is not NotImplemented:
+            raise Handed(handed)
         raise hidden or no_match(self.name, self._overloads, args, kwargs)
 
     def __call__(self, *args, **kwargs):
@@ -124,7 +148,10 @@ class Packet:
     def _general(self, *args, **kwargs):
         out = kwargs.pop("out", None) if kwargs else None
         requires_grad = kwargs.pop("requires_grad", None) if kwargs else None
-        chosen, flat = self.resolve(args, kwargs)
+        try:
+            chosen, flat = self.resolve(args, kwargs)
+        except Handed as handed:
+            return handed.result
         if self._inplace:
             return surface.inplace(chosen, flat)
         if out is not None:

@@ -13,7 +13,8 @@ from .interpreter import Interpreter, Transformer
 from .node import Node, map_aggregate, map_arg
 from .printer import PythonCode
 from .proxy import GraphAppendingTracer, Proxy
-from .traits import has_side_effect, wrap
+from .tracer import PH, Tracer, symbolic_trace, wrap
+from .traits import has_side_effect
 
 __all__ = [
     "Graph",
@@ -22,15 +23,32 @@ __all__ = [
     "GraphModule",
     "Interpreter",
     "LintError",
+    "PH",
     "Node",
     "Proxy",
     "PythonCode",
     "TraceError",
+    "Tracer",
     "Transformer",
     "has_side_effect",
     "immutable_dict",
     "immutable_list",
     "map_aggregate",
     "map_arg",
+    "symbolic_trace",
     "wrap",
 ]
+
+_LATER = ("subgraph_rewriter", "passes", "make_fx")
+
+
+def __getattr__(name: str):
+    if name == "replace_pattern":
+        from .subgraph_rewriter import replace_pattern
+
+        return replace_pattern
+    if name in _LATER:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

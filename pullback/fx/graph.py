@@ -14,7 +14,7 @@ from .errors import GraphError, LintError
 from .naming import Namespace, name_of_target
 from .node import Node, fetch_attribute, map_aggregate, map_arg
 from .passes.dce import eliminate_dead_code
-from .printer import PythonCode, format_graph, format_table, python_code
+from .printer import PythonCode, Trees, format_graph, format_table, python_code
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _NO_DEFAULT = object()
@@ -73,6 +73,7 @@ class Graph:
         self._count = 0
         self._ranked = True  # whether the ranks of the nodes grow along the list
         self._cursor, self._cursor_after = self._root, False
+        self.trees: Trees | None = None  # where `forward` takes and returns trees
         self._owner: weakref.ref | None = None
         self.owning_module = owning_module
 
@@ -256,6 +257,7 @@ class Graph:
 
     def __deepcopy__(self, memo: dict | None = None) -> "Graph":
         copy = Graph()
+        copy.trees = self.trees
         mapping: dict[Node, Any] = {}
         found = copy.graph_copy(self, mapping, return_output_node=True)
         if found is not None:
@@ -280,7 +282,7 @@ class Graph:
             )
             for node in self.nodes
         ]
-        return _rebuild, (records,)
+        return _rebuild, (records, self.trees)
 
     # Looking ------------------------------------------------------------------------------------
 
@@ -396,9 +398,10 @@ def _storable(meta: dict[str, Any]) -> dict[str, Any]:
     return meta if pickles(meta) else {key: val for key, val in meta.items() if pickles(val)}
 
 
-def _rebuild(records: list[tuple]) -> Graph:
+def _rebuild(records: list[tuple], trees: Trees | None = None) -> Graph:
     """Unpickle: the graph whose nodes are described by the records."""
     graph = Graph()
+    graph.trees = trees
     nodes: list[Node] = []
 
     def resolve(value: Any) -> Any:

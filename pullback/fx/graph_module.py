@@ -36,13 +36,22 @@ class GraphModule:
     After changing the graph, call `recompile()`.
     """
 
+    def __new__(cls, root: Any = None, *args: Any, **kwargs: Any) -> "GraphModule":
+        chosen = getattr(root, "_graph_module_class", None)  # a module's graph is a module
+        if cls is GraphModule and chosen is not None and not isinstance(root, GraphModule):
+            cls = chosen()
+        elif cls is GraphModule and isinstance(root, GraphModule):
+            cls = type(root)
+        return super().__new__(cls)
+
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
         self._class_name = class_name
         self._source_name: str | None = None
         self.meta: dict[str, Any] = {}
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
-                _copy_attribute(root, self, node.target)
+                at = node.target
+                self._install(at, root[at] if isinstance(root, dict) else fetch_attribute(root, at))
         self.graph = graph
 
     @property
@@ -57,6 +66,15 @@ class GraphModule:
         self._graph = graph
         graph.owning_module = self
         self.recompile()
+
+    @property
+    def _in_spec(self) -> Any:
+        """Structure of the arguments, where the graph was captured with trees."""
+        return None if self._graph.trees is None else self._graph.trees.in_spec
+
+    @property
+    def _out_spec(self) -> Any:
+        return None if self._graph.trees is None else self._graph.trees.out_spec
 
     # Running ------------------------------------------------------------------------------------
 
@@ -155,6 +173,10 @@ class GraphModule:
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
         return f"{self!r}\n{self.code}\n{hint}"
 
+    def _install(self, path: str, value: Any) -> None:
+        """Put an attribute at a dotted path."""
+        _set_attribute(self, path, value)
+
     # Attributes ---------------------------------------------------------------------------------
 
     def named_children(self) -> list[tuple[str, Any]]:
@@ -215,8 +237,3 @@ def _set_attribute(module: Any, path: str, value: Any) -> None:
             setattr(module, part, Container())
         module = getattr(module, part)
     setattr(module, last, value)
-
-
-def _copy_attribute(root: Any, module: GraphModule, path: str) -> None:
-    value = root[path] if isinstance(root, dict) else fetch_attribute(root, path)
-    _set_attribute(module, path, value)

@@ -7,11 +7,12 @@ than calling the `GraphModule`; values are dropped after their last use just as 
 from collections.abc import Iterator
 from typing import Any
 
+from ..core.pytree import tree_unflatten
 from .errors import GraphError
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, fetch_attribute, map_arg
-from .printer import last_uses
+from .printer import last_uses, tree_flatten_spec
 from .proxy import GraphAppendingTracer, Proxy
 
 
@@ -28,8 +29,19 @@ class Interpreter:
         self.args_iter: Iterator[Any] = iter(())
         self._freed = last_uses(self.graph) if garbage_collect_values else {}
 
-    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None) -> Any:
-        """Execute the graph; nodes in `initial_env` are not run, their values are taken from it."""
+    def run(
+        self,
+        *args: Any,
+        initial_env: dict[Node, Any] | None = None,
+        enable_io_processing: bool = True,
+    ) -> Any:
+        """Execute the graph; nodes in `initial_env` are not run, their values are taken from it.
+
+        Trees of arguments are taken apart, and results put together, unless told not to.
+        """
+        trees = self.graph.trees if enable_io_processing else None
+        if trees is not None and args:
+            args = tuple(tree_flatten_spec(args, trees.in_spec))
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         try:
@@ -38,7 +50,7 @@ class Interpreter:
                     continue
                 value = self._run_with_context(node)
                 if node.op == "output":
-                    return value
+                    return value if trees is None else tree_unflatten(value, trees.out_spec)
                 self.env[node] = value
                 for dead in self._freed.get(node, ()):
                     self.env.pop(dead, None)
@@ -171,7 +183,8 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """The module of the new graph."""
-        result = self.run()
+        self.new_graph.trees = self.graph.trees
+        result = self.run(enable_io_processing=False)
         if result is not None:
             self.new_graph.output(self.tracer.create_arg(result))
         return GraphModule(self.module, self.new_graph)

@@ -6,10 +6,13 @@ builds joint graphs with the same recorder.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
 import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from .. import errors
 from ..core.fake import Fake, fake_like
@@ -20,6 +23,7 @@ from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from .graph import Graph
 from .graph_module import GraphModule
+from .printer import Trees
 from .tables import as_called, normalized
 
 
@@ -31,9 +35,9 @@ def fake_of(t: Tensor) -> Tensor:
     return make(fake_like(data))
 
 
-def source_line() -> str | None:
+def source_line(depth: int = 2) -> str | None:
     """The user's line as it stands in a traceback."""
-    frame = sys._getframe(2)
+    frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(errors._INTERNAL):
@@ -42,15 +46,38 @@ def source_line() -> str | None:
     return None
 
 
+class TensorMetadata(NamedTuple):
+    """What is known of a node's value without its data, under PyTorch's names."""
+
+    shape: tuple
+    dtype: Any
+    requires_grad: bool
+    stride: tuple
+    memory_format: Any = None
+    is_quantized: bool = False
+    qparams: dict = {}
+
+
+def metadata(value: Any) -> Any:
+    """The `TensorMetadata` of an example value, of each of several."""
+    if isinstance(value, Tensor):
+        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride())
+    return [metadata(v) for v in value] if isinstance(value, (list, tuple)) else None
+
+
 class Recorder:
     """Builds a graph from operator calls."""
+
+    lifts = True  # tensors from outside may become constants
 
     def __init__(self, fake: bool):
         self.graph = Graph()
         self.constants: dict[str, Tensor] = {}
+        self.values: dict = {}  # node -> its value, where it follows from constants
         self._nodes: dict[int, tuple] = {}  # id of an outside handle -> (handle, node)
         self.fake = fake
         self.origin = None  # the operator whose decomposition is being recorded
+        self.pulled = None  # the node of the tape whose formula is running
 
     def placeholder(self, name: str, value: Tensor):
         node = self.graph.placeholder(name)
@@ -62,35 +89,67 @@ class Recorder:
         args, kwargs = as_called(ov, flat)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         node = self.graph.call_function(ov, tuple(args), kwargs)
-        node.meta["val"] = (
+        meta = node.meta
+        meta["val"] = (
             fake_of(out)
             if isinstance(out, Tensor)
             else [fake_of(o) if isinstance(o, Tensor) else o for o in out]
         )
-        node.meta["stack_trace"] = source_line()
+        if self.pulled is None:
+            meta["stack_trace"] = source_line()
+        else:
+            self._explain(meta)
         if self.origin is not None:
-            node.meta["origin"] = self.origin
+            meta["origin"] = self.origin
         return node
+
+    def _explain(self, meta: dict) -> None:
+        """What a node of a backward pass comes from: an operator, its formulas, its line."""
+        pulled = self.pulled
+        meta["stack_trace"] = errors.traceback_line(pulled.where) or source_line(3)
+        meta["autograd_backward"] = True
+        meta["seq_nr"] = pulled.seq
+        meta["grad_fn"] = pulled.name()
+        rule = getattr(pulled, "rule", None)
+        overload = getattr(rule, "overload", None)
+        if overload is not None:  # not a function of the user
+            meta["entry"] = overload.name
+            meta["formula"] = {", ".join(f.names): f.text for f in rule.all_formulas()}
 
     def pick(self, node, i: int, out):
         picked = self.graph.call_function(operator.getitem, (node, i))
         picked.meta["val"] = fake_of(out)
+        picked.meta["stack_trace"] = node.meta.get("stack_trace")
         return picked
 
     def constant(self, t: Tensor):
         """The node of a tensor from outside."""
         found = self._nodes.get(id(t))
         if found is None:
-            name = f"_tensor_constant{len(self.constants)}"
-            self.constants[name] = make(t._data)
+            if not self.lifts:
+                raise errors.TransformError(
+                    errors.text(
+                        "Please convert all Tensors to FakeTensors first: a tensor with data "
+                        f"meets ones without ({errors.user_line(3)})",
+                        f"tensor: {t.dtype.name}{list(t.shape)}, from outside of the function",
+                        [
+                            "pass it as an argument",
+                            "or make_fx(..., _allow_non_fake_inputs=True): it becomes an attribute",
+                        ],
+                    )
+                )
+            kind = "param" if type(t).__name__ == "Parameter" else "tensor"
+            number = sum(name.startswith(f"_{kind}_constant") for name in self.constants)
+            name = f"_{kind}_constant{number}"
+            self.constants[name] = t if kind == "param" else make(t._data)
             node = self.graph.get_attr(name)
             node.meta["val"] = fake_of(t)
             found = self._nodes[id(t)] = (t, node)
         return found[1]
 
     def known(self, node):
-        """The value of a constant node, if it is one."""
-        return self.constants.get(node.target) if node.op == "get_attr" else None
+        """The value of a node that does not depend on the inputs, where it was kept."""
+        return self.constants.get(node.target) if node.op == "get_attr" else self.values.get(node)
 
     def module(self, result, name: str = "GraphModule") -> GraphModule:
         """Finish the graph with its output."""
@@ -98,59 +157,144 @@ class Recorder:
         return GraphModule(self.constants, self.graph, name)
 
 
-def _names(function, count: int) -> list[str]:
-    """Parameter names of a function for its first `count` arguments."""
+class _Strict(Recorder):
+    """For fake inputs that must not meet real tensors from outside."""
+
+    lifts = False
+
+    def __init__(self, fake: bool):
+        super().__init__(fake)
+        self.level: Any = None
+
+    def constant(self, t: Tensor):
+        self.lifts = id(t._data) in self.level.own or type(t._data) is Fake
+        return super().constant(t)
+
+
+def _names(function: Callable, count: int) -> list[str]:
+    """Parameter names of a function for its `count` arguments."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [names[i] if i < len(names) else f"arg{i}" for i in range(count)]
+    if len(names) < count or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return [f"arg{i}" for i in range(count)]
+    return names[:count]
 
 
 def make_fx(
-    f,
+    f: Callable,
     decomposition_table: dict | None = None,
     tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
     *,
     pre_dispatch: bool = False,
-    _allow_non_fake_inputs: bool = False,
-):
-    """A function that runs `f` on example inputs and returns the graph of what it did."""
-    if tracing_mode not in ("real", "fake"):
-        raise ValueError(f"tracing_mode must be 'real' or 'fake', got {tracing_mode!r}")
+    record_module_stack: bool = False,
+    _allow_fake_constant: bool = False,
+    _error_on_data_dependent_ops: bool = True,
+    record_stack_traces: bool = False,
+    proxy_module_inputs: bool = False,
+) -> Callable[..., GraphModule]:
+    """A function that runs `f` on example inputs and returns the graph of what it did.
+
+    `tracing_mode`: "real" runs on the inputs' values, "fake" on shapes alone, "symbolic" likewise.
+    Arguments may be trees.  `decomposition_table` says which operators are taken apart, and how.
+    `pre_dispatch` keeps composite operators whole.  In "fake" mode tensors that `f` reaches from
+    outside are refused unless `_allow_non_fake_inputs`; they become attributes then.
+    `record_module_stack` notes on each node which submodules were running.
+    `_error_on_data_dependent_ops=False` lets `f` look at values, which are part of the graph then.
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise ValueError(
+            f"tracing_mode must be 'real', 'fake' or 'symbolic', got {tracing_mode!r}"
+        )
 
     @functools.wraps(f)
-    def traced(*args) -> GraphModule:
+    def traced(*args: Any) -> GraphModule:
         flat, spec = tree_flatten(args)
-        recorder = Recorder(tracing_mode == "fake")
-        table = normalized(decomposition_table)
-        with Trace(recorder, recorder.fake, table) as level:
-            inputs = []
+        fake = tracing_mode != "real"
+        recorder = _Strict(True) if fake and not _allow_non_fake_inputs else Recorder(fake)
+        level = Trace(recorder, fake, normalized(decomposition_table))
+        level.reads_examples = not (fake or _error_on_data_dependent_ops)
+        level.keeps_composites = pre_dispatch
+        recorder.level = level
+        with level, _module_stack(f, recorder, record_module_stack):
             names = _names(f, len(args))
-            simple = len(flat) == len(args)
-            for i, value in enumerate(flat):
-                name = f"{names[i]}_1" if simple else f"arg{i}_1"
-                if not isinstance(value, Tensor):
-                    recorder.graph.placeholder(name)
-                    inputs.append(value)
-                    continue
-                example = fake_of(value) if recorder.fake else make(value._data)
-                t = level.wrap(example, recorder.placeholder(name, value))
-                if value.requires_grad:
-                    t._edge = Accumulate(t)
-                inputs.append(t)
+            leaves = [tree_flatten(a)[0] for a in args]
+            nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))
+            titles = [
+                f"{name}_{i}" for name, own in zip(names, leaves) for i in range(1, len(own) + 1)
+            ]
+            inputs = [_input(level, recorder, name, v) for name, v in zip(titles, flat)]
             out = f(*tree_unflatten(inputs, spec))
-            leaves, out_spec = tree_flatten(out)
-            nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in leaves]
-        module = recorder.module(
-            tree_unflatten(nodes, out_spec), getattr(f, "__name__", "GraphModule")
-        )
-        module.graph.eliminate_dead_code()
-        module.recompile()
-        return module
+            results, out_spec = tree_flatten(out)
+            nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
+        if nested:
+            recorder.graph.trees = Trees(tuple(names), spec, out_spec)
+            result = nodes
+        else:
+            result = tree_unflatten(nodes, out_spec)
+            if hasattr(result, "_fields"):
+                result = tuple(result)
+        for node in recorder.graph.nodes:
+            if "val" in node.meta:
+                node.meta["tensor_meta"] = metadata(node.meta["val"])
+        return recorder.module(result, getattr(f, "__name__", type(f).__name__))
 
     return traced
+
+
+def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
+    """A leaf of the arguments as the function sees it."""
+    if not isinstance(value, Tensor):
+        recorder.graph.placeholder(name)
+        return value
+    example = fake_of(value) if recorder.fake else make(value._data)
+    t = level.wrap(example, recorder.placeholder(name, value))
+    if value.requires_grad:
+        t._edge = Accumulate(t)
+    return t
+
+
+@contextlib.contextmanager
+def _module_stack(f: Any, recorder: Recorder, wanted: bool) -> Iterator[None]:
+    """Note on each node which submodules of a module are running."""
+    if not wanted or not hasattr(f, "named_modules"):
+        yield
+        return
+    stack: dict[str, tuple] = {}
+    handles = []
+
+    def enter(path: str) -> Callable:
+        def hook(module: Any, args: tuple) -> None:
+            stack[path] = (path, type(module))
+
+        return hook
+
+    def leave(path: str) -> Callable:
+        def hook(module: Any, args: tuple, out: Any) -> None:
+            stack.pop(path, None)
+
+        return hook
+
+    for path, module in f.named_modules():
+        handles.append(module.register_forward_pre_hook(enter(path)))
+        handles.append(module.register_forward_hook(leave(path), always_call=True))
+    call = recorder.call
+
+    def noted(ov: Any, flat: tuple, out: Any) -> Any:
+        node = call(ov, flat, out)
+        node.meta["nn_module_stack"] = dict(stack)
+        return node
+
+    recorder.call = noted  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        del recorder.call
 
 
 def get_proxy_mode():

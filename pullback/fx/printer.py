@@ -17,12 +17,33 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_args, get_origin
 
+from ..core import pytree
+from .errors import GraphError
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
 from .node import Node
 from .readable import Annotations
 
 if TYPE_CHECKING:
     from .graph import Graph
+
+
+@dataclass(frozen=True)
+class Trees:
+    """How the parameters and the result of a graph are trees of its inputs and outputs."""
+
+    names: tuple[str, ...]  # parameters of `forward`; the placeholders are the leaves of these
+    in_spec: Any
+    out_spec: Any
+
+
+def tree_flatten_spec(value: Any, spec: Any) -> list:
+    """The leaves of a tree that must have a given structure."""
+    leaves, found = pytree.tree_flatten(tuple(value))
+    if found != spec:
+        raise GraphError(
+            f"the arguments do not have the structure that was captured: {found} instead of {spec}"
+        )
+    return leaves
 
 
 @dataclass
@@ -41,8 +62,11 @@ def qualified_name(target: Any) -> str:
     name = getattr(target, "__name__", None) or type(target).__name__
     root, _, rest = module.partition(".")
     if root == __name__.partition(".")[0]:
-        if getattr(sys.modules[root], name, None) is target:
-            return f"torch.{name}"  # public at the top level, wherever it is defined
+        parts = module.split(".")
+        for end in range(1, len(parts) + 1):  # public above the file that defines it, if it is
+            holder = sys.modules.get(".".join(parts[:end]))
+            if vars(holder).get(name) is target or end == 1 and getattr(holder, name, 0) is target:
+                return ".".join(("torch", *parts[1:end], name))
         return ".".join(filter(None, ("torch", rest, name)))
     return f"{'operator' if module == '_operator' else module}.{name}"
 
@@ -110,6 +134,16 @@ class Display:
 
     def constructor(self, cls: type) -> str:
         return self._bind(qualified_name(cls), cls)
+
+    def flatten(self) -> str:
+        """The function that takes trees of arguments apart."""
+        self.globals["fx_pytree"] = SimpleNamespace(tree_flatten_spec=tree_flatten_spec)
+        return "fx_pytree.tree_flatten_spec"
+
+    def unflatten(self) -> str:
+        """The function that makes a tree of results."""
+        self.globals["pytree"] = SimpleNamespace(tree_unflatten=pytree.tree_unflatten)
+        return "pytree.tree_unflatten"
 
     def _bind(self, name: str, value: Any) -> str:
         name = base = re.sub(r"\W", "_", name)
@@ -258,7 +292,11 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
     body: list[str] = []
     freed = last_uses(graph)
     returns = ""
+    trees, flattened = graph.trees, []
     for node in graph.nodes:
+        if node.op == "placeholder" and trees is not None:
+            flattened.append(node.name)
+            continue
         if node.op == "placeholder":
             text = _parameter(node, spelling, notes.type_of(node))
             parameters.append(notes.parameter(node, text))
@@ -270,6 +308,9 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
             if node.type is not None:
                 returns = f" -> {type_name(node.type)}"
             text = format_statement(node, root, spelling)
+            if trees is not None:
+                leaves = text.removeprefix("return ")
+                text = f"return {spelling.unflatten()}({leaves}, {root}._out_spec)"
             body += notes.output(node, text, lambda value: format_argument(value, spelling))
             continue
         body += notes.source_line(node)
@@ -280,6 +321,12 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
         body.append(text)
     while body and not body[0]:
         del body[0]  # the blank line that separates a source comment from the code before it
+    if trees is not None:
+        parameters = list(trees.names)
+        names = "".join([f"{name}, " for name in flattened]).rstrip()
+        given = ", ".join(parameters)
+        call = f"{spelling.flatten()}([{given}], {root}._in_spec)"
+        body.insert(0, f"{names} = {call}" if names else call)
     head = notes.signature(root, parameters, returns)
     lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
     return f"\n\n\n{head}\n{lines}\n    "

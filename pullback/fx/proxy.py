@@ -6,7 +6,7 @@ easier to write as expressions than as `create_node` calls, and by `Transformer`
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from .errors import TraceError
@@ -36,34 +36,62 @@ class GraphAppendingTracer:
     ) -> "Proxy":
         """Add a node and return its stand-in."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs or {})
-        return Proxy(self.graph.create_node(kind, target, args, kwargs, name, type_expr), self)
+        return Proxy(self.create_node(kind, target, args, kwargs, name, type_expr), self)
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any],
+                    name: str | None = None, type_expr: Any = None) -> Node:
+        """Add a node."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+
+_SLOTS = frozenset(("_cell", "_data", "_link", "_meta"))  # what tensors have
 
 
 class Proxy:
     """Stands for the value of a node."""
+
+    _edge = None  # operators ask their results for it
 
     def __init__(self, node: Node, tracer: GraphAppendingTracer | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
 
     def __getattr__(self, name: str) -> "Attribute":
-        if name.startswith("__"):
-            raise AttributeError(name)  # Python probing for a protocol, not a user's attribute
+        if name.startswith("__") or name in _SLOTS:
+            raise AttributeError(name)  # somebody probing for a protocol, or for a tensor
         return Attribute(self, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> "Proxy":
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
-    def __bool__(self) -> NoReturn:
+    def __bool__(self) -> bool:
+        if hasattr(self.tracer, "to_bool"):
+            return self.tracer.to_bool(self)
         raise TraceError(
             f"symbolically traced variables cannot be used as inputs to control flow: the truth "
             f"value of {self.node.name} is not known while tracing"
         )
 
     def __len__(self) -> NoReturn:
-        raise TraceError(f"the length of {self.node.name} is not known while tracing")
+        raise TraceError(
+            f"'len' is not supported in symbolic tracing by default: the length of "
+            f"{self.node.name} is not known. If you want this call to be recorded, please call "
+            "fx.wrap('len') at module scope"
+        )
 
-    def __iter__(self) -> NoReturn:
+    def __index__(self) -> NoReturn:
+        raise TypeError(f"{self.node.name} is a Proxy, whose value as an index is not known")
+
+    def __contains__(self, item: Any) -> NoReturn:
+        raise TraceError(f"what {self.node.name} contains is not known while tracing")
+
+    def keys(self) -> Any:
+        """The keys of a dictionary, as a method call."""
+        return Attribute(self, "keys")()
+
+    def __iter__(self) -> Iterator:
+        if hasattr(self.tracer, "iter"):
+            return self.tracer.iter(self)
         raise TraceError(f"Proxy object cannot be iterated: {self.node.name} has no known length")
 
     @classmethod

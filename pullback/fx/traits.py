@@ -100,14 +100,3 @@ def nbytes(value: Any) -> int:
         elif _size(extent) == 0:
             return 0
     return total
-
-
-def wrap(fn_or_name: Callable | str) -> Callable | str:
-    """A mark for tracers that read programs: one step, not to be looked into.
-
-    Graphs are captured here by running the program, so that there is nothing to mark.
-    """
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError("Unsupported type for global function! Must be either a callable or "
-                           f"string name, got {type(fn_or_name).__name__}")
-    return fn_or_name

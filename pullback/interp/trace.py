@@ -30,6 +30,8 @@ class Traced(Wrapped):
         constant = self.interp.known(self.node)
         if constant is not None:
             return constant
+        if self.interp.reads_examples:
+            return self.inner
         raise errors.DataDependentError(
             errors.text(
                 f"{what} needs the value of a tensor while the function is being captured "
@@ -104,6 +106,9 @@ def _few(t: Tensor):
     return np.broadcast_to(np.ones((), t._data.dtype), shape)
 
 
+_FOLDED = 1024  # elements of constants up to which the results on them are known, too
+
+
 class Trace(Interpreter):
     """Records what is called; sees operators without traced arguments too."""
 
@@ -111,9 +116,58 @@ class Trace(Interpreter):
     random = True
     title = "a captured function"
 
+    reads_examples = False  # may the function look at values?  They become part of the graph
+    keeps_composites = False
+
     def __init__(self, recorder, fake: bool = False, decompositions: dict | None = None):
         self.recorder, self.fake = recorder, fake
         self.decompositions = decompositions or {}
+        self.own: dict = {}  # arrays of tensors that the function itself made from values
+
+    def fresh(self, t: Tensor) -> Tensor | None:
+        self.own[id(t._data)] = t._data
+        return None
+
+    def __enter__(self):
+        self.keeping = state.keeping
+        if self.keeps_composites:
+            state.keeping = self
+        return super().__enter__()
+
+    def __exit__(self, kind, value, trace):
+        state.keeping = self.keeping
+        return super().__exit__(kind, value, trace)
+
+    def pull(self, node, grads, needs):
+        """A node of the tape is about to send gradients on: it explains what is recorded."""
+        recorder = self.recorder
+        before, recorder.pulled = recorder.pulled, node
+        try:
+            return node.apply(grads, needs)
+        finally:
+            recorder.pulled = before
+
+    def whole(self, ov, flat):
+        """A composite operator as one node; NotImplemented where its parts are needed.
+
+        They are for gradients, and where the result is a view: writes go through it.
+        """
+        tensors = list(tensors_in(flat))
+        if state.stack[-1] is not self or not tensors and not ov.op.base_name:
+            return NotImplemented
+        if state.record[self.level] and any(t._edge is not None for t in tensors):
+            return NotImplemented
+        values = tuple(map_tensors(self._value, v) for v in flat)
+        state.keeping = None
+        try:
+            out = self.below(ov, values)
+        finally:
+            state.keeping = self
+        made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
+        shared = {id(t._data) for t in tensors_in(values)}
+        if not made or any(t._link is not None or id(t._data) in shared for t in made):
+            return NotImplemented
+        return self._recorded(ov, flat, out)
 
     def wrap(self, value: Tensor, node) -> Tensor:
         return make(Traced(self, value, node))
@@ -137,14 +191,46 @@ class Trace(Interpreter):
         out = self.below(ov, values)
         if not isinstance(out, (Tensor, list, tuple)):
             return out  # a Python value of an operator such as `equal`
-        node = self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), out)
+        return self._recorded(ov, flat, out)
+
+    def _recorded(self, ov, flat, out):
+        """What the function gets for an operator: its example value, with a node of its own."""
+        nodes = tuple(map_tensors(self.node, v) for v in flat)
+        node = self.recorder.call(ov, nodes, out)
+        value = self._folded(ov, flat, nodes)
         if isinstance(out, Tensor):
+            if value is not None:
+                self.recorder.values[node] = value
             return self.wrap(out, node)
         picked = [
             self.wrap(o, self.recorder.pick(node, i, o)) if isinstance(o, Tensor) else o
             for i, o in enumerate(out)
         ]
+        if value is not None:
+            for p, v in zip(picked, value):
+                if isinstance(v, Tensor):
+                    self.recorder.values[p._data.node] = v
         return type(out)(*picked) if hasattr(out, "_fields") else type(out)(picked)
+
+    def _folded(self, ov, flat, nodes):
+        """The value of an operator on constants, which the function may look at; else None."""
+        recorder, tensors = self.recorder, False
+        for t in tensors_in(flat):
+            if recorder.known(self.node(t)) is None:
+                return None
+            tensors = True
+        if not tensors or ov.is_random:
+            return None
+        values = map_tensors(lambda t: recorder.known(self.node(t)), flat)
+        if sum(t.numel() for t in tensors_in(values)) > _FOLDED:
+            return None
+        before = state.mode, state.random, state.fake
+        state.mode, state.random = self.previous
+        state.fake = False
+        try:
+            return bind(ov, values)
+        finally:
+            state.mode, state.random, state.fake = before
 
     def _replaced(self, ov, replacement, flat):
         """A decomposition without history: the operator itself goes on the tape, by its own

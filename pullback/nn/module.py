@@ -85,6 +85,13 @@ class Module(Hooked, Stateful):
         if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
             cls.__call__ = Module._wrapped_call_impl  # no shortcut past the class's own
 
+    @staticmethod
+    def _graph_module_class() -> type:
+        """What a graph made from a module is an instance of."""
+        from .traced import TracedModule
+
+        return TracedModule
+
     def __call__(self, *args, **kwargs):
         state = self.__dict__
         try:

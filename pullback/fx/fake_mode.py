@@ -1,0 +1,123 @@
+"""`FakeTensorMode`: programs on tensors that have shapes, dtypes and devices, but no data.
+
+Inside of the mode everything that is made is fake, and operators give fakes; what needs values is
+refused with the line and the remedy.  `make_fx(tracing_mode="fake")` and `compile` use the same
+tensors without the mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .. import errors
+from ..core.fake import fake_like, is_fake
+from ..core.handle import Tensor, make
+from ..core.state import count, state
+
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
+           "unset_fake_temporarily"]
+
+DataDependentOutputException = DynamicOutputShapeException = errors.DataDependentError
+UnsupportedFakeTensorException = errors.DataDependentError
+
+
+class _FakeType(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return is_fake(instance)
+
+
+class FakeTensor(Tensor, metaclass=_FakeType):
+    """What `isinstance` asks for: a tensor without data, wherever it was made."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        raise TypeError("make fake tensors with FakeTensorMode().from_tensor(t), or inside of one")
+
+
+class FakeTensorMode:
+    """A context in which tensors have no data.
+
+    `from_tensor` gives the fake of a tensor.  Operators refuse tensors with data unless
+    `allow_non_fake_inputs`; numbers in tensors without dims may always come along.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow_fallback_kernels: bool = True,
+        allow_non_fake_inputs: bool = False,
+        shape_env: Any = None,
+        static_shapes: bool | None = None,
+        export: bool = False,
+    ) -> None:
+        self.allow_fallback_kernels = allow_fallback_kernels
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env, self.static_shapes = shape_env, static_shapes
+        self._before: list[tuple] = []
+        self._made: dict[int, tuple[weakref.ref, Tensor]] = {}  # one fake for each tensor
+
+    def __enter__(self) -> FakeTensorMode:
+        self._before.append((state.fake, state.faking))
+        state.fake, state.faking = True, self
+        count("ACTIVE", 1)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        count("ACTIVE", -1)
+        state.fake, state.faking = self._before.pop()
+
+    def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None,
+                    source: Any = None, symbolic_context: Any = None) -> Tensor:
+        """The fake of a tensor: of the same class, a leaf that requires grad if it does."""
+        known = self._made.get(id(tensor))
+        if known is not None and known[0]() is tensor:
+            return known[1]
+        if is_fake(tensor):
+            return tensor
+        new = object.__new__(type(tensor))
+        blank = make(fake_like(tensor._data))
+        new._data = blank._data
+        new._edge = new._link = new._meta = new._cell = None
+        if tensor.requires_grad:
+            new.requires_grad_(True)
+        self._made[id(tensor)] = (weakref.ref(tensor), new)
+        return new
+
+    def check(self, ov: Any, raw: Any) -> None:
+        """Refuse tensors with data among the arguments of an operator."""
+        if self.allow_non_fake_inputs:
+            return
+        for value in raw:
+            for array in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(array, np.ndarray) and array.ndim:
+                    raise errors.TransformError(errors.text(
+                        "Please convert all Tensors to FakeTensors first: a tensor with data meets "
+                        f"ones without in {ov.name} ({errors.user_line(3)})",
+                        f"tensor: {array.dtype}{list(array.shape)}",
+                        ["use mode.from_tensor(t) in its place",
+                         "or FakeTensorMode(allow_non_fake_inputs=True)"]))
+
+
+@contextlib.contextmanager
+def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
+    """Real tensors for a while, inside of a mode."""
+    before = state.fake, state.faking
+    state.fake, state.faking = False, None
+    try:
+        yield before[1]
+    finally:
+        state.fake, state.faking = before
+
+
+def maybe_get_fake_mode(t: Any) -> FakeTensorMode | None:
+    """The mode that is active, for a fake tensor."""
+    return state.faking if is_fake(t) else None
+
+
+def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
+    """The mode that is active, if one is."""
+    return state.faking

@@ -1,0 +1,35 @@
+"""`ShapeProp`: run a graph once and note on each node what its value is like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..interpreter import Interpreter
+from ..make_fx import TensorMetadata, metadata
+from ..node import Node
+
+__all__ = ["ShapeProp", "TensorMetadata"]
+
+
+class ShapeProp(Interpreter):
+    """Fills `meta["tensor_meta"]` and `meta["type"]`; with a `fake_mode` nothing is computed."""
+
+    def __init__(self, gm: Any, fake_mode: Any = None) -> None:
+        super().__init__(gm)
+        self.fake_mode = fake_mode
+
+    def run_node(self, n: Node) -> Any:
+        result = super().run_node(n)
+        found = metadata(result)
+        if found is not None and found != []:
+            n.meta["tensor_meta"] = found
+        n.meta["type"] = type(result)
+        return result
+
+    def propagate(self, *args: Any) -> Any:
+        """Run on example inputs."""
+        if self.fake_mode is None:
+            return self.run(*args)
+        with self.fake_mode:
+            fakes = [self.fake_mode.from_tensor(a) if hasattr(a, "_edge") else a for a in args]
+            return self.run(*fakes)

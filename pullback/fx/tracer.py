@@ -1,0 +1,373 @@
+"""`symbolic_trace`: run a function or a module on proxies, and get the graph of what it called.
+
+Unlike `make_fx` nothing is computed: the graph has the user's own calls, modules among them.
+`Tracer` decides which modules stay calls (`is_leaf_module`); `wrap` names functions that do.
+Read `proxy.py` first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import dis
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from ..core import pytree
+from ..core.handle import Tensor
+from ..core.state import count
+from .errors import TraceError
+from .graph import Graph
+from .graph_module import GraphModule
+from .node import Node, map_aggregate
+from .printer import Trees
+from .proxy import GraphAppendingTracer, Proxy
+
+_OWN = __package__.partition(".")[0]
+_wrapped: dict[tuple[int, str], dict] = {}  # (identity of a namespace, name) -> that namespace
+
+
+class PHBase:
+    """Stands in `concrete_args` for what remains an input."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
+
+
+def wrap(fn_or_name: str | Callable) -> Any:
+    """Keep calls of a function of the calling module as they are, at its top level or decorated."""
+    name = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
+    if not isinstance(name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or "
+                           "string name")
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def proxies_in(value: Any) -> list[Proxy]:
+    """All proxies in a tree of arguments."""
+    found: list[Proxy] = []
+    map_aggregate(value, lambda v: found.append(v) if isinstance(v, Proxy) else None)
+    return found
+
+
+def _recorded(function: Callable) -> Callable:
+    """The function, but for calls with proxies, which are recorded."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = proxies_in((args, kwargs))
+        if not found:
+            return function(*args, **kwargs)
+        return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+
+    return call
+
+
+class Tracer(GraphAppendingTracer):
+    """Runs a program on proxies.  Override methods to change what becomes a node."""
+
+    proxy_buffer_attributes = False
+
+    def __init__(
+        self,
+        autowrap_modules: tuple = (math,),
+        autowrap_functions: tuple = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        super().__init__(Graph())
+        self.root: Any = None
+        self.autowrap_modules, self.autowrap_functions = autowrap_modules, autowrap_functions
+        self.param_shapes_constant = param_shapes_constant
+        self.module_stack: dict[str, tuple] = {}
+        self._paths: dict[int, str] = {}
+        self._attributes: dict[int, str] = {}  # identity of a tensor attribute -> its path
+        self.tensor_constants: dict[str, Any] = {}
+
+    # What becomes a node --------------------------------------------------------------------------
+
+    def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
+        """Whether calls of a module stay calls: yes for the layers of `nn`, containers aside."""
+        own = type(m).__module__.startswith((f"{_OWN}.nn", "torch.nn"))
+        return own and type(m).__name__ not in ("Sequential", "ModuleList", "ModuleDict")
+
+    def path_of_module(self, mod: Any) -> str:
+        """The dotted path of a submodule of the root."""
+        path = self._paths.get(id(mod))
+        if path is None:
+            raise NameError("module is not installed as a submodule")
+        return path
+
+    def call_module(self, m: Any, forward: Callable, args: tuple, kwargs: dict) -> Any:
+        """A module is called: one node, or what its `forward` does."""
+        path = self.path_of_module(m)
+        self.module_stack[path] = (path, type(m))
+        try:
+            if not self.is_leaf_module(m, path):
+                return forward(*args, **kwargs)
+            return self.create_proxy("call_module", path, args, kwargs)
+        finally:
+            self.module_stack.pop(path, None)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """A parameter (or buffer) of a module is read."""
+        path = self._attributes.get(id(attr_val))
+        if path is None or not isinstance(attr_val, Tensor):
+            return attr_val
+        if path not in parameter_proxy_cache:
+            parameter_proxy_cache[path] = self.create_proxy("get_attr", path)
+        return parameter_proxy_cache[path]
+
+    def to_bool(self, obj: Proxy) -> bool:
+        """A proxy is used as a condition."""
+        raise TraceError(
+            "symbolically traced variables cannot be used as inputs to control flow: the truth "
+            f"value of {obj.node.name} is not known while tracing"
+        )
+
+    def iter(self, obj: Proxy) -> Iterator:
+        """A proxy is iterated over; unpacking `a, b = proxy` is possible, its length is seen."""
+        frame = sys._getframe(2)
+        for step in dis.get_instructions(frame.f_code):
+            if step.offset == frame.f_lasti and step.opname == "UNPACK_SEQUENCE":
+                return builtins.iter([obj[i] for i in range(step.argval)])
+        raise TraceError(
+            f"Proxy object cannot be iterated: {obj.node.name} has no known length. This can be "
+            "attempted when the Proxy is used in a loop or as a *args or **kwargs function argument"
+        )
+
+    def keys(self, obj: Proxy) -> Any:
+        """The keys of a proxy, for `**proxy`: not known, unless overridden."""
+        return Proxy.__getattr__(obj, "keys")()
+
+    def proxy(self, node: Node) -> Proxy:
+        """The stand-in of a node."""
+        return Proxy(node, self)
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict,
+                    name: str | None = None, type_expr: Any = None) -> Node:
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
+
+    def create_arg(self, value: Any) -> Any:
+        """An argument as it stands in a node: tensors and modules by their paths."""
+        if isinstance(value, Proxy):
+            return value.node
+        if isinstance(value, Tensor):
+            return self._constant(value)
+        if isinstance(value, (tuple, list, dict, slice)):
+            return map_aggregate(
+                value, lambda v: v if v is value else self.create_arg(v)
+            )
+        if id(value) in self._paths and hasattr(value, "named_parameters"):
+            return self.create_node("get_attr", self._paths[id(value)], (), {})
+        return value
+
+    def _constant(self, value: Tensor) -> Node:
+        path = self._attributes.get(id(value))
+        if path is None:
+            number = 0
+            while (path := f"_tensor_constant{number}") in self.tensor_constants:
+                number += 1
+            self.tensor_constants[path] = value
+            self._attributes[id(value)] = path
+        return self.create_node("get_attr", path, (), {})
+
+    # Running --------------------------------------------------------------------------------------
+
+    def trace(self, root: Any, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
+        """Run a module or a function on proxies."""
+        self.root, self.graph = root, Graph()
+        if hasattr(root, "named_modules"):
+            function = type(root).forward
+            for path, module in root.named_modules():
+                self._paths.setdefault(id(module), path)
+                for name, value in [*vars(module).items(), *module._parameters.items(),
+                                    *module._buffers.items()]:
+                    if isinstance(value, Tensor):
+                        self._attributes.setdefault(id(value), f"{path}.{name}".lstrip("."))
+            first: list = [root]
+        else:
+            function, first = root, []
+        function, args = self._arguments(function, first, concrete_args)
+        with self._patched(root):
+            out = function(*first, *args)
+            if self.graph.trees is not None:
+                leaves, spec = pytree.tree_flatten(out)
+                trees = self.graph.trees
+                self.graph.trees = Trees(trees.names, trees.in_spec, spec)
+                out = leaves
+            self.create_node("output", "output", (self.create_arg(out),), {})
+        return self.graph
+
+    def _arguments(self, function: Callable, first: list, concrete_args: Any) -> tuple:
+        function = inspect.unwrap(function)
+        signature = inspect.signature(function)
+        parameters = list(signature.parameters.values())[len(first):]
+        starred = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        parameters = [p for p in parameters if p not in starred] + starred
+        if isinstance(concrete_args, tuple):
+            if len(concrete_args) != len(parameters):
+                raise RuntimeError(
+                    f"Tracing expected {len(parameters)} arguments but got {len(concrete_args)} "
+                    "concrete arguments")
+            concrete_args = {p.name: v for p, v in zip(parameters, concrete_args)}
+        concrete = dict(concrete_args or {})
+        args: list = []
+        nested = any(
+            pytree.tree_flatten(v)[0] != [v] and any(leaf is PH for leaf in pytree.tree_leaves(v))
+            for v in concrete.values()
+        )
+        for p in parameters:
+            if p.name in concrete:
+                args.append(self._concrete(p, concrete[p.name]))
+                continue
+            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            default = () if p.default is p.empty else (p.default,)
+            hint = None if p.annotation is p.empty else p.annotation
+            node = self.create_node("placeholder", stars + p.name, default, {}, p.name, hint)
+            args.append(self.proxy(node))
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
+            return _by_position(function, len(first) + len(args)), args
+        if nested:
+            shapes = tuple(concrete.get(p.name, PH) for p in parameters)
+            names = tuple(p.name for p in parameters)
+            self.graph.trees = Trees(names, pytree.tree_flatten(shapes)[1], None)
+        return function, args
+
+    def _concrete(self, parameter: inspect.Parameter, value: Any) -> Any:
+        """A fixed argument: its value stays in the graph, checked when the graph is called."""
+        count = 0
+
+        def leaf(item: Any) -> Any:
+            nonlocal count
+            count += 1
+            name = f"{parameter.name}_{count}"
+            if item is PH:
+                return self.proxy(self.create_node("placeholder", name, (), {}))
+            self.create_node("placeholder", name, (item,), {})
+            return item
+
+        return pytree.tree_map(leaf, value)
+
+    @contextlib.contextmanager
+    def _patched(self, root: Any) -> Iterator[None]:
+        """Calls of modules, reads of parameters and calls of functions are seen meanwhile."""
+        undo: list[tuple] = []
+        count("ACTIVE", 1)  # no shortcuts for kinds of calls that were seen before
+
+        def put(holder: Any, name: str, value: Any) -> None:
+            space = holder if isinstance(holder, dict) else vars(holder)
+            undo.append((holder, name, space.get(name, undo)))
+            _set(holder, name, value)
+
+        cache: dict[str, Any] = {}
+        base = next((c for c in type(root).__mro__ if c.__name__ == "Module"), None)
+        if base is not None and hasattr(root, "named_modules"):
+            tracer, read = self, base.__getattr__
+
+            def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+                calling = functools.partial(_plain_call, module)
+                if id(module) not in tracer._paths:
+                    return calling(*args, **kwargs)
+                return tracer.call_module(module, calling, args, kwargs)
+
+            def attribute(module: Any, name: str) -> Any:
+                return tracer.getattr(name, read(module, name), cache)
+
+            for cls in {base, *(c for m in root.modules() for c in type(m).__mro__)}:
+                if "__call__" in vars(cls) and issubclass(cls, base):
+                    put(cls, "__call__", call)
+            put(base, "__getattr__", attribute)
+        for place in self._namespaces():
+            for name, value in list(vars(place).items()):
+                if isinstance(value, FunctionType) and not name.startswith("_"):
+                    put(place, name, _recorded(value))
+        for (_, name), space in _wrapped.items():
+            if name in space:
+                put(space, name, _recorded(space[name]))
+            elif hasattr(builtins, name):
+                put(space, name, _recorded(getattr(builtins, name)))
+        for module in self.autowrap_modules:
+            names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
+            for name in names:
+                put(module, name, _recorded(getattr(module, name)))
+        globals_ = getattr(inspect.unwrap(getattr(type(root), "forward", root)), "__globals__", {})
+        for function in self.autowrap_functions:
+            for name, value in list(globals_.items()):
+                if value is function:
+                    put(globals_, name, _recorded(function))
+        try:
+            yield
+        finally:
+            count("ACTIVE", -1)
+            for holder, name, value in reversed(undo):
+                _set(holder, name, value, undo)
+
+    @staticmethod
+    def _namespaces() -> list[ModuleType]:
+        """The modules whose functions are recorded as such: `nn.functional` and the package."""
+        names = (f"{_OWN}.nn.functional", _OWN)
+        return [sys.modules[n] for n in names if n in sys.modules]
+
+
+def _by_position(function: FunctionType, count: int) -> FunctionType:
+    """A function with `*args`, `**kwargs` and keyword-only parameters as ordinary ones.
+
+    A proxy stands for all of `*args` then.
+    """
+    code = function.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    code = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0,
+                        co_flags=flags)
+    plain = FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    return plain
+
+
+def _plain_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+    return type(module)._wrapped_call_impl(module, *args, **kwargs)
+
+
+def _set(holder: Any, name: str, value: Any, missing: Any = None) -> None:
+    if isinstance(holder, dict):
+        if value is missing and missing is not None:
+            holder.pop(name, None)
+        else:
+            holder[name] = value
+    elif value is missing and missing is not None:
+        delattr(holder, name)
+    else:
+        setattr(holder, name, value)
+
+
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | tuple | None = None) -> GraphModule:
+    """The graph of what a module or function calls, as a module."""
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if hasattr(root, "named_modules") else root.__name__
+    return _module(tracer, root, graph, name)
+
+
+def _module(tracer: Tracer, root: Any, graph: Graph, name: str) -> GraphModule:
+    if not hasattr(root, "named_modules"):
+        return GraphModule(tracer.tensor_constants, graph, name)
+    for path, value in tracer.tensor_constants.items():
+        setattr(root, path, value)
+    try:
+        return GraphModule(root, graph, name)
+    finally:
+        for path in tracer.tensor_constants:
+            delattr(root, path)

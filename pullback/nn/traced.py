@@ -1,0 +1,72 @@
+"""`TracedModule`: a graph made from a module is a module, too.
+
+`fx.GraphModule(root, graph)` gives one where `root` is a module: its parameters, buffers and layers
+are those that the graph refers to, under the same paths.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.handle import Tensor
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from .module import Module
+from .parameter import Parameter
+
+
+class TracedModule(GraphModule, Module):
+    """A graph with the parameters and layers of a module."""
+
+    def __init__(self, root: Module, graph: Graph, class_name: str = "GraphModule") -> None:
+        Module.__init__(self)
+        self.training = getattr(root, "training", True)
+        GraphModule.__init__(self, root, graph, class_name)
+
+    __call__ = Module.__call__
+    __repr__ = Module.__repr__
+    named_children = Module.named_children
+    get_submodule = Module.get_submodule
+
+    def _get_name(self) -> str:
+        return self._class_name
+
+    def _install(self, path: str, value: Any) -> None:
+        *parents, last = path.split(".")
+        holder: Any = self
+        for part in parents:
+            if not hasattr(holder, part):
+                setattr(holder, part, Module())
+            holder = getattr(holder, part)
+        if isinstance(value, Tensor) and not isinstance(value, Parameter):
+            if last not in holder._buffers:
+                holder.register_buffer(last, value)
+        else:
+            setattr(holder, last, value)
+
+    def add_submodule(self, target: str, m: Module) -> bool:
+        """Install a submodule at a dotted path."""
+        self._install(target, m)
+        return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Take away the submodule at a dotted path; False if there is none."""
+        path, _, name = target.rpartition(".")
+        try:
+            holder = self.get_submodule(path)
+        except AttributeError:
+            return False
+        return holder._modules.pop(name, None) is not None
+
+    def delete_all_unused_submodules(self) -> None:
+        """Take away the submodules that no node refers to."""
+        used = set()
+        for node in self.graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[: i + 1]) for i in range(len(parts)))
+                if node.op == "call_module":
+                    inside = self.get_submodule(node.target)
+                    used.update(f"{node.target}.{n}" for n, _ in inside.named_modules())
+        for path in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(path)
