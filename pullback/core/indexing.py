@@ -17,6 +17,7 @@ from .. import errors
 from . import dtype as dt
 from .data import make_tensor_data
 from .handle import Tensor
+from .state import state
 
 END = 2**63 - 1
 
@@ -262,13 +263,14 @@ def _number(index: Tensor):
 def _index_tensor(data, x: Tensor) -> Tensor:
     """An index tensor from a sequence or array."""
     from .handle import make
+    from .stack import lifted
 
     array = make_tensor_data(list(data) if isinstance(data, range) else data)
     if array.size == 0:
         array = array.astype(np.int64)
     if array.dtype.name not in ("bool", "uint8", "int32", "int64"):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    index = make(array)
+    index = lifted(make(array)) if state.mode else make(array)
     return index if x.device.type == "cpu" else index.to(x.device)
 
 

@@ -178,6 +178,9 @@ class _Ops:
         self.__dict__[name] = packet
         return packet
 
+    def __reduce__(self) -> str:
+        return "ops"  # the one that is there, not a copy with what it has found
+
     def __contains__(self, name: str) -> bool:
         try:
             getattr(self, name)

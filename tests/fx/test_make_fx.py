@@ -139,6 +139,11 @@ def test_tensors_from_outside():
     assert torch.equal(allowed(X), layer(X))
 
 
+def test_indices_made_from_lists_are_constants():
+    module = make_fx(lambda x: x[[0, 2]], tracing_mode="fake")(X)
+    assert module(X).tolist() == [1.0, 3.0]
+
+
 def test_composites_stay_whole_before_dispatch():
     def f(x):
         return torch.nn.functional.linear(x, x).softmax(-1), x.reshape(-1)
