@@ -21,43 +21,30 @@ def _of_size(grad_output: Tensor, size) -> Tensor:
     return grad_output.new_empty([1]).expand(list(size))
 
 
-def conv1d_input(input_size, weight: Tensor, grad_output: Tensor, stride=1, padding=0,
+def _for_input(rank: int, what: str):
+    def gradient(input_size, weight: Tensor, grad_output: Tensor, stride=1, padding=0,
                  dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of signals for its input."""
-    return _backward(1, 0, grad_output, _of_size(grad_output, input_size), weight, stride, padding,
-                     dilation, groups)
+        return _backward(rank, 0, grad_output, _of_size(grad_output, input_size), weight, stride,
+                         padding, dilation, groups)
+
+    return _named(gradient, f"conv{rank}d_input", what, "input")
 
 
-def conv1d_weight(input: Tensor, weight_size, grad_output: Tensor, stride=1, padding=0,
-                  dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of signals for its weight."""
-    return _backward(1, 1, grad_output, input, _of_size(grad_output, weight_size), stride, padding,
-                     dilation, groups)
-
-
-def conv2d_input(input_size, weight: Tensor, grad_output: Tensor, stride=1, padding=0,
+def _for_weight(rank: int, what: str):
+    def gradient(input: Tensor, weight_size, grad_output: Tensor, stride=1, padding=0,
                  dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of images for its input."""
-    return _backward(2, 0, grad_output, _of_size(grad_output, input_size), weight, stride, padding,
-                     dilation, groups)
+        return _backward(rank, 1, grad_output, input, _of_size(grad_output, weight_size), stride,
+                         padding, dilation, groups)
+
+    return _named(gradient, f"conv{rank}d_weight", what, "weight")
 
 
-def conv2d_weight(input: Tensor, weight_size, grad_output: Tensor, stride=1, padding=0,
-                  dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of images for its weight."""
-    return _backward(2, 1, grad_output, input, _of_size(grad_output, weight_size), stride, padding,
-                     dilation, groups)
+def _named(function, name: str, what: str, part: str):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"The gradient of the convolution of {what} for its {part}."
+    return function
 
 
-def conv3d_input(input_size, weight: Tensor, grad_output: Tensor, stride=1, padding=0,
-                 dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of volumes for its input."""
-    return _backward(3, 0, grad_output, _of_size(grad_output, input_size), weight, stride, padding,
-                     dilation, groups)
-
-
-def conv3d_weight(input: Tensor, weight_size, grad_output: Tensor, stride=1, padding=0,
-                  dilation=1, groups: int = 1) -> Tensor:
-    """The gradient of the convolution of volumes for its weight."""
-    return _backward(3, 1, grad_output, input, _of_size(grad_output, weight_size), stride, padding,
-                     dilation, groups)
+conv1d_input, conv1d_weight = _for_input(1, "signals"), _for_weight(1, "signals")
+conv2d_input, conv2d_weight = _for_input(2, "images"), _for_weight(2, "images")
+conv3d_input, conv3d_weight = _for_input(3, "volumes"), _for_weight(3, "volumes")
