@@ -197,7 +197,9 @@ def uninstall_as_torch() -> None:
     for name in [n for n in sys.modules if n.partition(".")[0] in NAMES]:
         module = sys.modules.pop(name)
         parent, _, tail = name.rpartition(".")
-        if isinstance(module, Facade) and parent:  # the import system bound it to its parent
+        ours = sys.modules.get(f"{OWN}.{name.partition('.')[2]}") is module
+        if isinstance(module, Facade) and parent and not ours:
+            # the import system bound it to its parent
             above = counterpart(parent)
             if getattr(above, "__dict__", {}).get(tail) is module:
                 delattr(above, tail)
