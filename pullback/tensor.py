@@ -250,7 +250,10 @@ def _set_grad(self, value):
 
 def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
-    return make(_primal(_shown(self)))
+    data = _shown(self)
+    if isinstance(data, Box) and data.interp.adopts:
+        return ops.detach(self)
+    return make(_primal(data))
 
 
 def _primal(data):
@@ -580,7 +583,7 @@ def _detach(self: Tensor) -> Tensor:
 
 def detach_(self: Tensor) -> Tensor:
     """Forget the history."""
-    if self._link is not None:
+    if self._link is not None and not self._link.apart:
         raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
     self._edge, self._data = None, _primal(self._data)
     return self
@@ -893,7 +896,9 @@ def attach(cls=Tensor) -> None:
         "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
         "_version": property(_version),
         "_backward_hooks": property(_backward_hooks),
-        "_base": property(lambda t: None if t._link is None else t._link.base),
+        "_base": property(
+            lambda t: None if t._link is None or t._link.apart else t._link.base
+        ),
         "layout": property(lambda t: STRIDED),
         "is_cuda": property(lambda t: t.device.type == "cuda"),
         "is_sparse": property(lambda t: False),
@@ -986,7 +991,7 @@ def attach(cls=Tensor) -> None:
         "is_nonzero": __bool__,
         "is_pinned": lambda self, device=None: False,
         "pin_memory": lambda self, device=None: self,  # no device could read it by itself
-        "_is_view": lambda self: self._link is not None,
+        "_is_view": lambda self: self._link is not None and not self._link.apart,
         "_view_func": view_of,
         "const_data_ptr": data_ptr,
         "__reversed__": __reversed__,

@@ -23,6 +23,7 @@ from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
+from . import sharing
 from .capture import Joint, Postponed, capture
 from .runtime import Program
 
@@ -56,25 +57,6 @@ def key_of(value) -> tuple:
     except TypeError:
         return ("id", id(value))
     return (type(value), value)
-
-
-def forward_only(module: GraphModule, count: int) -> GraphModule:
-    """The forward part of a joint graph alone: primals -> outputs."""
-    graph, copied = Graph(), {}
-    for node in module.graph.nodes:
-        if node.op == "placeholder" and node.name.startswith("tangents_"):
-            continue
-        if node.op == "output":
-            graph.output(
-                tuple(copied[n] if hasattr(n, "graph") else n for n in node.args[0][:count])
-            )
-            break
-        if all(n in copied for n in node.all_input_nodes):
-            copied[node] = graph.node_copy(node, lambda n: copied[n])
-    new = GraphModule(module, graph)
-    new.graph.eliminate_dead_code()
-    new.recompile()
-    return new
 
 
 def with_unit_seed(module: GraphModule) -> GraphModule:
@@ -138,29 +120,32 @@ class Compiled:
         facts = state.record[0], dt.default(), state.autocast, self._modes()
         key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
         program = self._known(key, tensors)
-        if program is None:
-            if self.captures.get(key, 0) >= DECISIONS:
-                return self.function(*args, **kwargs)
-            if state.stance != "default" and self.programs:
-                if state.stance == "eager_on_recompile":
+        try:
+            if program is None:
+                if self.captures.get(key, 0) >= DECISIONS:
                     return self.function(*args, **kwargs)
-                raise errors.CompileError(errors.text(
-                    f"a compiled function would have to be compiled again ({errors.user_line(2)}),"
-                    " and the stance is fail_on_recompile",
-                    cure="call it with inputs of the shapes and dtypes that it was compiled for"))
-            try:
+                if state.stance != "default" and self.programs:
+                    if state.stance == "eager_on_recompile":
+                        return self.function(*args, **kwargs)
+                    raise errors.CompileError(errors.text(
+                        "a compiled function would have to be compiled again "
+                        f"({errors.user_line(2)}), and the stance is fail_on_recompile",
+                        cure="call it with inputs of the shapes and dtypes that it was compiled "
+                        "for"))
                 program = self.build(flat, spec)
-            except Postponed:  # an optimizer without state, for instance; the next call is captured
-                return self.function(*args, **kwargs)
-            except errors.DataDependentError as error:
-                if self.backend.undecided is None:
-                    raise
-                self.captures[key] = DECISIONS
-                self.backend.undecided(self.function, str(error).splitlines()[0])
-                return self.function(*args, **kwargs)
-            if program.joint.decisions is not None:
-                self._count(key, program)
-            self._keep(key, program)
+                if program.joint.decisions is not None:
+                    self._count(key, program)
+                self._keep(key, program)
+            if program.written:
+                program = self._apart(program, flat, spec, tensors)
+        except Postponed:  # an optimizer without state, for instance; the next call is captured
+            return self.function(*args, **kwargs)
+        except errors.DataDependentError as error:
+            if self.backend.undecided is None:
+                raise
+            self.captures[key] = DECISIONS
+            self.backend.undecided(self.function, str(error).splitlines()[0])
+            return self.function(*args, **kwargs)
         if (
             not kwargs
             and state.autocast is None
@@ -168,6 +153,7 @@ class Compiled:
             and len(tensors) == len(args)
             and key[-1] is None
             and program.closed
+            and not program.written
             and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
         ):
             guards = (
@@ -229,15 +215,31 @@ class Compiled:
             count -= 1
         self.programs[key, count] = program
 
-    def build(self, flat: list, spec) -> Program:
+    def _apart(self, program: Program, flat: list, spec, tensors: list) -> Program:
+        """The program for inputs that share memory with one that is written."""
+        joint = program.joint
+        inputs = joint.inputs(tensors)
+        owners = joint.unique or list(range(len(tensors)))
+        owners = [*owners, *inputs[len(owners):]]
+        found = sharing.groups([t._data for t in inputs], program.written)
+        if not found:
+            return program
+        pattern = sharing.pattern(inputs, found)
+        known = program.shared.get(pattern)
+        if known is None or not known.fits(tensors):
+            roots, shared = sharing.describe(inputs, owners, found)
+            known = program.shared[pattern] = self.build(flat, spec, roots, shared)
+        return known
+
+    def build(self, flat: list, spec, roots=(), shared: dict | None = None) -> Program:
         """Capture and compile for one signature."""
         backend = self.backend
         decides = backend.undecided is not None
-        joint = capture(self.function, flat, spec, backend.decompositions, decides)
+        joint = capture(
+            self.function, flat, spec, backend.decompositions, decides, roots, shared)
         simplify(joint.module)
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        tensors += joint.found(tensors)
-        return make_program(joint, tensors, backend)
+        return make_program(joint, joint.inputs(tensors), backend)
 
 
 def aliases(tensors: list[Tensor]):
@@ -261,7 +263,13 @@ class Backend:
 def writes_of(joint: Joint) -> dict[int, int]:
     """Graph output -> input whose new value it is, where it may take the input's memory."""
     nodes = list(joint.module.graph.output_node().args[0])
-    return {k: i for i, k, tracked in joint.mutated if not tracked and nodes.count(nodes[k]) == 1}
+    turned = {i for i, _ in joint.reviewed}
+    return {
+        m.output: m.input
+        for m in joint.mutated
+        if m.count and not m.tracked and m.input not in turned
+        and nodes.count(nodes[m.output]) == 1
+    }
 
 
 def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
@@ -272,7 +280,7 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
         halves = functools.cache(lambda: tuple(backend.partition(module, count))[:2])
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: forward_only(module, count)
+        makers["eager"] = lambda: module
         if backend.fuse and len(joint.tangent_of) == 1:
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
     else:
@@ -283,20 +291,15 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     program = Program(joint, makers, facts, backend.fuse)
-    program.frozen = [k for k, node in enumerate(nodes) if _is_constant(node)]
     program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
-    program.metas = tuple((tensors[i]._data.shape, tensors[i]._data.dtype) for i in joint.grad_of)
+    program.metas = tuple(
+        (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
+        for i in joint.grad_of
+    )
     program.part("fused" if program.fuse else "forward")
     return program
-
-
-def _is_constant(node) -> bool:
-    """Does an output live in the memory of a constant of the graph?"""
-    while node.op == "call_function" and getattr(node.target, "is_view", False):
-        node = node.args[0]
-    return node.op == "get_attr"
 
 
 def examples(module: GraphModule) -> list:

@@ -16,14 +16,17 @@ import numpy as np
 from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..autograd.engine import node_of
+from ..core import tape
 from ..core.generator import Generator, default_generator
-from ..core.handle import Tensor, make, meta_of
+from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
+from ..core.op import overload
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state
-from ..core.surface import refresh
-from ..core.tape import Accumulate, Node
+from ..core.tape import Accumulate, Blind, Node
+from ..core.views import Detached, _recording, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
+from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .decisions import Decisions, below, contents, drawn, sized_by_values, users_own
 
@@ -40,7 +43,7 @@ class Identity(Node):
     class _Rule:
         name, saves = "InputBackward", ()
 
-    def __init__(self, source: Accumulate, meta: tuple):
+    def __init__(self, source: Node, meta: tuple):
         self.edges, self.metas, self.saved, self.rule = (source,), (meta,), (), Identity._Rule
         self.hooks, self.where, self.stamp, self.level, self.seq = None, None, 0, 0, sequence()
 
@@ -63,6 +66,45 @@ class Capture(Trace):
         self.guards: list[Callable[[], bool]] = []
         self.numbers: list[tuple[np.ndarray, Callable[[], float]]] = []
         self.streams: dict[Generator, np.ndarray] = {}  # seeded inside: their states before
+        # what was an input before it changed its shape: (stand-in, input, changes before)
+        self.stand_ins: dict[int, tuple] = {}
+        self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
+        self.views: dict[int, Reviewed] = {}  # by the identity of the handle
+        self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
+        self.joined = False  # are operators without a tape those of a history (a backward)?
+        self.blurred = None  # the user's place where values were replaced and a history was not
+        self._cuts: dict = {}
+
+    def reviewed(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
+        known = self.views.get(id(t))
+        if known is None:
+            known = self.views[id(t)] = Reviewed(t, t, [], self.first.get(id(t)))
+        if base is not known.base:  # it has older views, and these are views of that now
+            known.base = base
+            self.stand_ins[id(base)] = (base, t, [(ov, rest, None) for ov, rest, _ in known.steps])
+        known.steps.append((*step, state.record[self.level]))
+        if base is t and known.box is t._data:  # its values are those that it came with
+            known.box = new
+
+    def blurs(self, t: Tensor) -> None:
+        if t._edge is not None and not self.joined:
+            self.blurred = self.blurred or tape.place()
+
+    def cut(self, t: Tensor) -> Tensor:
+        """The same value without history, marked in the graph: it may be differentiated again."""
+        if t._edge is None or self.joined:
+            return make(t._data)
+        node = t._data.node
+        found = self._cuts.get(node)
+        if found is None:
+            inner = t._data.inner
+            found = self.recorder.call(overload("detach"), (node,), inner)
+            found.meta["cut"] = True
+            self._cuts[node] = found
+        return self.wrap(t._data.inner, found)
+
+    def _untracked(self, t: Tensor) -> Tensor:
+        return self.cut(t) if t._edge is not None and self.mine(t) else t
 
     def was_read(self, t: Tensor) -> None:
         self.reads.append(Read(t, contents(t._data)))
@@ -100,6 +142,10 @@ class Capture(Trace):
     fresh = constant
 
     def process(self, ov, flat):
+        if ov.name == "detach" and self.mine(flat[0]):
+            return self.cut(flat[0])
+        if not (state.record[self.level] or self.joined or self.recorder.origin):
+            flat = tuple([map_tensors(self._untracked, v) for v in flat])
         if ov.is_random and self.streams:
             given = next((v for v in flat if type(v) is Generator), default_generator)
             if given in self.streams:
@@ -146,28 +192,33 @@ class Capture(Trace):
 
     def adopt(self, t: Tensor) -> None:
         """Make a tensor from outside an input of the graph."""
-        data, edge, link = t._data, t._edge, t._link
+        data, edge, link, cell = t._data, t._edge, t._link, t._cell
         if edge is not None or t._meta is not None:
             self.note_gradient(t, t)
         box = self.wrap(fake_of(t), self.recorder.late_input(t))._data
-        t._data, t._edge, t._link = box, None, None
-        if edge is not None and state.record[self.level]:
-            t._edge = input_edge(t, edge, data)
-        cell = t._cell
-        version = None if cell is None else (cell.version, cell.stamps, cell.where)
-        self.adopted.append(Adopted(t, data, edge, link, box, t._edge, version))
+        member = self.shared.get(id(t))
+        if member is None:
+            t._data, t._edge, t._link, t._cell = box, None, None, None
+            self.first[id(t)] = box
+            if edge is not None:
+                t._edge = input_edge(t, edge, data)
+        else:
+            made = member.handle(t)
+            t._data, t._edge, t._link, t._cell = made._data, made._edge, made._link, made._cell
+            if made is member.root.input:  # written through views of it
+                step = one_more(None, (overload("alias"), (), None))
+                t._link = Link(made, step, False, None, cell_of(made).version)
+                t._cell = made._cell
+            box = None
+        self.adopted.append(Adopted(t, data, edge, link, cell, box, t._edge, t._data))
 
     def __exit__(self, *exc):
         streams, self.streams = self.streams, {}
         for generator, before in streams.items():
             generator.set_state(before)
         for a in self.adopted:
-            a.handle._data, a.handle._edge, a.handle._link = a.data, a.edge, a.link
-            if a.version is not None:  # writes count when the program runs
-                cell = a.handle._cell
-                cell.version, cell.stamps, cell.where = a.version
-            else:
-                a.handle._cell = None
+            t = a.handle  # its writes count when the program runs
+            t._data, t._edge, t._link, t._cell = a.data, a.edge, a.link, a.cell
         for g in self.gradients.values():
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
@@ -223,9 +274,10 @@ class Adopted:
     data: object
     edge: object
     link: object
-    box: object
+    cell: object
+    box: object  # None if it follows from another input
     start: object  # its edge at the beginning of the capture
-    version: tuple | None  # of its memory
+    first: object  # what it held then
 
 
 def input_edge(t: Tensor, outer, data):
@@ -269,14 +321,103 @@ class CaptureRecorder(Recorder):
         return self._last
 
 
-@dataclass
+@dataclass(slots=True)
+class Reviewed:
+    """A tensor whose shape was changed in place, by `t_()` and the like."""
+
+    handle: Tensor
+    base: Tensor  # itself, or what its older views are views of
+    steps: list[tuple]  # the views that it became, and whether these were recorded
+    box: object  # what it holds if nothing was written
+
+
+@dataclass(slots=True)
+class Root:
+    """Memory that several inputs share; it is an input of the graph, they are views of it."""
+
+    owners: tuple  # who has the memory: numbers of arguments, or tensors
+    whole: Root | None = None  # the memory of the group, where it has more than one base
+    place: tuple = ()  # size, stride and offset there
+    input: Tensor | None = None  # the handle in the capture
+
+    def found(self, arguments: list[Tensor]) -> Tensor:
+        """The tensor that the program gets: the base of the owners, or the memory of several."""
+        bases = [_root(arguments[o] if type(o) is int else o) for o in self.owners]
+        if len(bases) == 1:
+            return bases[0]
+        t = make(span([b._data for b in bases]))
+        t._cell = cell_of(bases[0])
+        return t
+
+    def begin(self, t: Tensor, level: Capture, node) -> None:
+        """Make the handle."""
+        if self.whole is None:
+            self.input = level.wrap(fake_of(t), node)
+        else:
+            base, step = self.whole.input, (overload("as_strided"), self.place, None)
+            with _recording(level.level, False):
+                self.input = make(replay(make(base._data), (step,))._data)
+            self.input._cell = cell_of(base)
+            steps, version = one_more(None, step), self.input._cell.version
+            self.input._link = Detached(base, steps, False, None, version)
+        if t._edge is not None:
+            self.input._edge = input_edge(self.input, t._edge, t._data)
+
+
+def span(arrays: list[np.ndarray]) -> np.ndarray:
+    """The memory from the first to the last element of arrays that share it, as one row."""
+    bounds = [np.lib.array_utils.byte_bounds(a) for a in arrays]
+    low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
+    first = arrays[[b[0] for b in bounds].index(low)]
+    row = first[(slice(0, 1),) * first.ndim].reshape(1)
+    return np.lib.stride_tricks.as_strided(row, ((high - low) // row.itemsize,), (row.itemsize,))
+
+
+@dataclass(slots=True)
+class Member:
+    """How an input that shares memory follows from its root."""
+
+    root: Root
+    chain: tuple  # views of the base
+    hidden: str | None  # were they made while nothing was recorded?
+
+    def handle(self, t: Tensor) -> Tensor:
+        """What stands for the tensor in the capture."""
+        base = self.root.input
+        if not self.chain:
+            return base
+        level = base._data.interp.level
+        with _recording(level, state.record[level] and not self.hidden):
+            made = replay(base, self.chain)
+        if isinstance(t._edge, Accumulate):
+            made._edge = input_edge(made, t._edge, t._data)
+        return made
+
+
+@dataclass(slots=True)
+class Mutation:
+    """An input that was written."""
+
+    input: int
+    output: int  # the graph output with its values
+    tracked: bool  # has it a new history?
+    count: int  # how many writes; 0 if another input counts them, that has the memory
+
+
+@dataclass(eq=False)
 class Output:
     """What to return for one tensor output of the user's function."""
 
-    kind: str  # "graph": a graph output; "input": an input itself; "alias": a view of an input
+    kind: str  # "graph": a graph output; "input": an input itself; "view": of another one
     index: int  # position among graph outputs, or of the input
-    chain: tuple = ()  # views to replay on that input
-    requires_grad: bool = False
+    of: Output | None = None
+    chain: tuple = ()  # views to replay on that one
+    hidden: str | None = None  # were they made while nothing was recorded?
+    half: bool = False  # all of them but the last one
+    early: bool = False  # to be made before the input changes its shape
+    apart: bool = False  # a detached alias
+    stale: bool = False  # its base was written since, and it is none of the views that may follow
+    leaf: bool = False  # made a leaf that requires grad inside
 
 
 @dataclass
@@ -287,7 +428,7 @@ class Joint:
     adopted: list[Tensor | Gradient]  # what became inputs after the user's own
     outputs: list  # Output or a plain value, in the order of the user's flat outputs
     out_spec: object
-    mutated: list[tuple[int, int, bool]]  # (input, graph output, tracked)
+    mutated: list[Mutation]
     forward_count: int  # graph outputs before the gradients
     tangent_of: list[int]  # graph output that each tangent belongs to
     grad_of: list[int]  # input that each gradient belongs to
@@ -301,92 +442,241 @@ class Joint:
     decisions: GraphModule | None = None  # computes what the user's conditions were told
     answers: list = field(default_factory=list)  # what that was
     streams: list[tuple] = field(default_factory=list)  # generators, and how a call leaves them
+    unique: list[int] | None = None  # the arguments that differ, None if all do
+    roots: list[Root] = field(default_factory=list)  # memory that inputs share
+    reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
+    began: list[int] = field(default_factory=list)  # inputs that were made to require grad
+    blurred: tuple | None = None  # where a tensor was written without its history
+    late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
+
+    def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
+        """The tensors that the graph wants."""
+        own = arguments if self.unique is None else [arguments[i] for i in self.unique]
+        return [*own, *self.found(arguments)]
 
     def found(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants besides the arguments."""
-        return [t.found(arguments) if type(t) is Gradient else t for t in self.adopted]
+        return [r.found(arguments) for r in self.roots] + [
+            t.found(arguments) if type(t) is Gradient else t for t in self.adopted
+        ]
 
 
-def capture(function, flat: list, spec, decompositions: dict, decides: bool = False) -> Joint:
+def capture(
+    function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
+    shared: dict | None = None
+) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
     With `decides`, what the user's code reads from tensors is computed from these arguments.
+    `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
     """
     recorder = CaptureRecorder()
     level = Capture(recorder, decompositions, decides)
+    tensors = [v for v in flat if isinstance(v, Tensor)]
+    firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
+    unique = sorted(firsts.values())
     with level:
-        handles, boxes, inputs = [], [], []
-        for value in flat:
-            if not isinstance(value, Tensor):
-                inputs.append(value)
-                continue
-            t = level.wrap(fake_of(value), recorder.input(value))
-            if value._edge is not None and state.record[level.level]:
-                t._edge = input_edge(t, value._edge, value._data)
+        level.shared = shared or {}
+        nodes = {i: recorder.input(tensors[i]) for i in unique}
+        for root in roots:
+            t = root.found(tensors)
+            root.begin(t, level, recorder.input(t))
+            level.first[id(root.input)] = root.input._data
+            if root.whole is not None:  # its values come from memory that has no history
+                level.blurs(root.input)
+        handles, boxes, made = [], [], {}
+        for i in unique:
+            value = tensors[i]
+            member = level.shared.get(id(value))
+            if member is not None:
+                t, box = member.handle(value), None
+            else:
+                t = level.wrap(fake_of(value), nodes[i])
+                box = level.first[id(t)] = t._data
+                if value._edge is not None:
+                    t._edge = input_edge(t, value._edge, value._data)
             if value._meta is not None:
                 meta_of(t).grad = value._meta.grad
-            level.note_gradient(t, len(handles))
+            level.note_gradient(t, i)
             handles.append(t)
-            boxes.append((t._data, t._edge))
-            inputs.append(t)
+            boxes.append((box, t._edge, t._data))
+            made[i] = t
+        handles += [r.input for r in roots]
+        boxes += [(None if r.whole else r.input._data, r.input._edge, r.input._data)
+                  for r in roots]
+        inputs = [made[firsts[id(v)]] if isinstance(v, Tensor) else v for v in flat]
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
         handles += [a.handle for a in level.adopted]
-        boxes += [(a.box, a.start) for a in level.adopted]
-        return _finish(level, recorder, handles, boxes, out)
+        boxes += [(a.box, a.start, a.first) for a in level.adopted]
+        joint = _finish(level, recorder, handles, boxes, out)
+    joint.unique = None if len(unique) == len(tensors) else unique
+    joint.roots = list(roots)
+    return joint
 
 
 def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     """Outputs, mutations and gradients of a function that has just been run."""
     leaves, out_spec = tree_flatten(out)
+    joint = Joint(None, [], [], out_spec, [], 0, [], [])
     # where gradients of each input arrive; its handle may have been overwritten since
-    starts = [e.edges[0] if isinstance(e, Identity) else e for _, e in boxes]
-    graph_outputs, values, outputs, mutated = [], [], [], []
-    by_handle = {id(t): i for i, t in enumerate(handles)}
-    for i, (t, (box, start)) in enumerate(zip(handles, boxes)):
+    starts = [_start(e) for _, e, _ in boxes]
+    results = _Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])
+    for i, (t, (box, start, _)) in enumerate(zip(handles, boxes)):
+        if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
+            continue
+        if t._link is not None:
+            refresh(t)
+        if start is None and isinstance(t._edge, Accumulate) and t._edge.leaf() is t:
+            joint.began.append(i)
+            starts[i] = t._edge
+        view = level.views.get(id(t))
+        if view is not None:
+            joint.reviewed.append((i, view.steps))
+            box = view.box if box is not None else None
+            if view.base is not t and box is not None:  # compare what has the memory
+                box = t._data if view.base._data is box else view.base
+        tracked = t._edge is not start and not isinstance(t._edge, Accumulate)
+        apart = box is None and t._link is not None and t._link.apart
+        if box is None and not (tracked and apart):
+            continue  # what it holds follows from another input
         if t._data is not box:
-            # a leaf that was written while nothing was recorded is a leaf still
-            tracked = t._edge is not None and not (t._edge is start and t._edge is starts[i])
-            mutated.append((i, len(graph_outputs), tracked))
-            graph_outputs.append(level.node(t))
-            values.append(t if tracked else make(t._data))
-    for o in leaves:
-        outputs.append(_describe(level, o, by_handle, graph_outputs, values))
-    assigned = _assigned(level, graph_outputs, values)
+            if view is not None:
+                tracked = t._edge is not None and t._edge is not start
+            count = 0 if apart else 1 if t._cell is None else t._cell.version
+            count -= 0 if view is None else len(view.steps)
+            joint.mutated.append(Mutation(i, len(results.nodes), tracked, count))
+            results.add(t if tracked else make(t._data))
+    joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
+    joint.assigned = _assigned(level, results.nodes, results.values)
+    joint.forward_count = len(results.nodes)
     grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
-    joint = Joint(
-        None,
-        [grads.get(id(a.handle), a.handle) for a in level.adopted],
-        outputs,
-        out_spec,
-        mutated,
-        len(graph_outputs),
-        [],
-        [],
-    )
+    joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
     joint.streams = [(g, g.get_state()) for g in level.streams]
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
-    joint.gradients, joint.assigned = list(level.gradients.values()), assigned
-    varying = [(k, v) for k, v in enumerate(values) if v._edge is not None]
+    joint.gradients, joint.blurred = list(level.gradients.values()), level.blurred
+    varying = [(k, v) for k, v in enumerate(results.values) if _has_history(v)]
     joint.swept = [k for k, v in varying if _used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]
-    chosen = [(i, s) for i, s in enumerate(starts) if s is not None]
+    last = {s: i for i, s in enumerate(starts) if s is not None}  # roots come after arguments
+    chosen = [(i, starts[i]) for i in sorted(last.values())]
     if joint.swept:
         joint.grad_of = [i for i, _ in chosen]
+    chosen += [(~o.index, results.values[o.index]._edge) for o in results.placed.values()
+               if o.leaf and o.kind == "graph"]
     if varying and chosen:
         tangents = [
             level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)
         ]
         joint.tangent_of = [k for k, _ in varying]
-        sources = [make(boxes[i][0], s) for i, s in chosen]
+        sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
+        before = [t._data for t in handles], [t._data for t in tangents]
+        level.joined = True
         grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
         joint.grad_of = [i for i, _ in chosen]
-        graph_outputs += [None if g is None else level.node(g) for g in grads]
+        results.nodes += [None if g is None else level.node(g) for g in grads]
         joint.differentiable = True
+        _written_late(level, joint, results.nodes, zip(handles, before[0]),
+                      zip(tangents, before[1]))
+    else:
+        for node in recorder.graph.nodes:
+            node.meta.pop("cut", None)
     if level.decisions is not None:
         joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
-    joint.module = recorder.module(tuple(graph_outputs), "joint")
+    joint.module = recorder.module(tuple(results.nodes), "joint")
     return joint
+
+
+def _written_late(level, joint: Joint, nodes: list, inputs, tangents) -> None:
+    """What the backward wrote (a custom function's, for instance): outputs after the gradients."""
+    written = [(i, t) for i, (t, old) in enumerate(inputs) if t._data is not old]
+    written += [(~i, t) for i, (t, old) in enumerate(tangents) if t._data is not old]
+    for number, t in written:
+        if t._link is None:
+            joint.late.append((number, len(nodes) - joint.forward_count))
+            nodes.append(level.node(t))
+
+
+def _start(edge):
+    """Where the gradient of an input arrives; None if it is sent on to that of another input."""
+    if isinstance(edge, Identity):
+        return edge.edges[0]
+    return edge if isinstance(edge, Accumulate) else None
+
+
+class _Results:
+    """The outputs of a graph, and how the user's are made of them."""
+
+    def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
+        self.level = level
+        self.by_handle = {id(t): i for i, t in enumerate(handles)}
+        for stand_in, (_, t, _) in level.stand_ins.items():
+            if id(t) in self.by_handle:
+                self.by_handle[stand_in] = self.by_handle[id(t)]
+        self.nodes: list = []
+        self.values: list[Tensor] = []
+        self.placed: dict[int, Output] = {}
+        self.roots: dict[int, int] = {}  # how many outputs look at the same memory
+        self.stale: set[int] = set()  # views that must not be used: their base was written
+        for o in {id(o): o for o in outputs}.values():
+            link = o._link
+            if link is not None:
+                if (link.multi or link.hidden) and link.seen != o._cell.version:
+                    self.stale.add(id(o))
+                refresh(o)
+            root = id(_root(o))
+            self.roots[root] = self.roots.get(root, 0) + 1
+
+    def add(self, value: Tensor) -> int:
+        self.nodes.append(self.level.node(value))
+        self.values.append(value)
+        return len(self.nodes) - 1
+
+    def place(self, o: Tensor) -> Output:
+        """How to return a tensor."""
+        found = self.placed.get(id(o))
+        if found is not None:
+            return found
+        link = o._link
+        if id(o) in self.by_handle:
+            found = Output("input", self.by_handle[id(o)])
+        elif link is not None and self._aliases(o, link):
+            of = self.place(link.base)
+            found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
+            found.stale = id(o) in self.stale
+            found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
+            before = self.level.stand_ins.get(id(link.base))
+            if before is not None:
+                found.early, found.chain = True, (*before[2], *link.chain)
+        else:
+            found = Output("graph", self.add(o))
+        if found.kind != "input" and isinstance(o._edge, Accumulate):
+            found.leaf = o._edge.leaf() is o
+        self.placed[id(o)] = found
+        return found
+
+    def _aliases(self, o: Tensor, link: Link) -> bool:
+        """Must a view be made again from its base, for what can be done to it later?"""
+        if link.__class__ not in (Link, Detached):
+            return False
+        if link.apart and _has_history(o):
+            return False
+        if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
+            return False  # a tensor of the graph says where
+        root = _root(o)
+        shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
+        return shared or link.multi or bool(link.hidden)
+
+
+def _root(o: Tensor) -> Tensor:
+    """The tensor whose memory another one looks at, detached or not."""
+    while o._link is not None:
+        o = o._link.base
+    return o
+
+
+def _has_history(t: Tensor) -> bool:
+    return t._edge is not None and not (isinstance(t._edge, Accumulate) and t._edge.leaf() is t)
 
 
 def _assigned(level, graph_outputs: list, values: list) -> list[tuple]:
@@ -417,27 +707,3 @@ def _used_up(t: Tensor) -> bool:
             return True
         todo += [node_of(e) for e in node.edges]
     return False
-
-
-def _describe(level, o, by_handle, graph_outputs, values):
-    if not isinstance(o, Tensor):
-        return o
-    if o._link is not None:
-        refresh(o)
-    if id(o) in by_handle:
-        return Output("input", by_handle[id(o)])
-    link = o._link
-    if link is not None and id(link.base) in by_handle and not link.multi and _replays(link.chain):
-        return Output("alias", by_handle[id(link.base)], link.chain)
-    node = level.node(o)
-    for k, v in enumerate(values):
-        if v is o:
-            return Output("graph", k, (), o._edge is not None)
-    graph_outputs.append(node)
-    values.append(o)
-    return Output("graph", len(graph_outputs) - 1, (), o._edge is not None)
-
-
-def _replays(chain: tuple) -> bool:
-    """Can the views be made again outside of the graph?  Not if a tensor of it says where."""
-    return not any(isinstance(a, Tensor) for _, rest, _ in chain for a in rest)

@@ -9,7 +9,8 @@ differentiate:
   the forward call, in one graph, and backward only scales them.  Three calls in a row whose
   backward never came go back to split.
 
-A backward that is itself recorded (double backward) runs the captured graph operator by operator.
+A backward that is itself recorded (double backward) runs the captured joint graph operator by
+operator, on the values that the inputs had.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ import sys
 import numpy as np
 
 from .. import errors
-from ..autograd.engine import grad as engine_grad
-from ..core.handle import Tensor, make, meta_of
+from ..autograd.grad_mode import inference_mode, set_grad_enabled
+from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
-from ..core.surface import assign, bump, mark_written, replay
-from ..core.tape import Accumulate, Node, freed, port
-from .capture import Joint, Output
+from ..core.surface import assign, bump, inplace_view, mark_written, replay
+from ..core.tape import Node, freed, modified, port
+from ..fx.traits import cost_of, viewed
+from .capture import Identity, Joint, Output
 from .decisions import contents
 
 _new = object.__new__
@@ -35,7 +37,7 @@ WASTED = 3  # fused calls without a backward after which the program splits
 class CompiledNode(Node):
     """History of a compiled function's outputs."""
 
-    __slots__ = ("count", "fused", "held", "program")
+    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors")
 
     class _Rule:
         name, saves = "CompiledFunctionBackward", ()
@@ -51,13 +53,13 @@ class CompiledNode(Node):
             raise freed(self)
         program = self.program
         if state.record[0]:
-            return program.differentiable_backward(self.held, grads, needs)
+            return program.differentiable_backward(self, grads)
         if self.fused:
-            return program.scaled(self.saved, grads[0])
-        return program.backward(self.saved, grads)
+            return program.scaled(self, grads[0])
+        return program.backward(self, grads)
 
     def release(self) -> None:
-        self.saved = self.held = None
+        self.saved = self.tensors = self.arrays = self.cells = None
 
 
 class Program:
@@ -70,29 +72,68 @@ class Program:
         )
         self._made: dict = {}
         self.output_facts = facts  # (shape, dtype) of each graph output
+        self.written = [m.input for m in joint.mutated]
+        self.shared: dict = {}  # programs of the same signature for inputs that share memory
         self.fuse = (
             fuse
             and joint.differentiable
             and joint.forward_count == 1
-            and not joint.mutated
-            and not joint.assigned
+            and not (joint.mutated or joint.assigned or joint.late or joint.began)
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
         self.waiting = 0  # fused calls since the last backward
         self.count = joint.forward_count
-        self.frozen: list[int] = []  # graph outputs in the memory of the graph's own constants
         outputs = joint.outputs
         self.simple = (
             len(outputs) == 1
             and type(outputs[0]) is Output
             and outputs[0].kind == "graph"
-            and not (joint.mutated or joint.assigned or joint.swept)
+            and not outputs[0].leaf
+            and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed)
             and joint.out_spec.is_leaf()
         )
+        self.early = [o for o in outputs if type(o) is Output and o.early]
+        self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
+        self.one_tangent = joint.tangent_of[0] if len(joint.tangent_of) == 1 else None
+        self.extended = bool(joint.adopted or joint.roots or joint.unique is not None)
         # does it depend on its arguments alone?
         self.closed = not (joint.adopted or joint.reads or joint.guards or joint.decisions or any(
             g.before is not None for g in joint.gradients) or joint.assigned)
+        nodes = list(joint.module.graph.nodes)
+        results = joint.module.graph.output_node().args[0][: self.count]
+        self.copied = _not_fresh(results)
+        self.random = any(cost_of(n.target) == "random" for n in nodes if n.op == "call_function")
+        inputs = [n for n in nodes if n.op == "placeholder" and "tangents" not in n.name]
+        self.numbers = {n: i for i, n in enumerate(inputs)}
+        # inputs that the function writes and reads: their old values may be wanted once more
+        self.kept = [i for i in self.written if inputs[i].users] if joint.differentiable else []
+        self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
+        self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
+        self.checked_outputs: list[int] = []
+
+    def look_at_saved(self) -> None:
+        """Find out what the backward reads that is memory of inputs or outputs."""
+        joint, count = self.joint, self.count
+        forward = self.graphs()[0]
+        results = forward.graph.output_node().args[0]
+        inputs = {n.name: i for n, i in self.numbers.items()}
+        private = {*self.copied, *[m.output for m in joint.mutated]}  # nobody else has them
+        outputs = {viewed(n): k for k, n in enumerate(results[:count]) if k not in private}
+        checked, checked_outputs = set(), set()
+        for k, node in enumerate(results[count:]):
+            root = viewed(node) if hasattr(node, "graph") else None
+            if root is None:
+                continue
+            if root.op == "placeholder":
+                i = inputs[root.name]
+                if i in self.written:
+                    self.saved_copies.append(count + k)
+                elif not joint.late or all(i != number for number, _ in joint.late):
+                    checked.add(i)
+            elif root in outputs:
+                checked_outputs.add(outputs[root])
+        self.checked, self.checked_outputs = sorted(checked), sorted(checked_outputs)
 
     def part(self, name: str):
         """A compiled graph of the program, made on first use."""
@@ -110,7 +151,7 @@ class Program:
         for guard in joint.guards:
             if not guard():
                 return False
-        for t, key in zip(joint.found(arguments), self.adopted_keys):
+        for t, key in zip(joint.found(arguments)[len(joint.roots):], self.adopted_keys):
             if key_of(t) != key:
                 return False
         return all(read.same for read in joint.reads) and self._decides_alike(arguments)
@@ -122,25 +163,28 @@ class Program:
             return True
         for array, read in joint.numbers:
             array[()] = read()
-        arrays = [t._data for t in (*arguments, *joint.found(arguments))]
+        arrays = [t._data for t in joint.inputs(arguments)]
         return joint.answers == [contents(a) for a in self.part("decisions")(*arrays)]
 
     def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
         joint = self.joint
         arguments = tensors
-        if joint.adopted:
-            found = joint.found(tensors)
-            tensors = [*tensors, *found]
+        if self.extended:
+            tensors = joint.inputs(tensors)
             for array, read in joint.numbers:
                 array[()] = read()
-            arrays = [*arrays, *[t._data for t in found]]
+            arrays = [t._data for t in tensors]
         fused = self.fuse
         if fused:
             if self.waiting >= WASTED:
                 fused = self.fuse = False
             else:
                 self.waiting += 1
+        random = generator_state() if self.random and joint.differentiable else None
+        if self.kept:
+            arrays = list(arrays)
+            old = [(i, arrays[i].copy()) for i in self.kept]
         try:
             results = self.part("fused" if fused else "forward")(*arrays)
         except errors.PullbackError as error:  # an index out of range, for instance
@@ -150,91 +194,225 @@ class Program:
             generator.set_state(after)
         count = self.count
         made = [make(r) for r in results[:count]]
-        for k in self.frozen:
-            made[k]._data = made[k]._data.copy()
+        if self.copied:
+            for k in self.copied:
+                made[k]._data = made[k]._data.copy("K")
+        for i in joint.began:
+            tensors[i].requires_grad_()
+        for k in self.inner:
+            made[k].requires_grad_()
         if joint.differentiable:
-            node = self._node(tensors, results[count:], fused)
-            if len(joint.tangent_of) == 1:
-                made[joint.tangent_of[0]]._edge = node
+            if self.checked is None and not fused:
+                self.look_at_saved()
+            saved = results[count:]
+            if self.kept:
+                for i, array in old:
+                    arrays[i] = array
+            if self.saved_copies and not fused:
+                saved = list(saved)
+                for k in self.saved_copies:
+                    saved[k - count] = saved[k - count].copy()
+            node = self._node(tensors, arrays, saved, fused)
+            node.random = random
+            if self.inner:
+                node.edges += tuple([made[k]._edge for k in self.inner])
+            node.cells = [cell_of(made[k]) for k in self.checked_outputs]
+            if self.one_tangent is not None:
+                made[self.one_tangent]._edge = node
             else:
                 for number, k in enumerate(joint.tangent_of):
                     made[k]._edge = port(node, number)
         if self.simple:
             return made[0]
-        if joint.mutated:
-            write_all(joint.mutated, tensors, made)
+        done: dict = {}
+        for o in self.early:
+            _made_again(o, tensors, made, done)
+        if joint.mutated or joint.reviewed:
+            write_all(joint, tensors, made)
+            if joint.differentiable:
+                node.stamp = fast["CLOCK"]
         for gradient, k, given in joint.assigned:
             _leave(gradient, arguments, given if k is None else made[k])
         if joint.swept:
-            used = self._node(tensors, None, False)
+            used = self._node(tensors, arrays, None, False)
             used.count = 1
             for k in joint.swept:
                 made[k]._edge = used
-        return self._answer(tensors, made)
+        return self._answer(tensors, made, done)
 
-    def _node(self, tensors, saved, fused: bool) -> CompiledNode:
+    def _node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
         joint = self.joint
         node = _new(CompiledNode)
         node.program, node.count, node.fused = self, len(joint.tangent_of), fused
-        sources = [tensors[i] for i in joint.grad_of]
-        node.edges = tuple([t._edge for t in sources])
+        node.edges = tuple([tensors[i]._edge for i in joint.grad_of if i >= 0])
         node.metas = self.metas
-        node.saved, node.held = saved, tensors
+        node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
         frame = sys._getframe(3)
         node.where = frame.f_code, frame.f_lasti
         return node
 
-    def _answer(self, tensors, made):
-        flat = []
-        for o in self.joint.outputs:
-            if type(o) is not Output:
-                flat.append(o)
-            elif o.kind == "graph":
-                flat.append(made[o.index])
-            elif o.kind == "input":
-                flat.append(tensors[o.index])
-            else:
-                flat.append(replay(tensors[o.index], o.chain))
+    def _answer(self, tensors, made, done: dict):
+        flat = [
+            _made_again(o, tensors, made, done) if type(o) is Output else o
+            for o in self.joint.outputs
+        ]
         return tree_unflatten(flat, self.joint.out_spec)
 
-    def scaled(self, gradients: tuple, seed: Tensor) -> list:
+    def check(self, node: CompiledNode) -> None:
+        """Refuse a backward whose saved values were overwritten."""
+        if self.checked is None:
+            self.look_at_saved()
+        stamp = node.stamp
+        for i in self.checked:
+            cell = node.tensors[i]._cell
+            if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
+                raise modified(node, f"input {i}", node.tensors[i])
+        for k, cell in zip(self.checked_outputs, node.cells):
+            if cell.stamps and cell.stamps[-1] > stamp:
+                shape, dtype = self.output_facts[k]
+                value = make(np.empty(shape, dtype))
+                value._cell = cell
+                raise modified(node, f"output {k}", value)
+
+    def scaled(self, node: CompiledNode, seed: Tensor) -> list:
         """The gradients that the forward call computed for the seed 1, for another seed."""
         self.waiting = 0
-        scale = seed._data
+        gradients, scale = node.saved, seed._data
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
         return [
             None if g is None else make(np.multiply(g, scale, dtype=g.dtype)) for g in gradients
         ]
 
-    def backward(self, saved: tuple, grads: list) -> list:
+    def backward(self, node: CompiledNode, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
+        self.check(node)
         tangents = [
             g._data if g is not None else np.zeros(*self.output_facts[k])
             for g, k in zip(grads, self.joint.tangent_of)
         ]
-        out = self.part("backward")(*saved, *tangents)
+        out = self.part("backward")(*node.saved, *tangents)
+        late = self.joint.late
+        if late:
+            self._write_late(node, grads, out)
+            out = out[: len(node.edges)]
         return [None if o is None else make(o) for o in out]
 
-    def differentiable_backward(self, tensors, grads, needs) -> list:
-        """The same with history: run the captured graph on handles and differentiate it."""
+    def _write_late(self, node: CompiledNode, grads: list, out) -> None:
+        """Do what the function's own backward does to inputs and gradients."""
+        for number, k in self.joint.late:
+            t = grads[~number] if number < 0 else node.tensors[number]
+            if t is not None:
+                np.copyto(t._data, out[k])
+                mark_written(t)
+
+    def differentiable_backward(self, node: CompiledNode, grads: list) -> list:
+        """The same with history: run the joint graph on handles."""
         self.waiting = 0
+        self.check(node)
         joint = self.joint
-        with uncast():
-            outs = self.part("eager")(*tensors)
-        chosen = [(outs[k], g) for k, g in zip(joint.tangent_of, grads) if g is not None]
-        wanted = [i for i, need in zip(joint.grad_of, needs) if need]
-        found = iter(
-            engine_grad(
-                [o for o, _ in chosen],
-                [tensors[i] for i in wanted],
-                [g for _, g in chosen],
-                create_graph=True,
-                allow_unused=True,
-            )
-        )
-        return [next(found) if need else None for need in needs]
+        if any(number >= 0 and node.tensors[number]._edge is not None for number, _ in joint.late):
+            raise errors.NotDifferentiable(errors.text(
+                "input mutations with requires_grad in backward are not supported with "
+                f"create_graph=True ({errors.describe_place(node.where)})",
+                cure="let the custom backward write into a clone()"))
+        if joint.blurred is not None:
+            raise errors.NotDifferentiable(errors.text(
+                "gradients of gradients do not go through a compiled function that writes a "
+                "tensor behind the tape's back: under no_grad(), or through detach() or .data "
+                f"({errors.describe_place(joint.blurred)})",
+                cure="write it outside of the compiled function, or do not compile it"))
+        if self.inner:
+            raise errors.NotDifferentiable(errors.text(
+                "a compiled function returned a leaf that it made itself, and gradients of "
+                f"gradients cannot reach it ({errors.describe_place(node.where)})",
+                cure="make the leaf outside, and pass it to the function"))
+        inputs = [make(a) for a in node.arrays]
+        for i, edge, meta in zip(joint.grad_of, node.edges, node.metas):
+            if edge is not None:
+                inputs[i]._edge = Identity(edge, meta)
+        tangents = [
+            make(np.zeros(*self.output_facts[k])) if g is None else g
+            for g, k in zip(grads, joint.tangent_of)
+        ]
+        with uncast(), same_random_numbers(node.random):
+            out = self.part("eager")(*inputs, *tangents)[self.count:]
+        if joint.late:
+            self._write_late(node, grads, [None if o is None else o._data for o in out])
+            out = out[: len(node.edges)]
+        return list(out)
+
+
+def _not_fresh(results: tuple) -> list[int]:
+    """Graph outputs that must be copied: constants of the graph, and second uses of one value."""
+    seen, found = set(), []
+    for k, node in enumerate(results):
+        root = viewed(node)
+        if root.op == "get_attr" or root in seen:
+            found.append(k)
+        if root.op != "placeholder":
+            seen.add(root)
+    return found
+
+
+def generator_state():
+    """The state of the default generator, to draw the same numbers once more."""
+    from ..core.random import default_generator
+
+    return default_generator.get_state()
+
+
+class same_random_numbers:
+    """Draw from a given state, and go on from the present one afterwards."""
+
+    def __init__(self, given):
+        self.given = given
+
+    def __enter__(self):
+        if self.given is not None:
+            from ..core.random import default_generator
+
+            self.present = default_generator.get_state()
+            default_generator.set_state(self.given)
+
+    def __exit__(self, *exc):
+        if self.given is not None:
+            from ..core.random import default_generator
+
+            default_generator.set_state(self.present)
+
+
+def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
+    """One tensor of the answer; those that belong together are made from the same."""
+    t = done.get(o)
+    if t is not None:
+        return t
+    if o.kind == "graph":
+        t = made[o.index]
+    elif o.kind == "input":
+        t = tensors[o.index]
+    else:
+        base = _made_again(o.of, tensors, made, done)
+        with _mode(o):
+            t = replay(base, o.chain[:-1] if o.half else o.chain)
+        if o.half:
+            t = replay(t, o.chain[-1:])
+        if o.apart:
+            t = t.detach()
+        if o.stale:
+            t._link.seen = -1
+    if o.leaf:
+        t.requires_grad_()
+    done[o] = t
+    return t
+
+
+def _mode(o: Output):
+    """The mode in which the views of an output were made."""
+    if o.hidden == "inference":
+        return inference_mode()
+    return set_grad_enabled(not (o.hidden or o.apart))
 
 
 def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
@@ -248,19 +426,30 @@ def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
         bump(meta.grad)
 
 
-def write_all(mutated: list, tensors: list[Tensor], made: list[Tensor]) -> None:
-    """Give inputs the values that the function wrote into them."""
+def write_all(joint: Joint, tensors: list[Tensor], made: list[Tensor]) -> None:
+    """Give inputs the shapes and the values that the function left in them."""
+    for i, steps in joint.reviewed:
+        for ov, rest, recorded in steps:
+            with set_grad_enabled(recorded):
+                inplace_view(ov, (tensors[i], *rest))
     plain = []
-    for i, k, tracked in mutated:
-        t = tensors[i]
-        edge = t._edge
-        if made[k]._data is not t._data and (
-            tracked or t._link is not None or edge is not None and not isinstance(edge, Accumulate)
-        ):
-            assign(t, made[k])
+    for m in joint.mutated:
+        t = tensors[m.input]
+        if not m.count:
+            t._edge = made[m.output]._edge
+        elif m.tracked:
+            with set_grad_enabled(True):
+                assign(t, made[m.output])
         else:
-            if made[k]._data is not t._data:  # not written in place
-                np.copyto(t._data, made[k]._data)
+            if made[m.output]._data is not t._data:  # not written in place
+                np.copyto(t._data, made[m.output]._data)
             plain.append(t)
+            if t._link is not None:
+                t._link.seen = -1
     if plain:
         mark_written(*plain)
+    for m in joint.mutated:
+        if m.count > 1:
+            cell = cell_of(tensors[m.input])
+            if cell is not INFERENCE:
+                cell.version += m.count - 1

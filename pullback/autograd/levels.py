@@ -47,8 +47,14 @@ class _silent:
         self.before = list(state.record)
         state.record[:] = [False] * len(self.before)
         count("GRADOFF", 1)
+        mode = state.stack[state.mode] if state.mode else None
+        self.capture = mode if mode is not None and mode.adopts else None
+        if self.capture is not None:  # `backward` is their history: it is not cut off
+            self.joined, mode.joined = mode.joined, True
 
     def __exit__(self, *exc):
+        if self.capture is not None:
+            self.capture.joined = self.joined
         state.record[:] = self.before
         count("GRADOFF", -1)
 

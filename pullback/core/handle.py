@@ -77,6 +77,7 @@ class Link:
     """
 
     __slots__ = ("base", "hidden", "multi", "of", "seen", "steps")
+    apart = False  # does it share memory only, with a history of its own?
 
     def __init__(self, base, steps, multi, hidden, seen):
         self.base = base

@@ -34,6 +34,12 @@ class Interpreter:
     counts_births = False  # wants to know which handles of lower levels are made while it runs
     title = "a transform"
 
+    def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
+        """Told of `t_()` and the like on a handle of this level (`adopts` only)."""
+
+    def blurs(self, t: Tensor) -> None:
+        """Told of a tensor whose values were replaced while its history stayed."""
+
     def was_read(self, t: Tensor) -> None:
         """Told of the values of a tensor from outside that became Python values (`modal` only)."""
 

@@ -77,7 +77,7 @@ def inplace(ov, flat: tuple) -> Tensor:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
     same = ov.name in ("fill.Scalar", "zero")
-    if same and x._link is not None and x._link.steps[1][0].name == "expand":
+    if same and x._link is not None and x._link.steps and x._link.steps[1][0].name == "expand":
         return _fill_expanded(ov, flat)
     same = same and not (tracked and state.record[0])
     may_write(x, tracked, stack.level_of(ov, x._data), same)
@@ -148,6 +148,9 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
     if ov.op.inplace_node:
         _rename(ov, new._edge)
+    interp = getattr(x._data, "interp", None)
+    if interp is not None and interp.adopts:
+        interp.reviewed(x, (ov, flat[1:]), new._data, x if link is None else link.base)
     x._data = new._data
     recorded = state.record[tape.level_own(x._data)]
     if recorded:
@@ -237,9 +240,19 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         if link is not None:
             link.seen = -1
         return x
+    if link is not None and link.apart:
+        link, base = None, x
     whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
     moved = rebind(base, whole)
-    base._edge = whole._edge if record else base._edge
+    if record:
+        base._edge = whole._edge
+    elif base._edge is not None:
+        state.stack[level].blurs(base)
+    if base._link is not None:  # a detached alias: the memory is that of another tensor, too
+        with _recording(level, False):
+            root = base._link.base
+            state.stack[level].blurs(root)
+            rebind(root, scatter(make(root._data), base._link.chain, make(whole._data)))
     if not moved:
         bump(x)
     if link is not None:
@@ -500,7 +513,7 @@ class OutOverload:
 
 from . import stack, tape  # noqa: E402  (they need the names above)
 from .views import (  # noqa: E402
-    _recording,  # noqa: F401
+    _recording,
     copy_slices,
     current,  # noqa: F401
     describe,

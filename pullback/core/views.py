@@ -34,9 +34,11 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         return
     if ov.op.diff_outputs == (False,) and (ov.name == "detach" or is_buffer(out._data)):
         out._cell = cell  # an alias that has nothing to do with derivatives
+        if level and state.stack[level].adopts:
+            link_detached(out, source)
         return
     link = source._link
-    if link is None:
+    if link is None or link.apart:
         kind, base, steps, multi, hidden = Link, source, None, many, None
     else:
         kind, base, steps, hidden = link.__class__, link.base, link.steps, link.hidden
@@ -49,7 +51,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
             steps = None
     if not state.record[level]:
         hidden = "inference" if state.inference else "no_grad"
-        if source._edge is not None and level == 0:
+        if source._edge is not None and (level == 0 or state.stack[level].adopts):
             for t in out if many else (out,):
                 t._edge = tape.Blind()
     for i, t in enumerate(out if many else (out,)):
@@ -58,6 +60,34 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         if state.replay_views:  # its history is to be made by all of its steps
             step = (*step[:3], step[2])
         t._link = kind(base, step, multi, hidden, cell.version)
+
+
+class Detached(Link):
+    """How a detached alias in a capture follows what it was taken from: values only.
+
+    Real memory needs none: there both look at the same array.
+    """
+
+    __slots__ = ()
+    apart = True
+
+    def stale(self, t: Tensor) -> None:
+        """The values were written through another alias."""
+        self.seen = t._cell.version
+        with _recording(tape.level_own(t._data), False):
+            t._data = replay(make(self.base._data), self.chain)._data
+
+
+def link_detached(t: Tensor, source: Tensor) -> None:
+    """Tie a detached alias to its source where no memory is shared: writes are passed on."""
+    link = source._link
+    base, steps = (source, None) if link is None else (link.base, link.steps)
+    if link is not None and not link.apart and base._link is not None:  # of a detached alias
+        base, steps = base._link.base, base._link.steps
+        for step in link.chain:
+            steps = one_more(steps, step)
+    t._cell = cell_of(source)
+    t._link = Detached(base, steps, False, None, t._cell.version)
 
 
 def replay(t: Tensor, chain: tuple) -> Tensor:
@@ -94,7 +124,8 @@ def refresh(t: Tensor) -> None:
         t._edge = _history(t, link, base)
     else:
         link.seen = version
-        again = replay(base, link.chain)
+        with _recording(tape.level_own(base._data), not link.hidden):
+            again = replay(base, link.chain)
         t._edge = again._edge
         follow(t, again)
     if t._meta is not None and t._meta.retains:
@@ -309,7 +340,7 @@ def may_write(x: Tensor, tracked: bool, level: int, same: bool = False) -> None:
         )
     if not state.record[level]:
         return
-    link = x._link
+    link = x._link if x._link is None or not x._link.apart else None
     if isinstance(x._edge, tape.Accumulate) and x._edge.guarded:  # be it a view or not
         raise errors.LeafWriteError(
             errors.text(

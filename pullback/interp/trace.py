@@ -244,9 +244,9 @@ class Trace(Interpreter):
             out = replacement(*flat)
         finally:
             recorder.origin, state.record[self.level] = origin, before
-        # an input that came back unchanged is another handle now: the tape will write on it
-        given = {id(t) for t in tensors_in(flat)}
-        return map_tensors(lambda t: make(t._data) if id(t) in given else t, out)
+        # an input that came back unchanged is another handle now: the tape will write on it, and
+        # that a result looks at an intermediate is nobody's business
+        return map_tensors(lambda t: make(t._data), out)
 
     def _value(self, t: Tensor) -> Tensor:
         value = t._data.inner if self.mine(t) else t

@@ -40,17 +40,19 @@ def remove_noops(graph: "Graph") -> int:
     """Replace such nodes by their input; returns how many were.
 
     A node that is returned stays if its input comes from outside or is returned as well: then it is
-    what keeps two results, or a result and an argument, apart. Copies of written values stay too.
+    what keeps two results, or a result and an argument, apart. Copies of written values stay too,
+    and the marks where a history ends ("cut"): the graph may be differentiated again.
     """
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
+    returned |= {viewed(source) for source in returned}
     written = {viewed(s) for node in graph.nodes if is_write(node) for s in node._inputs}
     removed = 0
     for node in graph.nodes:
-        source = _source(node)
+        source = None if "cut" in node.meta else _source(node)
         if source is None or viewed(source) in written or viewed(node) in written:
             continue
         if node in returned:
-            if source in returned or source.op in ("placeholder", "get_attr"):
+            if viewed(source) in returned or viewed(source).op in ("placeholder", "get_attr"):
                 continue
             returned.add(source)
         node.replace_all_uses_with(source)

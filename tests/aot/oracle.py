@@ -1,0 +1,152 @@
+"""The yardstick of compiled functions: everything that a user can see must be as in eager.
+
+`check(f, start)` runs `f` as it is and compiled, each on tensors that `start()` makes with the same
+aliasing, and compares what is left behind: outputs, inputs, histories, versions, aliases,
+random numbers; then the same after writes into every output; then gradients, and their gradients.
+"""
+
+import itertools
+
+import numpy as np
+
+import pullback as pb
+from pullback import errors
+from pullback.core.pytree import tree_flatten
+
+WAYS = {
+    "nop": lambda f: pb.aot.aot_function(f, pb.aot.nop),
+    "boxed": lambda f: pb.aot.aot_function(
+        f, pb.aot.make_boxed_compiler(pb.aot.nop), keep_inference_input_mutations=True),
+    "numpy": lambda f: pb.compile(f, backend="numpy"),
+    "native": pb.compile,
+}
+
+
+def facts(t) -> dict:
+    """What can be seen of one tensor."""
+    history = outcome(lambda: (t.requires_grad, t.is_leaf, t.grad_fn is not None))
+    return {
+        "shape": tuple(t.shape), "stride": t.stride(), "dtype": t.dtype,
+        "requires_grad, is_leaf, has grad_fn": history, "value": t.detach().numpy().copy(),
+    }
+
+
+def memory(t):
+    return t.detach().numpy()
+
+
+def relations(tensors: list, visible: int) -> dict:
+    """Which tensors are the same object, share memory, or are the base of another.
+
+    The base of an output counts where a user can compare it with something: an input, the base of
+    an input, another output. A base that nobody else has is not told from no base.
+    """
+    found = {}
+    for (i, a), (j, b) in itertools.combinations(enumerate(tensors), 2):
+        found["same", i, j] = a is b
+        found["shares", i, j] = bool(np.shares_memory(memory(a), memory(b)))
+        found["siblings", i, j] = a is not b and a._base is not None and (
+            a._base is b._base)
+    for (i, a), (j, b) in itertools.permutations(enumerate(tensors), 2):
+        found["base", i, j] = a._base is b
+    return found
+
+
+def compare(expected, found, where: str) -> None:
+    if isinstance(expected, dict):
+        assert expected.keys() == found.keys(), (where, expected.keys(), found.keys())
+        for key in expected:
+            compare(expected[key], found[key], f"{where}.{key}")
+    elif isinstance(expected, (list, tuple)):
+        assert type(expected) is type(found) and len(expected) == len(found), (
+            where, expected, found)
+        for i, (a, b) in enumerate(zip(expected, found)):
+            compare(a, b, f"{where}[{i}]")
+    elif isinstance(expected, pb.Tensor):
+        compare(facts(expected), facts(found), where)
+    elif isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=where)
+    else:
+        same = type(expected) is type(found) and expected == found
+        assert same, f"{where}: eager has {expected}, compiled {found}"
+
+
+def outcome(run):
+    """The result of a call, or the type of its error."""
+    try:
+        return run(), None
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        return None, type(error)
+
+
+def observe(f, start, writes: bool, create_graph: bool) -> list:
+    """Everything that can be seen of a call, in steps: (name, value)."""
+    pb.manual_seed(7)
+    leaves, args = start()
+    tensors = [t for t in tree_flatten(args)[0] if isinstance(t, pb.Tensor)]
+    versions = [t._version for t in tensors]
+    steps = []
+    out, error = outcome(lambda: f(*args))
+    steps.append(("error", error))
+    flat = tree_flatten(out)[0]
+    steps.append(("structure", str(tree_flatten(out)[1])))
+    outputs = [t for t in flat if isinstance(t, pb.Tensor)]
+    steps.append(("plain outputs", [o for o in flat if not isinstance(o, pb.Tensor)]))
+
+    def look(name):
+        steps.append((f"outputs {name}", [facts(t) for t in outputs]))
+        steps.append((f"inputs {name}", [facts(t) for t in tensors]))
+        steps.append((f"relations {name}", relations(tensors + outputs, len(tensors))))
+        steps.append((f"versions {name}", [
+            t._version - v for t, v in zip(tensors, versions)]))
+
+    look("after the call")
+    steps.append(("random numbers", pb.get_rng_state().numpy().copy()))
+    if writes:
+        for i, t in enumerate(outputs):
+            if t.dtype.is_floating_point:
+                _, error = outcome(lambda t=t: t.mul_(1.5))
+                steps.append((f"write to output {i}", error))
+        look("after writes")
+    ends = [t for t in outputs + tensors if outcome(lambda t=t: t.requires_grad)[0]]
+    if ends and leaves:
+        found, error = outcome(lambda: pb.autograd.grad(
+            sum((t * t).sum() * (i + 1) for i, t in enumerate(ends)),
+            leaves, create_graph=create_graph, allow_unused=True))
+        steps.append(("backward", error))
+        if error is None:
+            steps.append(("gradients", [None if g is None else facts(g)["value"] for g in found]))
+            tracked = [g for g in found if g is not None and g.requires_grad]
+            if create_graph and tracked:
+                total = sum((g * g).sum() for g in tracked)
+                found, error = outcome(
+                    lambda: pb.autograd.grad(total, leaves, allow_unused=True))
+                steps.append(("second backward", error))
+                if error is None:
+                    steps.append(("second gradients", [
+                        np.zeros(t.shape) if g is None else facts(g)["value"]
+                        for t, g in zip(leaves, found)]))
+    steps.append(("inputs at the end", [facts(t) for t in tensors]))
+    return steps
+
+
+def check(
+    f, start, ways=("nop", "native"), writes=(False, True), orders=(1, 2), strides=True
+) -> None:
+    """Compare eager with compiled calls, the first and a later one."""
+    for way in ways:
+        compiled = WAYS[way](f)
+        for w, order in itertools.product(writes, orders):
+            expected = observe(f, start, w, order == 2)
+            for number in range(2):
+                found = observe(compiled, start, w, order == 2)
+                for (name, a), (other, b) in itertools.zip_longest(
+                        expected, found, fillvalue=("nothing", None)):
+                    if a is errors.SavedValueModified:
+                        break  # a graph keeps values, not memory: it may well know what is needed
+                    if order == 2 and b is errors.NotDifferentiable:
+                        break  # values that changed behind the tape's back
+                    assert name == other, (way, name, other)
+                    if not strides and name.startswith("outputs"):
+                        a, b = [[{**t, "stride": 0} for t in side] for side in (a, b)]
+                    compare(a, b, f"{way}, call {number}, writes {w}, order {order}: {name}")

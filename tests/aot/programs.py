@@ -1,0 +1,103 @@
+"""Small random programs of views, writes and aliases, for comparing eager with compiled.
+
+A program is a list of steps on a growing list of tensors, chosen by a seeded generator; steps that
+eager refuses are left out, so that all programs run.
+"""
+
+import random
+
+import numpy as np
+
+import pullback as pb
+
+VIEWS = {
+    "t": lambda v: v.t(),
+    "first": lambda v: v[0],
+    "part": lambda v: v[..., 1:],
+    "row": lambda v: v.unsqueeze(0),
+    "piece": lambda v: v.unbind(0)[-1],
+    "flat": lambda v: v.reshape(-1),
+    "apart": lambda v: v.detach(),
+}
+WRITES = {
+    "double": lambda v: v.mul_(2),
+    "sin": lambda v: v.sin_(),
+    "turn": lambda v: v.t_(),
+    "longer": lambda v: v.unsqueeze_(0),
+    "fill": lambda v: v.fill_(0.5),
+    "item": lambda v: v.__setitem__(0, 1.5),
+}
+MATHS = {"cos": lambda v: v.cos(), "half": lambda v: v * 0.5, "copy": lambda v: v.clone()}
+PAIRS = {
+    "add_": lambda v, w: v.add_(w),
+    "copy_": lambda v, w: v.copy_(w),
+    "mul": lambda v, w: v * w,
+    "put": lambda v, w: v.__setitem__(0, w[0]),
+}
+
+
+def _step(values: list, step: tuple, choosing: bool = False) -> None:
+    name, i, j, silent = step
+    v, w = values[i % len(values)], values[j % len(values)]
+    if choosing and name in ("turn", "longer"):  # views of it would have to be told
+        arrays = [o.detach().numpy() for o in values if o is not v]
+        if silent or any(np.shares_memory(v.detach().numpy(), a) for a in arrays):
+            raise ValueError("has views")
+    with pb.set_grad_enabled(not silent):
+        for table in (VIEWS, MATHS):
+            if name in table:
+                values.append(table[name](v))
+        if name in WRITES:
+            WRITES[name](v)
+        if name in PAIRS:
+            out = PAIRS[name](v, w)
+            if name == "mul":
+                values.append(out)
+
+
+def start_of(kinds: list) -> callable:
+    """A function that makes leaves and arguments, the same ones every time."""
+
+    def start():
+        leaves, args = [], []
+        for number, kind in enumerate(kinds):
+            t = (pb.arange(6.0).double() * (0.3 + number) - 0.7).reshape(2, 3).clone()
+            if kind in ("leaf", "inner"):
+                t.requires_grad_()
+                leaves.append(t)
+            if kind == "inner":
+                t = t * 1
+            if kind.startswith("of") and args:
+                t = VIEWS[kind[3:]](args[0])
+            if kind == "again" and args:
+                t = args[0]
+            args.append(t)
+        return leaves, args
+
+    return start
+
+
+def make_program(seed: int) -> tuple:
+    """(function, start, text) of the program with a number."""
+    rng = random.Random(seed)
+    kinds = [rng.choice(["plain", "inner", "inner", "leaf"])]
+    kinds += [rng.choice(["plain", "inner", "again", *(f"of {v}" for v in VIEWS)])
+              for _ in range(rng.choice([0, 1, 1, 2]))]
+    start, steps = start_of(kinds), []
+    names = [*VIEWS, *WRITES, *WRITES, *MATHS, *PAIRS]
+
+    def function(*args, choosing=False):
+        values = list(args)
+        for step in steps:
+            _step(values, step, choosing)
+        return [values[k % len(values)] for k in picks]
+
+    picks: list = []
+    for _ in range(rng.choice([2, 3, 4, 6])):
+        steps.append((rng.choice(names), rng.randrange(12), rng.randrange(12), rng.random() < 0.15))
+        try:
+            function(*start()[1], choosing=True)
+        except (RuntimeError, ValueError, IndexError, TypeError):
+            steps.pop()
+    picks += [rng.randrange(12) for _ in range(rng.choice([1, 2, 3]))]
+    return function, start, f"seed {seed}: {kinds} {steps} -> {picks}"
