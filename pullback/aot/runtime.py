@@ -282,7 +282,8 @@ class Program:
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
         return [
-            None if g is None else make(np.multiply(g, scale, dtype=g.dtype)) for g in gradients
+            None if g is None else make(np.asarray(np.multiply(g, scale, dtype=g.dtype)))
+            for g in gradients
         ]
 
     def backward(self, node: CompiledNode, grads: list) -> list:

@@ -329,3 +329,11 @@ def test_memory_shared_with_numpy_is_watched_too():
     assert compiled(pb.ones(1)).tolist() == [2]
     memory[0] = 7  # moves no version
     assert compiled(pb.ones(1)).tolist() == [7]
+
+
+def test_gradient_of_a_number_is_an_array():
+    """A scaled gradient without dims is memory like others, not a NumPy number."""
+    x = pb.tensor(0.3, dtype=pb.float64, requires_grad=True)
+    y = pb.compile(pb.sinc)(x)
+    (g,) = pb.autograd.grad(y, x, pb.tensor(2.0, dtype=pb.float64))
+    assert g.numpy().shape == () and g.untyped_storage().nbytes() == 8
