@@ -302,13 +302,22 @@ def _no_group(name: str):
     return refuse
 
 
+def _init_process_group(*args, **kwargs):
+    raise errors.NotInThisBuild(errors.text(
+        "init_process_group(): several processes cannot form a group in this build "
+        f"({errors.user_line(2)})",
+        "torch.distributed.is_available() is False",
+        "run the program as one process, without torchrun or its like"))
+
+
 distributed = _Alone("distributed", "Several processes: not here.", {
     "is_available": always(False), "is_initialized": always(False),
     "is_torchelastic_launched": always(False), "is_nccl_available": always(False),
     "is_gloo_available": always(False), "is_mpi_available": always(False),
     **{name: _no_group(name) for name in
        ("get_rank", "get_world_size", "barrier", "all_reduce", "all_gather", "broadcast",
-        "init_process_group", "get_backend")},
+        "get_backend")},
+    "init_process_group": _init_process_group,
     "destroy_process_group": nothing,
 })
 
