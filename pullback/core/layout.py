@@ -71,22 +71,48 @@ def _order(array, kind):
     return (0, *range(2, array.ndim), 1)
 
 
-def _kept(array) -> str:
-    """NumPy's letter for a copy with the order of the strides.
+def memory_order(array) -> tuple[int, ...] | None:
+    """The dims from the outermost in memory to the innermost; None: as they are numbered."""
+    return None if array.flags.c_contiguous else strides_order(array.shape, array.strides)
 
-    Dims that were expanded stay where they are: NumPy would put them innermost.
+
+def strides_order(shape, strides) -> tuple[int, ...] | None:
+    """The same of a shape with strides.
+
+    Dims that were expanded say nothing: others move past them, they stay among their neighbours.
     """
-    if 0 not in array.strides:
-        return "K"
-    steps = [s for s, n in zip(array.strides, array.shape) if s and n > 1]
-    return "C" if steps == sorted(steps, reverse=True) else "K"
+    keys = [(abs(step), size) for step, size in zip(strides, shape)]
+    order = list(range(len(keys)))[::-1]  # innermost first
+    for i in range(1, len(keys)):
+        moving = i
+        for inner in range(i - 1, -1, -1):
+            one, other = keys[order[inner]], keys[order[moving]]
+            if one[0] and other[0]:
+                if one[0] < other[0]:
+                    break
+                if one > other:
+                    order[inner], order[moving], moving = order[moving], order[inner], inner
+    order.reverse()
+    return None if order == sorted(order) else tuple(order)
+
+
+def order_like(array, kind=None) -> tuple[int, ...] | None:
+    """The order of the dims of a tensor like another; None and `preserve_format` keep its own."""
+    keeps = kind is None or str(kind).endswith("preserve_format")
+    return memory_order(array) if keeps else _order(array, kind)
+
+
+def ordered(make, shape, order):
+    """What `make` gives for a shape, with its dims lying in memory in the given order."""
+    if order is None:
+        return make(tuple(shape))
+    made = make(tuple([shape[d] for d in order]))
+    return made.transpose(sorted(range(len(order)), key=order.__getitem__))
 
 
 def arranged(array, kind):
     """A copy of an array in a memory format; None and `preserve_format` keep the order it has."""
-    if kind is None or str(kind).endswith("preserve_format"):
-        return array.copy(_kept(array))
-    order = _order(array, kind)
+    order = order_like(array, kind)
     if order is None:
         return array.copy("C")
     back = sorted(range(array.ndim), key=order.__getitem__)

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .generator import Generator, default_generator
+from .layout import memory_order, ordered
 
 __all__ = [
     "Generator", "bernoulli", "cauchy", "default_generator", "exponential", "geometric",
@@ -204,28 +205,30 @@ def uniform(gen: Generator, shape: Sequence[int], dtype, low: float = 0.0, high:
 
 
 def normal(gen: Generator, shape: Sequence[int], dtype, mean: float = 0.0, std: float = 1.0,
-           out: np.ndarray | None = None):
+           out: np.ndarray | None = None, blocks: bool = True):
     """Normally distributed numbers (complex: `mean` for both parts, `std` for both together).
 
-    `out`: a contiguous array to be filled.
+    `out`: a contiguous array to be filled. Without `blocks` they are made pair by pair whatever
+    their number is, as for memory that is not contiguous.
     """
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     real_shape, real = _parts(shape, dtype)
     if real_shape is not shape:
         std /= math.sqrt(2)
-    elif real == _F32:
+    elif real == _F32 and blocks:
         done = _by_c("normal", gen, shape, out, std, mean)
         if done is not None:
             return done
     count = math.prod(real_shape)
+    blocks = blocks and count >= _BLOCK
     with gen.lock:
-        if count < _BLOCK:
+        if not blocks:
             drawn = _narrow(_scale(_pairs(gen, count), std, mean), real)
         else:
             flat = np.empty(count, real) if out is None else out.reshape(-1)
             drawn = _blocks(gen, flat, mean, std)
-    if out is not None and count < _BLOCK:
+    if out is not None and not blocks:
         out.reshape(-1)[:] = drawn
     return drawn.view(dtype).reshape(shape)
 
@@ -513,7 +516,8 @@ def multinomial(gen: Generator, weights: np.ndarray, samples: int, replacement: 
         rows = [np.searchsorted(edges, points) for edges, points in zip(steps, u, strict=True)]
         return np.array(rows, np.int64).reshape(shape)
     # A race: each index arrives after an exponential time, the sooner the heavier it is.
-    speed = weights / exponential(gen, weights.shape, weights.dtype)
+    draw = lambda shape: exponential(gen, shape, weights.dtype)
+    speed = weights / ordered(draw, weights.shape, memory_order(weights))
     if samples == 1:
         return speed.argmax(-1, keepdims=True)
-    return np.argsort(-speed, axis=-1, kind="stable")[..., :samples]
+    return np.argsort(-speed, axis=-1, kind="stable")[..., :samples].copy()

@@ -85,7 +85,7 @@ class to_copy(Pointwise):
 
     def run(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
         target = self.dtype if dtype is None else dtype.np
-        out = convert(self, target)
+        out = convert(arranged(self, None) if 0 in self.strides else self, target)
         if memory_format is not None and not is_arranged(out, memory_format):
             out = arranged(out, memory_format)
         return out if device is None else transfer(out, device)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.layout import arranged
+from ..core.layout import arranged, order_like, ordered
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.random import _scale
 from ..core.table import ops
@@ -45,10 +45,10 @@ def given_or_self(position: int):
     return rule
 
 
-def order_of(memory_format, like) -> str:
-    """NumPy's letter for the layout of a *_like result; an expanded tensor's is row-major."""
-    expanded = any(n > 1 and not step for n, step in zip(like.shape, like.strides))
-    return "C" if expanded or str(memory_format).endswith("contiguous_format") else "K"
+def made_like(make, like, dtype, memory_format):
+    """What `make(shape, dtype)` gives for the shape and the layout of another array."""
+    np_dtype = like.dtype if dtype is None else dtype.np
+    return ordered(lambda shape: make(shape, np_dtype), like.shape, order_like(like, memory_format))
 
 
 OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -150,7 +150,7 @@ class empty_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.empty_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
+        return made_like(xp.empty, self, dtype, memory_format)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.empty_like(self, dtype=dtype, device=device)
@@ -169,7 +169,7 @@ class zeros_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.zeros_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
+        return made_like(xp.zeros, self, dtype, memory_format)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.zeros_like(self, dtype=dtype, device=device)
@@ -192,7 +192,7 @@ class ones_like(Creation):
     nondiff = ("self",)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return xp.ones_like(self, dtype=dtype and dtype.np, order=order_of(memory_format, self))
+        return made_like(xp.ones, self, dtype, memory_format)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.ones_like(self, dtype=dtype, device=device)
@@ -220,7 +220,8 @@ class full_like(Creation):
     def run(xp, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         dtype = dtype or dt.of(self.dtype)
         value = fill_number(dtype, fill_value)
-        return xp.full_like(self, value, dtype=dtype.np, order=order_of(memory_format, self))
+        full = lambda shape, kind: xp.full(shape, value, kind)
+        return made_like(full, self, dtype, memory_format)
 
     def batch(n, batched, self, fill_value, dtype, layout, device, pin_memory, memory_format):
         return ops.full_like(self, fill_value, dtype=dtype, device=device)

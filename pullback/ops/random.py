@@ -1,7 +1,8 @@
 """Operators that draw from a generator.
 
 What is drawn, and in which order, is decided in `core/random.py`, which follows PyTorch's CPU stream;
-an array is filled in row-major order. In-place fills are derived from the functional entries here.
+a new array is filled in row-major order, and a given one in the order of its memory. In-place
+fills are derived from the functional entries here.
 Under vmap the rules below draw different numbers for each example.
 """
 
@@ -9,14 +10,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..core import dtype as dt
 from ..core import random as rng
 from ..core import rejection
 from ..core.dims import broadcast_shapes
+from ..core.layout import memory_order, order_like, ordered, strides_order
 from ..core.op import Composite, Pointwise, Random
 from ..core.table import ops
 from ..errors import BadValue, DTypeError
-from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self
+from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self, made_like
 from .gamma_kernels import beta_ratio, beta_slope, gamma_ratio
 from .layout import in_front, pad_rank
 from .pointwise import title
@@ -44,6 +48,22 @@ def _float_only(dtype, name: str):
     return dtype.np
 
 
+def drawn(xp, self, draw, generator, *numbers, **options):
+    """What a function of `core/random.py` draws for the elements of an array, one after the other
+    as they lie in memory."""
+    gen = source(generator)
+    make = lambda shape: draw(gen, shape, self.dtype, *numbers, **options)
+    return placed(xp, ordered(make, self.shape, memory_order(self)))
+
+
+def _chances(gen, shape, dtype, p):
+    return rng.bernoulli(gen, p, shape, dtype)
+
+
+def _integers(gen, shape, dtype, low, high):
+    return rng.randint(gen, shape, low, high, dtype)
+
+
 # --- new tensors ----------------------------------------------------------------------------------
 
 
@@ -53,10 +73,11 @@ def _rand(xp, size, generator, dtype):
     return placed(xp, rng.uniform(source(generator), checked_size(size), kind, 0.0, 1.0))
 
 
-def _randn(xp, size, generator, dtype, mean=0.0, std=1.0):
+def _randn(xp, size, generator, dtype, mean=0.0, std=1.0, blocks=True):
     dtype = dtype or dt.default()
     kind = _float_only(dtype, "normal_kernel_cpu")
-    return placed(xp, rng.normal(source(generator), checked_size(size), kind, mean, std))
+    gen = source(generator)
+    return placed(xp, rng.normal(gen, checked_size(size), kind, mean, std, blocks=blocks))
 
 
 class rand(Random):
@@ -248,6 +269,23 @@ class randperm_generator(Random):
         return ops.stack([ops.randperm(n, **options) for _ in range(count)])
 
 
+def _rand_like(xp, self, generator, dtype, memory_format):
+    draw = lambda shape, _: _rand(xp, shape, generator, dtype or dt.of(self.dtype))
+    return made_like(draw, self, dtype, memory_format)
+
+
+def _randn_like(xp, self, generator, dtype, memory_format):
+    dtype = dtype or dt.of(self.dtype)
+    order = order_like(self, memory_format)
+    draw = lambda shape: _randn(xp, shape, generator, dtype, blocks=order is None)
+    return ordered(draw, self.shape, order)
+
+
+def _randint_like(xp, self, low, high, generator, dtype, memory_format):
+    draw = lambda shape, _: _randint(xp, low, high, shape, generator, dtype or dt.of(self.dtype))
+    return made_like(draw, self, dtype, memory_format)
+
+
 LIKE = f"{OPTIONS}, MemoryFormat? memory_format=None"
 
 
@@ -261,7 +299,7 @@ class rand_like(Random):
     dtype = given_or_self(1)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return _rand(xp, self.shape, None, dtype or dt.of(self.dtype))
+        return _rand_like(xp, self, None, dtype, memory_format)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.rand_like(in_front(self, batched[0], n), dtype=dtype, device=device)
@@ -280,7 +318,7 @@ class rand_like_generator(Random):
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
-        return _rand(xp, self.shape, generator, dtype or dt.of(self.dtype))
+        return _rand_like(xp, self, generator, dtype, memory_format)
 
     def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
         self = in_front(self, batched[0], n)
@@ -297,7 +335,7 @@ class randn_like(Random):
     dtype = given_or_self(1)
 
     def run(xp, self, dtype, layout, device, pin_memory, memory_format):
-        return _randn(xp, self.shape, None, dtype or dt.of(self.dtype))
+        return _randn_like(xp, self, None, dtype, memory_format)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, memory_format):
         return ops.randn_like(in_front(self, batched[0], n), dtype=dtype, device=device)
@@ -316,7 +354,7 @@ class randn_like_generator(Random):
     dtype = given_or_self(2)
 
     def run(xp, self, generator, dtype, layout, device, pin_memory, memory_format):
-        return _randn(xp, self.shape, generator, dtype or dt.of(self.dtype))
+        return _randn_like(xp, self, generator, dtype, memory_format)
 
     def batch(n, batched, self, generator, dtype, layout, device, pin_memory, memory_format):
         self = in_front(self, batched[0], n)
@@ -333,7 +371,7 @@ class randint_like(Random):
     dtype = given_or_self(2)
 
     def run(xp, self, high, dtype, layout, device, pin_memory, memory_format):
-        return _randint(xp, 0, high, self.shape, None, dtype or dt.of(self.dtype))
+        return _randint_like(xp, self, 0, high, None, dtype, memory_format)
 
     def batch(n, batched, self, high, dtype, layout, device, pin_memory, memory_format):
         return ops.randint_like(in_front(self, batched[0], n), high, dtype=dtype, device=device)
@@ -352,7 +390,7 @@ class randint_like_low_dtype(Random):
     dtype = given_or_self(3)
 
     def run(xp, self, low, high, dtype, layout, device, pin_memory, memory_format):
-        return _randint(xp, low, high, self.shape, None, dtype or dt.of(self.dtype))
+        return _randint_like(xp, self, low, high, None, dtype, memory_format)
 
     def batch(n, batched, self, low, high, dtype, layout, device, pin_memory, memory_format):
         self = in_front(self, batched[0], n)
@@ -394,8 +432,10 @@ class bernoulli_Tensor(Random):
 
     def run(xp, self, p, generator):
         _float_only(dt.of(p.dtype), "bernoulli_tensor_cpu_self_")
-        drawn = rng.bernoulli(source(generator), on_host(p), self.shape, self.dtype)
-        return placed(xp, drawn)
+        chances = on_host(xp.broadcast_to(p, self.shape))
+        order = memory_order(self)
+        chances = chances if order is None else chances.transpose(order)
+        return drawn(xp, self, _chances, generator, chances)
 
     def batch(n, batched, self, p, generator):
         self = in_front(self, batched[0], n)
@@ -413,6 +453,12 @@ class bernoulli_p(Random):
     inplace = "float"
     constant = ("self",)
     shape = "tuple(self.shape)"
+
+    def fill(self, p, generator):
+        if memory_order(self) is None or not self.flags.writeable:
+            return False
+        self[...] = drawn(np, self, _chances, generator, float(p))
+        return True
 
     def run(xp, self, p, generator):
         return placed(xp, rng.bernoulli(source(generator), float(p), self.shape, self.dtype))
@@ -567,11 +613,18 @@ class uniform(Random):
         return _fillable(self) and _filled(rng.uniform, self, low, high, generator)
 
     def run(xp, self, low, high, generator):
-        kind = _float_only(dt.of(self.dtype), "check_uniform_bounds")
-        return placed(xp, rng.uniform(source(generator), self.shape, kind, low, high))
+        _float_only(dt.of(self.dtype), "check_uniform_bounds")
+        return drawn(xp, self, rng.uniform, generator, low, high)
 
     def samples(s):
         yield s(s.real(2, 3), -1.0, 1.0)
+
+
+def _normal(xp, self, mean, std, generator):
+    _check_std(std)
+    _float_only(dt.of(self.dtype), "normal_kernel_cpu")
+    blocks = bool(self.flags.c_contiguous)
+    return drawn(xp, self, rng.normal, generator, mean, std, blocks=blocks)
 
 
 class normal_functional(Random):
@@ -588,9 +641,7 @@ class normal_functional(Random):
     batch = _fill_batch("normal_functional")
 
     def run(xp, self, mean, std, generator):
-        _check_std(std)
-        kind = _float_only(dt.of(self.dtype), "normal_kernel_cpu")
-        return placed(xp, rng.normal(source(generator), self.shape, kind, mean, std))
+        return _normal(xp, self, mean, std, generator)
 
     def samples(s):
         yield s(s.real(2, 3), 1.0, 2.0)
@@ -611,9 +662,7 @@ class normal_fill(Random):
         return _filled(rng.normal, self, mean, std, generator)
 
     def run(xp, self, mean, std, generator):
-        _check_std(std)
-        kind = _float_only(dt.of(self.dtype), "normal_kernel_cpu")
-        return placed(xp, rng.normal(source(generator), self.shape, kind, mean, std))
+        return _normal(xp, self, mean, std, generator)
 
     def batch(n, batched, self, mean, std, generator):
         return ops.normal_functional(in_front(self, batched[0], n), mean, std, generator=generator)
@@ -627,8 +676,6 @@ def _integer_bounds(self, low, high) -> tuple[int, int]:
     dtype = dt.of(self.dtype)
     if high is None:
         if dtype.category == 1:
-            import numpy as np
-
             return low, int(np.iinfo(dtype.np).max) + 1
         digits = {"float16": 11, "bfloat16": 8, "float32": 24}.get(dtype.name, 53)
         return low, 2 if dtype.category == 0 else 2**digits + 1
@@ -655,7 +702,7 @@ class random(Random):
     shape = "tuple(self.shape)"
 
     def run(xp, self, generator):
-        return placed(xp, rng.random(source(generator), self.shape, self.dtype))
+        return drawn(xp, self, rng.random, generator)
 
     def batch(n, batched, self, generator):
         return ops.random(in_front(self, batched[0], n), generator=generator)
@@ -675,7 +722,7 @@ class random_to(Random):
 
     def run(xp, self, to, generator):
         _integer_bounds(self, 0, to)
-        return placed(xp, rng.randint(source(generator), self.shape, 0, to, self.dtype))
+        return drawn(xp, self, _integers, generator, 0, to)
 
     def batch(n, batched, self, to, generator):
         return ops.random(in_front(self, batched[0], n), to, generator=generator)
@@ -698,7 +745,7 @@ class random_from(Random):
 
     def run(xp, self, low, high, generator):
         low, high = _integer_bounds(self, low, high)
-        return placed(xp, rng.randint(source(generator), self.shape, low, high, self.dtype))
+        return drawn(xp, self, _integers, generator, low, high)
 
     def batch(n, batched, self, low, high, generator):
         return ops.random(in_front(self, batched[0], n), low, high, generator=generator)
@@ -707,12 +754,11 @@ class random_from(Random):
         yield s(s.int(2, 3), -3, 7)
 
 
-def _continuous(np_dtype, name: str):
-    """The NumPy dtype, if it can hold numbers of a continuous distribution."""
+def _continuous(np_dtype, name: str) -> None:
+    """Refuse dtypes that cannot hold numbers of a continuous distribution."""
     if dt.of(np_dtype).category < 2:
         raise DTypeError(f"{name} distribution is a continuous probability distribution. dtype "
                          f"must be a floating point but you specified {title(np_dtype)}")
-    return np_dtype
 
 
 class exponential(Random):
@@ -726,8 +772,8 @@ class exponential(Random):
     batch = _fill_batch("exponential")
 
     def run(xp, self, lambd, generator):
-        kind = _continuous(self.dtype, "Exponential")
-        return placed(xp, rng.exponential(source(generator), self.shape, kind, lambd))
+        _continuous(self.dtype, "Exponential")
+        return drawn(xp, self, rng.exponential, generator, lambd)
 
     def samples(s):
         yield s(s.real(2, 3), 2.0)
@@ -744,7 +790,7 @@ class geometric(Random):
     batch = _fill_batch("geometric")
 
     def run(xp, self, p, generator):
-        return placed(xp, rng.geometric(source(generator), self.shape, self.dtype, p))
+        return drawn(xp, self, rng.geometric, generator, p)
 
     def samples(s):
         yield s(s.real(2, 3), 0.3)
@@ -763,8 +809,8 @@ class cauchy(Random):
     batch = _fill_batch("cauchy")
 
     def run(xp, self, median, sigma, generator):
-        kind = _continuous(self.dtype, "Cauchy")
-        return placed(xp, rng.cauchy(source(generator), self.shape, kind, median, sigma))
+        _continuous(self.dtype, "Cauchy")
+        return drawn(xp, self, rng.cauchy, generator, median, sigma)
 
     def samples(s):
         yield s(s.real(2, 3), 1.0, 2.0)
@@ -783,8 +829,8 @@ class log_normal(Random):
     batch = _fill_batch("log_normal")
 
     def run(xp, self, mean, std, generator):
-        kind = _float_only(dt.of(self.dtype), "log_normal_")
-        return placed(xp, rng.log_normal(source(generator), self.shape, kind, mean, std))
+        _float_only(dt.of(self.dtype), "log_normal_")
+        return drawn(xp, self, rng.log_normal, generator, mean, std)
 
     def samples(s):
         yield s(s.real(2, 3), 0.0, 0.5)
@@ -1039,22 +1085,11 @@ def _noise(input, p: float, channels: bool):
     """Zeros with probability p, else ones, for each element or for each channel."""
     if channels:
         return ops.bernoulli(input.new_empty(_feature_shape(input)), 1 - p)
-    order = _memory_order(input)
+    order = None if input.is_contiguous() else strides_order(input.shape, input.stride())
     if order is None:
         return ops.bernoulli(ops.empty_like(input), 1 - p)
     drawn = ops.bernoulli(input.new_empty([input.shape[d] for d in order]), 1 - p)
     return drawn.permute([order.index(d) for d in range(input.ndim)])
-
-
-def _memory_order(input) -> list[int] | None:
-    """The dims of a permuted tensor as they lie in memory, where PyTorch draws along; else None."""
-    if input.is_contiguous():
-        return None
-    strides = input.stride()
-    if any(s == 0 and n > 1 for s, n in zip(strides, input.shape)):  # elements that share memory
-        return None
-    order = sorted(range(input.ndim), key=lambda d: -strides[d])
-    return None if order == sorted(order) else order
 
 
 def _feature_shape(input) -> tuple[int, ...]:
@@ -1175,8 +1210,8 @@ class native_dropout(Random):
             return input.copy(), xp.empty(input.shape, bool)
         if train is False:
             return input.copy(), xp.ones(input.shape, bool)
-        drawn = rng.bernoulli(rng.default_generator, 1 - float(p), input.shape, dt.bool_.np)
-        mask = placed(xp, drawn)
+        draw = lambda shape: rng.bernoulli(rng.default_generator, 1 - float(p), shape, dt.bool_.np)
+        mask = placed(xp, ordered(draw, input.shape, memory_order(input)))
         return (input * mask * input.dtype.type(_kept_scale(p))).astype(input.dtype), mask
 
     def batch(n, batched, input, p, train):

@@ -184,7 +184,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """A random, differentiable near-choice among classes; `hard` gives a one with its gradient."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -ops.exponential_(ops.empty_like(logits)).log()
+    blank = ops.empty_like(logits, memory_format="contiguous_format")
+    noise = -ops.exponential_(blank).log()
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
