@@ -15,6 +15,8 @@ from pickle import UnpicklingError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INTERNAL = (_HERE, "<pullback")
+# Files that exist in memory only, made from graphs: which line of the user's a line there is from.
+generated: dict = {}
 
 
 def user_line(depth: int = 1) -> str:
@@ -48,6 +50,8 @@ def traceback_line(where: tuple | None) -> str | None:
     """A recorded place as it stands in a traceback; None if it is not the user's."""
     if where is None or where[0].co_filename.startswith(_INTERNAL):
         return None
+    if where[0].co_filename in generated:
+        return generated[where[0].co_filename](_line(where))
     return f'  File "{where[0].co_filename}", line {_line(where)}, in {where[0].co_name}'
 
 

@@ -24,7 +24,7 @@ from .errors import (
     GraphNotSupported,
     warn,
 )
-from .interpret import Interpreter, kernel_of
+from .interpret import Interpreter, attribute, kernel_of, returns_one
 
 _CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
 
@@ -176,12 +176,15 @@ def _kept(key: str) -> tuple | None:
 
 def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) -> Callable:
     nodes = {n.name: n for n in gm.graph.nodes} if any(len(s) == 3 for s in plan["steps"]) else {}
-    steps = tuple((kernel_of(nodes[s[0]]), s[1], s[2]) if len(s) == 3 else s for s in plan["steps"])
+    steps = tuple(
+        (kernel_of(nodes[s[0]], _graphs(gm, nodes[s[0]])), s[1], s[2]) if len(s) == 3 else s
+        for s in plan["steps"]
+    )
     count = len(plan["inputs"]) - len(plan["constants"])
     conform = Conform(name, plan, count)
     buffers = list(plan["buffers"])
-    for i, attribute in enumerate(plan["constants"], count):
-        array = conform(i, _attribute(gm, attribute))
+    for i, path_of in enumerate(plan["constants"], count):
+        array = conform(i, _attribute(gm, path_of))
         buffers[1 + i] = (4, 0, buffers[1 + i][2], buffers[1 + i][3], array)
     outputs = tuple(
         (2, 0, 0, True, o[4], _constant(_attribute(gm, plan["constants"][o[1] - count]), o))
@@ -203,10 +206,18 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
     )
 
 
+def _graphs(gm: object, node: object) -> dict:
+    """The graphs among the arguments of a node, compiled."""
+    found = {
+        n: attribute(gm, n.target)
+        for n in node.args
+        if getattr(n, "op", None) == "get_attr" and "val" not in n.meta
+    }
+    return {n: (compile_graph(g, n.name), returns_one(g)) for n, g in found.items()}
+
+
 def _attribute(gm: object, name: str) -> np.ndarray:
-    value = gm
-    for part in name.split("."):
-        value = getattr(value, part)
+    value = attribute(gm, name)
     for inner in ("_data", "data"):
         if not isinstance(value, np.ndarray) and hasattr(value, inner):
             value = getattr(value, inner)
@@ -277,6 +288,8 @@ def graph_text(gm: object) -> str:
             f"{node.op} {node.name} {node.target} {_text(node.args)} "
             f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
         )
+        if node.op == "get_attr" and "val" not in node.meta:
+            lines.append(graph_text(attribute(gm, node.target)))
     return "\n".join(lines)
 
 

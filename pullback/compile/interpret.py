@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import errors
+from ..autograd.grad_mode import no_grad
+from ..core.handle import make
 
 
 def _is_node(value: object) -> bool:
@@ -19,6 +21,13 @@ def _map(value: object, fn: Callable) -> object:
     if isinstance(value, (list, tuple)):
         return [_map(v, fn) for v in value]
     return fn(value) if _is_node(value) else value
+
+
+def attribute(gm: object, path: str) -> object:
+    """What a `get_attr` node means."""
+    for part in path.split("."):
+        gm = getattr(gm, part)
+    return gm
 
 
 def flat_arguments(target: object, args: list, kwargs: dict) -> list:
@@ -38,6 +47,8 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
         return args[0][args[1]]
     op = getattr(target, "op", None)
     if op is None:
+        if getattr(target, "namespace", None) == "higher_order":
+            target = on_arrays(target)
         return target(*args, **kwargs)
     if not hasattr(target, "schema"):
         return op.evaluate(*args, **kwargs)
@@ -53,21 +64,60 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
         ) from error
 
 
-def kernel_of(node: object) -> Callable:
-    """A function of the node's arrays, in the order in which they stand among its arguments."""
+def kernel_of(node: object, graphs: dict | None = None) -> Callable:
+    """A function of the node's arrays, in the order in which they stand among its arguments.
+
+    `graphs` has the functions of arrays that nodes of branches and loop bodies stand for.
+    """
     target, args, kwargs = node.target, node.args, node.kwargs
+    graphs = graphs or {}
+    if graphs:
+        target = on_arrays(target)
 
     def run(*arrays: np.ndarray) -> object:
         stream = iter(arrays)
 
         def take(n: object) -> object:
-            return next(stream)
+            return graphs[n] if n in graphs else next(stream)
 
         filled = _map(list(args), take)
         named = {k: _map(v, take) for k, v in kwargs.items()}
         return evaluate(target, filled, named)
 
     return run
+
+
+def on_arrays(target: Callable) -> Callable:
+    """An operator that takes functions, `cond` for instance, as one of arrays."""
+
+    def wrapped(value: object) -> object:
+        if isinstance(value, (np.ndarray, np.generic)):
+            return make(np.asarray(value))
+        if isinstance(value, list):
+            return [wrapped(v) for v in value]
+        return _on_tensors(*value) if isinstance(value, tuple) else value
+
+    def run(*args: object) -> tuple:
+        with no_grad():
+            out = target(*[wrapped(a) for a in args])
+        return tuple([t._data for t in out])
+
+    return run
+
+
+def _on_tensors(function: Callable, one: bool) -> Callable:
+    """A compiled graph as a function of tensors, which returns a tuple or one."""
+
+    def run(*tensors: object) -> object:
+        out = [make(a) for a in function(*[t._data for t in tensors])]
+        return out[0] if one else tuple(out)
+
+    return run
+
+
+def returns_one(gm: object) -> bool:
+    """Does a graph return one result by itself?"""
+    return _is_node(gm.graph.output_node().args[0])
 
 
 class Interpreter:
@@ -101,9 +151,9 @@ class Interpreter:
             if node.op == "placeholder":
                 env[node] = next(given)
             elif node.op == "get_attr":
-                value = self.gm
-                for part in node.target.split("."):
-                    value = getattr(value, part)
+                value = attribute(self.gm, node.target)
+                if hasattr(value, "graph"):
+                    value = Interpreter(value, node.name), returns_one(value)
                 env[node] = getattr(value, "_data", value)
             elif node.op == "output":
                 return tuple(self._outputs(_map(node.args[0], env.__getitem__)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from .builder import Builder, Unsupported, code_of
 from .errors import GraphNotSupported
+from .interpret import attribute
 from .ir import CTYPES, Ref, Value, contiguous
 
 
@@ -78,6 +79,11 @@ def is_array(value: object) -> bool:
     return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
+def is_graph(gm: object, node: object) -> bool:
+    """Does a node stand for a graph inside of the graph?"""
+    return hasattr(attribute(gm, node.target), "graph")
+
+
 def lower(gm: object) -> Lowered:
     """All nodes of a graph module."""
     b = Builder()
@@ -88,6 +94,8 @@ def lower(gm: object) -> Lowered:
         out.count += 1
         if node.op == "placeholder":
             env[node] = _input(b, out, node, node.meta.get("val"))
+        elif node.op == "get_attr" and "val" not in node.meta and is_graph(gm, node):
+            env[node] = node  # a branch or the body of a loop
         elif node.op == "get_attr":
             constants.append(node)
             env[node] = None
@@ -135,10 +143,7 @@ def _is_dense(shape: tuple, strides: tuple) -> bool:
 def _constants(b: Builder, out: Lowered, env: dict, nodes: list, gm: object) -> None:
     """Attributes of the module become hidden inputs after the placeholders."""
     for node in nodes:
-        value = gm
-        for part in node.target.split("."):
-            value = getattr(value, part)
-        example = node.meta.get("val", value)
+        example = node.meta.get("val", attribute(gm, node.target))
         shape = shape_of(example)
         stored = b.add(Value("input", node.name, shape, dtype_code(example)))
         out.inputs.append(stored)

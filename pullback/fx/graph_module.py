@@ -7,11 +7,14 @@ way to run a graph.
 """
 
 import copy
+import functools
 import itertools
 import linecache
+import weakref
 from types import MethodType
 from typing import Any
 
+from .. import errors
 from .errors import GraphError
 from .graph import Graph
 from .node import fetch_attribute
@@ -90,6 +93,7 @@ class GraphModule:
         # With the source in the line cache, tracebacks and debuggers show the line of the graph.
         lines = code.src.splitlines(keepends=True)
         linecache.cache[self._source_name] = (len(code.src), None, lines, self._source_name)
+        errors.generated[self._source_name] = functools.partial(_origin, weakref.ref(self), {})
         exec(compile(code.src, self._source_name, "exec"), code.globals)
         self._forward = code.globals.pop("forward")
         return self._forward
@@ -97,6 +101,7 @@ class GraphModule:
     def _forget_source(self) -> None:
         if self._source_name is not None:
             linecache.cache.pop(self._source_name, None)
+            errors.generated.pop(self._source_name, None)
 
     def __del__(self) -> None:
         if linecache is not None and self.__dict__.get("_source_name"):
@@ -218,6 +223,15 @@ class GraphModule:
         # The source is left out: it is made again from the nodes.
         parts = (type(self), self._graph, self._attributes(), self._class_name, self.meta)
         return _rebuild, parts
+
+
+def _origin(module: weakref.ref, known: dict, line: int) -> str | None:
+    """The user's line behind a line of a graph's source."""
+    owner = module()
+    if owner is not None and not known:
+        known.update({node.name: node.stack_trace for node in owner._graph.nodes})
+    text = "" if owner is None else linecache.getline(owner._source_name, line)
+    return known.get(text.strip().partition(" ")[0])
 
 
 def _rebuild(

@@ -40,7 +40,12 @@ def source_line(depth: int = 2) -> str | None:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(errors._INTERNAL):
+        found = errors.generated.get(code.co_filename)
+        if found is not None:  # a graph that runs: the line that its node came from
+            line = found(frame.f_lineno)
+            if line is not None:
+                return line
+        elif not code.co_filename.startswith(errors._INTERNAL):
             return f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
         frame = frame.f_back
     return None
@@ -95,17 +100,17 @@ class Recorder:
             if isinstance(out, Tensor)
             else [fake_of(o) if isinstance(o, Tensor) else o for o in out]
         )
-        if self.pulled is None:
-            meta["stack_trace"] = source_line()
-        else:
-            self._explain(meta)
+        self.place(meta)
         if self.origin is not None:
             meta["origin"] = self.origin
         return node
 
-    def _explain(self, meta: dict) -> None:
-        """What a node of a backward pass comes from: an operator, its formulas, its line."""
+    def place(self, meta: dict) -> None:
+        """Where a node comes from: its line; in a backward pass the operator and its formulas."""
         pulled = self.pulled
+        if pulled is None:
+            meta["stack_trace"] = source_line(3)
+            return
         meta["stack_trace"] = errors.traceback_line(pulled.where) or source_line(3)
         meta["autograd_backward"] = True
         meta["seq_nr"] = pulled.seq

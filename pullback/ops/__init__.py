@@ -46,7 +46,13 @@ def load_library(path: str) -> None:
 
 
 def __getattr__(name: str):
-    """`ops.ns`: operators that were registered with `pullback.library`."""
+    """`ops.ns`: operators that were registered with `pullback.library`, or that take functions."""
+    if name == "higher_order":
+        from types import SimpleNamespace
+
+        from ..control import operators
+
+        return SimpleNamespace(**operators)
     if not name.startswith("__"):
         from ..library import Namespace, definitions
 

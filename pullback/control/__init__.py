@@ -1,0 +1,16 @@
+"""Control flow as operators: `cond`, `map`, `scan`, `while_loop`, `associative_scan`.
+
+On values that can be seen they are the Python statements that they stand for.  Under a capture
+each is one node of the graph, with its functions as graphs of their own.  `subgraph.py` captures
+those, `cond.py` and `loops.py` say what derivatives and batches of the operators are: the same
+operators with other functions.
+"""
+
+from .cond import cond
+from .loops import associative_scan, map, scan, while_loop
+from .subgraph import HigherOrder, operators
+
+__all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "scan", "while_loop"]
+
+cond_op, map_impl = operators["cond"], operators["map_impl"]
+scan_op, while_loop_op = operators["scan"], operators["while_loop"]

@@ -1,0 +1,201 @@
+"""`cond`: a branch, decided by a value that a capture need not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import errors
+from ..autograd.function import Function
+from ..core.handle import Tensor
+from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.state import state
+from ..core.table import ops
+from ..func.grad import jvp, vjp
+from ..func.vmap import vmap
+from ..interp.trace import Trace
+from .subgraph import (
+    HigherOrder,
+    below,
+    capture,
+    closed,
+    emit,
+    floats,
+    inner,
+    results_of,
+    visible,
+    with_those,
+)
+
+
+def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
+    """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
+
+    In a captured function this is a node with both branches as graphs, one of which runs.  Under
+    `vmap` over `pred` both are computed and `where` chooses.  In either case they must give tensors
+    of the same shapes and dtypes.
+    """
+    if not isinstance(pred, (bool, Tensor)):
+        raise errors.RefusedValue(f"Expected pred to be bool or tensor, but got {pred!r}. "
+                                  f"({errors.user_line(2)})")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise errors.RefusedValue("Expected pred to be bool or single-element tensor, but got "
+                                  f"{list(pred.shape)} ({errors.user_line(2)})")
+    if not callable(true_fn) or not callable(false_fn):
+        raise errors.RefusedValue(f"Expect both branches to be callable ({errors.user_line(2)})")
+    flat, spec = tree_flatten(operands)
+    if not isinstance(operands, (tuple, list)) or not all(isinstance(t, Tensor) for t in flat):
+        raise errors.RefusedValue(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists "
+            f"of tensor leaves ({errors.user_line(2)})")
+    seen = "value" if isinstance(pred, bool) else visible(pred)
+    if seen == "value":
+        return true_fn(*operands) if pred else false_fn(*operands)
+    if seen != "hidden":
+        return _both(pred, seen, true_fn(*operands), false_fn(*operands))
+
+    def on_leaves(function: Callable) -> Callable:
+        return lambda *leaves: function(*tree_unflatten(list(leaves), spec))
+
+    branches = on_leaves(true_fn), on_leaves(false_fn)
+    bodies, extras = capture(branches, (flat, flat), "a branch of cond()", (tuple, tuple))
+    one, two = bodies
+    if one.spec != two.spec or one.facts != two.facts:
+        raise _different(one.facts, two.facts)
+    found = iter(_Cond.apply(pred, (one.module, two.module), *flat, *extras))
+    out = [next(found) if isinstance(v, Tensor) else v for v in one.leaves]
+    return tree_unflatten(out, one.spec)
+
+
+def _different(one: list, two: list) -> Exception:
+    return errors.TransformError(errors.text(
+        f"the branches of cond() give different things ({errors.user_line(3)}), and which one "
+        "runs is not known here", [f"true: {one}", f"false: {two}"],
+        "let both give tensors of the same shapes and dtypes"))
+
+
+def _both(pred: Tensor, seen: str, one: Any, two: Any) -> Any:
+    left, spec = tree_flatten(one)
+    right, other = tree_flatten(two)
+    facts = [[(tuple(t.shape), t.dtype) if isinstance(t, Tensor) else t for t in side]
+             for side in (left, right)]
+    if spec != other or facts[0] != facts[1]:
+        raise _different(*facts)
+    if seen == "fake":
+        return one
+    flag = pred.reshape(())
+    return tree_unflatten(
+        [ops.where(flag, a, b) if isinstance(a, Tensor) else a for a, b in zip(left, right)], spec)
+
+
+def _run(pred: Tensor | bool, true_fn: Callable, false_fn: Callable,
+         operands: Sequence[Tensor] = ()) -> tuple:
+    """The operator on flat tensors: `ops.higher_order.cond`."""
+    seen = "value" if isinstance(pred, bool) else visible(pred)
+    if seen == "value":
+        return tuple((true_fn if pred else false_fn)(*operands))
+    if seen != "hidden":
+        return tuple(_both(pred, seen, true_fn(*operands), false_fn(*operands)))
+    return _Cond.apply(pred, (true_fn, false_fn), *operands)
+
+
+operator = HigherOrder("cond", _run)
+
+
+class _Cond(Function):
+    """The operator where the value is hidden; derivatives and batches of it are such operators."""
+
+    @staticmethod
+    def forward(pred, branches, *operands):
+        level = state.stack[state.mode]
+        if not isinstance(level, Trace):
+            return _run(pred, *branches, operands)
+        modules = closed(branches, (operands, operands), "a branch of cond()",
+                         (tuple, tuple), level)
+        if level.fake:
+            out: Any = results_of(modules[0])
+        else:
+            values = [inner(level, t) for t in operands]
+            with below(level):
+                out = operator(inner(level, pred), *modules, values)
+        nodes = tuple([level.node(t) for t in operands])
+        flag = level.node(pred)
+        return emit(level, operator, ("true_graph", "false_graph"), modules,
+                    lambda one, two: (flag, one, two, nodes), out)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pred, ctx.branches, *operands = inputs
+        ctx.save_for_backward(pred, *operands)
+        ctx.save_for_forward(pred, *operands)
+        ctx.moving, ctx.count = floats(output), len(output)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        pred, *operands = ctx.saved_tensors
+        wanted = [i for i in floats(operands) if ctx.needs_input_grad[i + 2]]
+        count, moving = len(operands), ctx.moving
+
+        def pulled(branch: Callable) -> Callable:
+            return lambda *v: pull_back(branch, v[:count], wanted, moving, v[count:])
+
+        found = operator(pred, *map(pulled, ctx.branches),
+                         (*operands, *[grads[i] for i in moving]))
+        return None, None, *with_those([None] * count, wanted, found)
+
+    @staticmethod
+    def jvp(ctx, *tangents):
+        pred, *operands = ctx.saved_tensors
+        places = [i for i in floats(operands) if tangents[i + 2] is not None]
+        count, moving = len(operands), ctx.moving
+
+        def pushed(branch: Callable) -> Callable:
+            return lambda *v: push_forward(branch, v[:count], places, moving, v[count:])
+
+        found = operator(pred, *map(pushed, ctx.branches),
+                         (*operands, *[tangents[i + 2] for i in places]))
+        return tuple(with_those([None] * ctx.count, moving, found))
+
+    @staticmethod
+    def vmap(info, in_dims, pred, branches, *operands):
+        dims = in_dims[2:]
+        batched = [d is not None for d in dims]
+
+        def mapped(branch: Callable) -> Callable:
+            if not any(batched):
+                return branch
+            return vmap(branch, in_dims=dims, randomness=info.randomness)
+
+        if in_dims[0] is None:
+            out = operator(pred, *map(mapped, branches), operands)
+            return tuple(out), (0 if any(batched) else None,) * len(out)
+        one, two = [mapped(b)(*operands) for b in branches]
+        flag = pred.movedim(in_dims[0], 0).reshape(-1)
+        if not any(batched):
+            one, two = [[t.unsqueeze(0) for t in side] for side in (one, two)]
+        out = [ops.where(flag.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
+               for a, b in zip(one, two)]
+        return tuple(out), (0,) * len(out)
+
+
+def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], moving: list[int],
+          grads: Sequence[Tensor]) -> tuple:
+    """Gradients of some operands of a function of flat tensors."""
+
+    def varying(*chosen: Tensor) -> tuple:
+        out = function(*with_those(values, wanted, chosen))
+        return tuple([out[i] for i in moving])
+
+    _, pull = vjp(varying, *[values[i] for i in wanted])
+    return pull(tuple(grads))
+
+
+def push_forward(function: Callable, values: Sequence[Tensor], places: list[int], moving: list[int],
+          tangents: Sequence[Tensor]) -> tuple:
+    """Tangents of the results of a function of flat tensors."""
+
+    def varying(*chosen: Tensor) -> tuple:
+        out = function(*with_those(values, places, chosen))
+        return tuple([out[i] for i in moving])
+
+    return jvp(varying, tuple([values[i] for i in places]), tuple(tangents))[1]

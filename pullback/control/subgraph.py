@@ -1,0 +1,298 @@
+"""Functions as graphs inside of a graph.
+
+A branch or the body of a loop is run once on shapes, on a level of its own above all others.  What
+it reaches from outside becomes one more operand of the operator, so that the graph is closed and
+gradients flow to it.  Read next: `cond.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import errors
+from ..core.fake import Fake
+from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten
+from ..core.stack import bind
+from ..core.state import state
+from ..core.surface import current
+from ..core.table import ops
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.make_fx import Recorder, fake_of
+from ..fx.node import Node
+from ..fx.passes import eliminate_dead_code
+from ..fx.traits import viewed
+from ..interp.trace import Trace, Traced
+from ..interp.vmap import Batched
+
+operators: dict[str, HigherOrder] = {}
+
+
+class HigherOrder:
+    """An operator that takes functions, as graphs name it: `ops.higher_order.cond`."""
+
+    namespace = "higher_order"
+
+    def __init__(self, name: str, function: Callable):
+        self.__name__, self.function = name, function
+        self.__module__ = "torch.ops.higher_order"
+        operators[name] = self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def name(self) -> str:
+        return self.__name__
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __reduce__(self) -> tuple:
+        return _operator, (self.__name__,)
+
+
+def _operator(name: str) -> HigherOrder:
+    return operators[name]
+
+
+def visible(t: Tensor) -> str:
+    """Can the value of a tensor be read? "value", "fake" (there is none), "hidden" in a capture,
+    or "batched" (one per example)."""
+    data = t._data
+    while not isinstance(data, (Traced, Batched)) and hasattr(data, "inner"):
+        data = data.inner._data
+    if isinstance(data, Batched):
+        return "batched"
+    if isinstance(data, Traced):
+        return "hidden"
+    return "fake" if type(data) is Fake else "value"
+
+
+def hidden(tensors: Sequence[Tensor]) -> bool:
+    """Does a capture see operators on these tensors?"""
+    return bool(state.mode) or any(visible(t) == "hidden" or visible(t) == "batched" and
+                                   _below_batches(t) == "hidden" for t in tensors)
+
+
+def _below_batches(t: Tensor) -> str:
+    while hasattr(t._data, "inner") and not isinstance(t._data, Traced):
+        t = t._data.inner
+    return visible(t)
+
+
+def stand_in(t: Tensor) -> Tensor:
+    """A tensor with the facts that another has on its own level, without data or history."""
+    data = t._data
+    lowest = fake_of(t)._data
+    strides = tuple(data.strides)
+    return make(Fake(tuple(data.shape), data.dtype, strides, lowest.device_name))
+
+
+def row_of(t: Tensor) -> Tensor:
+    """A stand-in for the elements of a tensor along its first dim."""
+    data = stand_in(t)._data
+    return make(Fake(data.shape[1:], data.dtype, data.strides[1:], data.device_name))
+
+
+def rows_of(t: Tensor, n: int) -> Tensor:
+    """A stand-in for n such tensors, stacked."""
+    data = t._data
+    return make(Fake((n, *data.shape), data.dtype, None, data.device_name))
+
+
+class _Inner(Trace):
+    """The level of one function; operators of it mean nothing to the levels below."""
+
+    title = "a branch or loop body"
+
+    def _value(self, t: Tensor) -> Tensor:
+        return t._data.inner if self.mine(t) else stand_in(t)
+
+    def below(self, ov, values):
+        before = state.mode, state.random, state.fake
+        state.mode, state.random, state.fake = 0, 0, True
+        try:
+            return bind(ov, values)
+        finally:
+            state.mode, state.random, state.fake = before
+
+
+class _Recorder(Recorder):
+    """Tensors from outside are operands."""
+
+    def __init__(self, extras: dict[int, Tensor]):
+        super().__init__(True)
+        self.extras = extras  # by identity, those of other functions too
+        self.operands: dict[int, Node] = {}
+        self.level: Any = None
+
+    def constant(self, t: Tensor) -> Node:
+        if id(t._data) in self.level.own:
+            return super().constant(t)
+        node = self.operands.get(id(t))
+        if node is None:
+            self.extras.setdefault(id(t), t)
+            node = self.operands[id(t)] = self.graph.placeholder("lifted")
+            node.meta["val"] = stand_in(t)
+        return node
+
+
+class Body:
+    """A captured function: its graph, and how its results are put together."""
+
+    def __init__(self, module: GraphModule, spec: Any, leaves: list):
+        self.module, self.spec, self.leaves = module, spec, leaves
+
+    @property
+    def facts(self) -> list:
+        """Shape and dtype of each tensor, other values as they are."""
+        return [
+            (tuple(v.shape), v.dtype) if isinstance(v, Tensor) else v for v in self.leaves
+        ]
+
+
+def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]], what: str,
+            returns: Sequence[Callable], like: Trace | None = None,
+            ) -> tuple[list[Body], list[Tensor]]:
+    """The graphs of functions of flat tensors, and the further operands that all of them take.
+
+    `returns` says how each graph returns its results; `like` is the capture whose decompositions
+    apply.
+    """
+    extras: dict[int, Tensor] = {}
+    traced = [_traced(f, values, extras, what, like) for f, values in zip(functions, operands)]
+    bodies = []
+    for kind, (recorder, inputs, spec, leaves, nodes) in zip(returns, traced):
+        graph, copied = Graph(), {}
+        for i, old in enumerate([*inputs, *(recorder.operands.get(k) for k in extras)]):
+            new = graph.placeholder(f"arg{i}_1")
+            if old is None:
+                new.meta["val"] = stand_in(list(extras.values())[i - len(inputs)])
+            else:
+                copied[old], new.meta["val"] = new, old.meta["val"]
+        for node in recorder.graph.nodes:
+            if node not in copied:
+                copied[node] = graph.node_copy(node, copied.__getitem__)
+        graph.output(kind([copied[n] for n in nodes]))
+        module = GraphModule(recorder.constants, graph, "<lambda>")
+        module.meta["plain"] = like is None or not (like.decompositions or like.keeps_composites)
+        bodies.append(Body(module, spec, leaves))
+    return bodies, list(extras.values())
+
+
+def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: str, like):
+    recorder = _Recorder(extras)
+    level = recorder.level = _Inner(recorder, True, like.decompositions if like else None)
+    level.keeps_composites = like is not None and like.keeps_composites
+    casting, state.keeping = state.keeping, None
+    try:
+        with level:
+            handles = [
+                level.wrap(stand_in(t), recorder.placeholder(f"arg{i}", stand_in(t)))
+                for i, t in enumerate(operands)
+            ]
+            boxes = [h._data for h in handles]
+            out = function(*handles)
+            if level.rebound or any(h._data is not b for h, b in zip(handles, boxes)):
+                raise errors.TransformError(errors.text(
+                    f"{what} writes to a tensor that it was given or that comes from outside "
+                    f"({errors.user_line(2)}), and it is captured",
+                    cure="compute a new tensor, or clone() before writing"))
+            leaves, spec = tree_flatten(out)
+            nodes: list[Node] = []
+            for i, o in enumerate(leaves):
+                if not isinstance(o, Tensor):
+                    continue
+                node = level.node(current(o))
+                if node in nodes or viewed(node).op in ("placeholder", "get_attr"):
+                    node = level.node(ops.clone(current(o)))  # results have memory of their own
+                nodes.append(node)
+                leaves[i] = node.meta["val"]
+    finally:
+        state.keeping = casting
+    inputs = [b.node for b in boxes]
+    return recorder, inputs, spec, leaves, nodes
+
+
+def single(nodes: list) -> Node:
+    """The way to return one result by itself."""
+    return nodes[0]
+
+
+def closed(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]], what: str,
+           returns: Sequence[Callable], level: Trace) -> list[GraphModule]:
+    """The graphs of functions that reach nothing from outside, for a node of a capture."""
+    if all(isinstance(f, GraphModule) and f.meta.get("plain") for f in functions) and not (
+        level.decompositions or level.keeps_composites
+    ):
+        return list(functions)  # type: ignore[arg-type]
+    bodies, extras = capture(functions, operands, what, returns, level)
+    if extras:
+        raise errors.TransformError(errors.text(
+            f"{what} meets tensors from outside in its derivative or batching rule",
+            f"{len(extras)} tensors", "pass them as operands"))
+    for function, body in zip(functions, bodies):
+        if not isinstance(function, GraphModule):  # a derivative: not all of it is wanted
+            eliminate_dead_code(body.module.graph)
+    return [b.module for b in bodies]
+
+
+def emit(level: Trace, target: HigherOrder, titles: Sequence[str],
+         modules: Sequence[GraphModule], arguments: Callable, out: Sequence[Tensor]) -> tuple:
+    """A node for an operator, and tensors for its results.
+
+    `arguments` makes the node's arguments of the nodes of the modules.
+    """
+    recorder = level.recorder
+    graph = recorder.graph
+    nodes = []
+    for title, module in zip(titles, modules):
+        number = sum(name.rpartition("_")[0] == title for name in recorder.constants)
+        recorder.constants[f"{title}_{number}"] = module
+        nodes.append(graph.get_attr(f"{title}_{number}"))
+        recorder.place(nodes[-1].meta)
+    node = graph.call_function(target, arguments(*nodes))
+    node.meta["val"] = [fake_of(o) for o in out]
+    recorder.place(node.meta)
+    return tuple(level.wrap(o, recorder.pick(node, i, o)) for i, o in enumerate(out))
+
+
+def results_of(module: GraphModule) -> list[Tensor]:
+    """Fake results of a graph."""
+    return [fake_of(n.meta["val"]) for n in module.graph.output_node().args[0]]
+
+
+class below:
+    """The level below a capture, for the example values of a node."""
+
+    def __init__(self, level: Trace):
+        self.level = level
+
+    def __enter__(self):
+        self.before = state.mode, state.random, state.keeping
+        state.mode, state.random = self.level.previous
+        state.keeping = None
+
+    def __exit__(self, *exc):
+        state.mode, state.random, state.keeping = self.before
+
+
+def inner(level: Trace, t: Tensor) -> Tensor:
+    """The example value of a tensor of a capture."""
+    return make(level._value(t)._data)
+
+
+def floats(tensors: Sequence[Any]) -> list[int]:
+    """The places of tensors that can have a derivative."""
+    return [i for i, t in enumerate(tensors)
+            if isinstance(t, Tensor) and (t.dtype.is_floating_point or t.dtype.is_complex)]
+
+
+def with_those(values: Sequence[Any], places: Sequence[int], others: Sequence[Any]) -> list:
+    """The values with others in some of their places."""
+    new = list(values)
+    for i, v in zip(places, others):
+        new[i] = v
+    return new

@@ -1,0 +1,267 @@
+"""Control flow as operators: eager is a Python statement, captures must agree with it."""
+
+import pickle
+
+import pytest
+
+import pullback as torch
+from pullback import func
+from pullback.aot.api import aot_function
+from pullback.control import associative_scan, map, scan, while_loop
+from pullback.core.pytree import tree_leaves
+from pullback.fx.make_fx import make_fx
+
+W = torch.tensor([[0.5, -1.0, 0.2], [0.1, 0.3, -0.4], [1.0, 0.7, 0.6]], requires_grad=True)
+
+
+def branches(x, y):
+    z = y * 2
+    return torch.cond(x.sum() > 0, lambda a: (a.sin() + z) @ W, lambda a: a.cos() * 3, (x,))
+
+
+def mapped(x, y):
+    return map(lambda a, b: a.sin() * b * x[0], x, y)
+
+
+def scanned(x, y):
+    carry, ys = scan(lambda c, v: ((c * v).sin(), c * v * y), y, x)
+    return carry + ys.sum(0)
+
+
+def scanned_tree(x, y):
+    def step(c, v):
+        return ({"a": (c["a"] * v).sin(), "n": c["n"] + 1}, (c["a"] * v * W.sum(), c["n"]))
+
+    c, (u, n) = scan(step, {"a": y, "n": torch.tensor(0)}, x, reverse=True)
+    return c["a"] + u.sum(0) + n.sum()
+
+
+def prefixes(x, y):
+    return associative_scan(lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1]), (x, x + y), 0)[1]
+
+
+def looped(x, y):
+    return while_loop(lambda i, v: i < 4, lambda i, v: (i + 1, v * y), (torch.tensor(0), x))[1]
+
+
+def values(*shape):
+    torch.manual_seed(3)
+    return torch.rand(*shape) - 0.3
+
+
+POSITIVE, NEGATIVE, ROWS = torch.rand(3), -torch.rand(3), values(4, 3)
+CASES = {
+    "true": (branches, POSITIVE), "false": (branches, NEGATIVE), "map": (mapped, ROWS),
+    "scan": (scanned, ROWS), "scan of trees": (scanned_tree, ROWS), "prefixes": (prefixes, ROWS),
+    "while": (looped, POSITIVE),
+}
+differentiable = pytest.mark.parametrize("name", [c for c in CASES if c != "while"])
+every = pytest.mark.parametrize("name", CASES)
+Y = torch.tensor([0.4, -0.2, 0.9])
+
+
+def same(found, wanted):
+    for a, b in zip(tree_leaves(found), tree_leaves(wanted), strict=True):
+        assert torch.allclose(a, b, atol=1e-5)
+
+
+@every
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_captures_agree(name, mode):
+    f, x = CASES[name]
+    graph = make_fx(f, tracing_mode=mode, _allow_non_fake_inputs=True)(x, Y)
+    same(graph(x, Y), f(x, Y))
+    again = pickle.loads(pickle.dumps(make_fx(lambda *a: graph(*a).detach())(x, Y)))
+    same(again(x, Y), f(x, Y))  # a graph of a graph, through a pickle
+
+
+@every
+def test_batches(name):
+    f, x = CASES[name]
+    xs, ys = torch.stack([x, x * 2]), torch.stack([Y, Y * 2])
+    by_x = torch.stack([f(x, Y), f(x * 2, Y)])
+    by_y = torch.stack([f(x, Y), f(x, Y * 2)])
+    same(torch.vmap(f, (0, None))(xs, Y), by_x)
+    same(make_fx(torch.vmap(f, (0, None)))(xs, Y)(xs, Y), by_x)
+    same(make_fx(torch.vmap(f, (None, 0)))(x, ys)(x, ys), by_y)
+
+
+@differentiable
+def test_derivatives_of_captures(name):
+    f, x = CASES[name]
+
+    def loss(x, y):
+        return (f(x, y) ** 2).sum()
+
+    def forward(x, y):
+        return func.jvp(f, (x, y), (torch.ones_like(x), y))
+
+    for g in (func.grad(loss, (0, 1)), forward, func.hessian(loss)):
+        same(make_fx(g)(x, Y)(x, Y), g(x, Y))
+
+
+@every
+def test_compiled(name):
+    f, x = CASES[name]
+    compiled = torch.compile(f)
+    same(compiled(x, Y), f(x, Y))
+    if name != "while":
+        found = []
+        for g in (compiled, f):
+            u, v = x.clone().requires_grad_(), Y.clone().requires_grad_()
+            (g(u, v) ** 2).sum().backward()
+            found.append([torch.zeros_like(t) if t.grad is None else t.grad for t in (u, v)])
+        same(*found)
+
+
+def test_one_compiled_function_serves_both_branches():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return torch.cond(x.sum() > 0, lambda a: a + 1, lambda a: a - 1, (x,))
+
+    compiled = torch.compile(f, fullgraph=True)
+    assert compiled(torch.tensor([1.0])) == 2 and compiled(torch.tensor([-1.0])) == -2
+    assert len(calls) == 1
+
+
+def test_the_branch_not_taken_does_not_spoil_gradients():
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda a: a.log(), lambda a: a * 2, (x,)).sum()
+
+    x = torch.zeros(2, requires_grad=True)
+    torch.compile(f)(x).backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+# Prints as PyTorch 2.13 makes them of the same functions.
+COND = """
+
+
+def forward(self, x_1, y_1):
+    mul = torch.ops.aten.mul.Tensor(y_1, 2);  y_1 = None
+    sum_1 = torch.ops.aten.sum.default(x_1)
+    gt = torch.ops.aten.gt.Scalar(sum_1, 0);  sum_1 = None
+    true_graph_0 = self.true_graph_0
+    false_graph_0 = self.false_graph_0
+    cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, (x_1, mul));  gt = true_graph_0 = false_graph_0 = x_1 = mul = None
+    getitem = cond[0];  cond = None
+    return getitem
+    """  # noqa: E501
+TRUE = """
+
+
+def forward(self, arg0_1, arg1_1):
+    sin = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+    add = torch.ops.aten.add.Tensor(sin, arg1_1);  sin = arg1_1 = None
+    return (add,)
+    """
+MAP = """
+
+
+def forward(self, xs_1, y_1):
+    body_graph_0 = self.body_graph_0
+    map_impl = torch.ops.higher_order.map_impl(body_graph_0, [xs_1], [y_1]);  body_graph_0 = xs_1 = y_1 = None
+    getitem = map_impl[0];  map_impl = None
+    return getitem
+    """  # noqa: E501
+SCAN = """
+
+
+def forward(self, init_1, xs_1):
+    scan_combine_graph_0 = self.scan_combine_graph_0
+    scan = torch.ops.higher_order.scan(scan_combine_graph_0, [init_1], [xs_1], ());  scan_combine_graph_0 = init_1 = xs_1 = None
+    getitem = scan[0]
+    getitem_1 = scan[1];  scan = None
+    return (getitem, getitem_1)
+    """  # noqa: E501
+
+
+def test_prints():
+    def f(x, y):
+        z = y * 2
+        return torch.cond(x.sum() > 0, lambda a: a.sin() + z, lambda a: a.cos(), (x,))
+
+    def m(xs, y):
+        return map(lambda a, b: a.sin() * b, xs, y)
+
+    def s(init, xs):
+        return scan(lambda c, x: (c + x, (c * x).sin()), init, xs)
+
+    graph = make_fx(f)(POSITIVE, Y)
+    assert graph.code == COND and graph.true_graph_0.code == TRUE
+    assert "    class false_graph_0(torch.nn.Module):" in graph.print_readable(False)
+    assert make_fx(m)(ROWS, Y).code == MAP
+    scanned = make_fx(s)(Y, ROWS)
+    assert scanned.code == SCAN and "return [add, sin]" in scanned.scan_combine_graph_0.code
+    target = next(n.target for n in graph.graph.nodes if n.name == "cond")
+    assert target is torch.ops.higher_order.cond and str(target) == "cond"
+
+
+def test_nodes_of_both_passes_know_their_line():
+    made = []
+
+    def compiler(module, inputs):
+        made.append(module)
+        return module
+
+    x = torch.rand(3, requires_grad=True)
+    aot_function(lambda x: branches(x, Y), compiler)(x).sum().backward()
+    for module in made:
+        node = next(n for n in module.graph.nodes if n.name.rstrip("_1") == "cond")
+        assert "in branches" in node.stack_trace
+        assert all("in <lambda>" in n.stack_trace for n in module.get_submodule(
+            node.args[1].target).graph.nodes if n.op == "call_function")
+
+
+def test_nested():
+    def f(x):
+        def inner(a):
+            return torch.cond(a[0] > 0.5, lambda b: b * 2, lambda b: b * 3, (a,))
+
+        return torch.cond(x.sum() > 0, inner, lambda a: a - 1, (x,))
+
+    graph = make_fx(f)(torch.ones(2))
+    for x in (torch.ones(2), torch.tensor([0.1, 1.0]), -torch.ones(2)):
+        same(graph(x), f(x))
+    assert graph.true_graph_0.true_graph_0.code.count("mul") > 0
+
+
+def test_refusals():
+    x = torch.ones(3)
+    with pytest.raises(RuntimeError, match="single-element"):
+        torch.cond(x > 0, lambda a: a, lambda a: a, (x,))
+    with pytest.raises(RuntimeError, match="callable"):
+        torch.cond(x.sum() > 0, 3, lambda a: a, (x,))
+    with pytest.raises(RuntimeError, match="tensor leaves"):
+        torch.cond(x.sum() > 0, lambda a: a, lambda a: a, (3,))
+    with pytest.raises(RuntimeError, match="different things"):
+        make_fx(lambda x: torch.cond(x.sum() > 0, lambda a: a[:2], lambda a: a, (x,)))(x)
+    with pytest.raises(RuntimeError, match="writes to a tensor"):
+        make_fx(lambda x: torch.cond(x.sum() > 0, lambda a: a.add_(1), lambda a: a, (x,)))(x)
+    with pytest.raises(RuntimeError, match="carried changes"):
+        scan(lambda c, v: (c.sum(), v), x, x)
+    with pytest.raises(RuntimeError, match="leading dims"):
+        map(lambda a, b: a, (x, torch.ones(2)))
+    with pytest.raises(RuntimeError, match="use scan"):
+        make_fx(func.grad(lambda x: looped(x, Y).sum()))(x)
+    assert x.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_batch_of_loops_runs_until_the_last_has_ended():
+    def f(n):
+        return while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t + i), (
+            torch.tensor(0), torch.tensor(0)))[1]
+
+    ns = torch.tensor([0, 1, 4])
+    assert torch.vmap(f)(ns).tolist() == [0, 0, 6]
+    assert make_fx(torch.vmap(f))(ns)(torch.tensor([5, 2, 0])).tolist() == [10, 1, 0]
+
+
+def test_torchs_paths():
+    with torch.install_as_torch():
+        from torch._higher_order_ops.cond import cond_op
+        from torch._higher_order_ops.while_loop import while_loop as found
+
+        assert cond_op is torch.ops.higher_order.cond and found is while_loop
