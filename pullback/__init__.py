@@ -52,6 +52,7 @@ _LAZY = {
     "nn": "nn",
     "optim": "optim",
     "functional": "functional",
+    "futures": "futures",
     "_C": "_C",
     "__config__": "build",
     "onnx": "onnx",
@@ -86,6 +87,7 @@ _LAZY = {
     "profiler": "profiler",
     "types": "types",
     "_dynamo": "_dynamo",
+    "__future__": "__future__",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -165,7 +167,8 @@ _NAMES = {  # the same by module
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor BoolTensor
     """,
-    "jit": "Future ScriptFunction ScriptModule fork wait",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule fork wait",
     "machine": """
         Event Stream accelerator backends cpu cuda distributed get_device_module mps mtia xpu
     """,

@@ -38,7 +38,7 @@ from torch import DoubleTensor as DoubleTensor
 from pullback.machine import Event as Event
 from torch import FloatStorage as FloatStorage
 from torch import FloatTensor as FloatTensor
-from pullback.jit import Future as Future
+from pullback.futures import Future as Future
 from pullback.core.generator import Generator as Generator
 from pullback.amp.grad_scaler import GradScaler as GradScaler
 from torch import HalfStorage as HalfStorage
@@ -74,6 +74,7 @@ from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import func as func
 from pullback import functional as functional
+from pullback import futures as futures
 from pullback import fx as fx
 from pullback import hub as hub
 from pullback.core.dtype import iinfo as iinfo

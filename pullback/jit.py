@@ -17,6 +17,7 @@ from . import errors
 from .compile.api import compile as _compile
 from .core.handle import Tensor
 from .core.pytree import tree_flatten
+from .futures import Future
 from .nn import Module
 
 __all__ = [
@@ -332,26 +333,11 @@ def optimize_for_inference(mod: Module, other_methods=None) -> Module:
     return mod.eval()
 
 
-class Future:
-    """The result of `fork`, which is there already."""
-
-    def __init__(self, value):
-        self._value = value
-
-    def wait(self):
-        """The result."""
-        return self._value
-
-    value = wait
-
-    def done(self) -> bool:
-        """True."""
-        return True
-
-
 def fork(func, *args, **kwargs) -> Future:
     """Call a function now; `wait` gives its result."""
-    return Future(func(*args, **kwargs))
+    future: Future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
 
 
 def wait(future: Future):

@@ -14,6 +14,7 @@ import functools
 import re
 import typing
 import warnings
+import weakref
 
 import numpy as np
 
@@ -37,6 +38,7 @@ __all__ = [
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "get_ctx",
     "get_kernel",
     "impl",
     "impl_abstract",
@@ -47,7 +49,10 @@ __all__ = [
     "register_fake",
     "register_jvp",
     "register_kernel",
+    "register_torch_dispatch",
     "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
@@ -715,9 +720,64 @@ def opcheck(op, args: tuple, kwargs: dict | None = None, *, raise_exception: boo
     return {row.name: row.status.upper() for row in report.rows}
 
 
+class FakeImplCtx:
+    """What a fake asks for sizes that depend on values; there are none here."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None):
+        """Refused: every size of a captured graph is a number."""
+        raise errors.DataDependentError(errors.text(
+            f"a fake asks for a size that depends on values ({errors.user_line(2)})",
+            cure="keep the operator outside of the compiled function, or return a size that is "
+            "always enough, and the number of elements that count"))
+
+    create_unbacked_symint = new_dynamic_size
+
+
+def get_ctx() -> FakeImplCtx:
+    """The context of the fake that is running."""
+    return FakeImplCtx()
+
+
+def triton_op(name: str, fn=None, /, *, mutates_args, schema: str | None = None):
+    """An operator that is a function of others: captures look into it (a decorator).
+
+    Kernels of Triton cannot be part of it here, see `wrap_triton`.
+    """
+
+    def make_it(function) -> CustomOpDef:
+        made = custom_op(name, function, mutates_args=mutates_args, schema=schema)
+        made._whole = function
+        return made
+
+    return make_it if fn is None else make_it(fn)
+
+
+def wrap_triton(triton_kernel, /):
+    """Refused: kernels of Triton run on PyTorch's tensors only."""
+    raise errors.NotInThisBuild(errors.text(
+        f"kernels of Triton cannot be called ({errors.user_line(2)})",
+        cure="write the operator with tensor operations, and compile it"))
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """Refused: tensors have no `__torch_dispatch__`."""
+    raise errors.NotInThisBuild(errors.text(
+        f"rules for classes with __torch_dispatch__ are never asked ({errors.user_line(2)})",
+        cure="register_kernel and register_fake say what the operator does"))
+
+
+def _define(qualname: str, schema: str) -> None:
+    if qualname in definitions:
+        raise errors.TransformError(errors.text(
+            f"Tried to register an operator ({qualname}) with the same name and overload name "
+            f"multiple times ({errors.user_line(3)})",
+            cure="give it another name, or drop the Library that defined it"))
+    CustomOpDef(qualname, schema)
+
+
 def define(qualname: str, schema: str, *, lib=None, tags=()) -> None:
     """Define an operator by its schema; `impl` gives it functions."""
-    CustomOpDef(qualname, schema)
+    _define(qualname, schema)
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -763,8 +823,16 @@ class Library:
             raise ValueError(
                 f"{ns} is a reserved namespace. Please try creating a library with another name."
             )
+        if kind == "DEF" and ns in _whole_namespaces:
+            raise errors.TransformError(errors.text(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns} "
+                f"({errors.user_line(2)})", cure=f'add to it with Library("{ns}", "FRAGMENT")'))
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: set = set()
+        if kind == "DEF":
+            _whole_namespaces.add(ns)
+        # operators live as long as the library that defined them
+        self._destroy = weakref.finalize(self, _undefine, ns, kind, self._names)
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -776,7 +844,7 @@ class Library:
                 f"a library of kind IMPL cannot define operators ({errors.user_line(2)})"
             )
         name = schema[: schema.index("(")].strip()
-        CustomOpDef(f"{self.ns}::{name}", schema)
+        _define(f"{self.ns}::{name}", schema)
         self._names.add(name)
         return name
 
@@ -790,9 +858,14 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         _implement(_definition(f"{self.ns}::{name.split('::')[-1]}"), fn, key)
 
-    def _destroy(self) -> None:
-        for name in self._names:
-            definitions.pop(f"{self.ns}::{name}", None)
+_whole_namespaces: set = set()  # of which there is a Library of the kind DEF
+
+
+def _undefine(ns: str, kind: str, names: set) -> None:
+    for name in names:
+        definitions.pop(f"{ns}::{name}", None)
+    if kind == "DEF":
+        _whole_namespaces.discard(ns)
 
 
 class Packet:

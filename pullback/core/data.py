@@ -36,6 +36,9 @@ def make_tensor_data(data, dtype: dt.DType | None = None) -> np.ndarray:
         raise ValueError("Overflow when unpacking long long")
     if array.dtype.kind == "c" and not dtype.is_complex and dtype.category > 0:
         raise TypeError("must be real number, not complex")
+    if dtype.category == 1 and array.dtype != dtype.np and not _is_array(data):
+        if array.size and not (dt.holds(dtype, array.min()) and dt.holds(dtype, array.max())):
+            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
     return dt.fitted(array, dtype.np).astype(dtype.np)
 
 
@@ -82,7 +85,7 @@ def _collect_kinds(data, kinds: set) -> None:
         kinds.add(dt.of(data.dtype))
     elif _is_tensor(data):
         kinds.add(data.dtype)
-    elif hasattr(data, "__array__") and not isinstance(data, np.generic):
+    elif _is_array(data):
         kinds.add(dt.of(np.asarray(data).dtype))
     elif (
         hasattr(data, "__len__")
@@ -97,6 +100,10 @@ def _collect_kinds(data, kinds: set) -> None:
 
 def _is_tensor(value) -> bool:
     return hasattr(value, "_edge")
+
+
+def _is_array(value) -> bool:
+    return hasattr(value, "__array__") and not isinstance(value, np.generic)
 
 
 def _is_number(value) -> bool:
@@ -129,7 +136,7 @@ def _without_tensors(data):
             out.append(item.item() if _is_tensor(item) else _without_tensors(item))
         return out
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
-        if not isinstance(data, (str, bytes, np.ndarray)) and not hasattr(data, "__array__"):
+        if not isinstance(data, (str, bytes, np.ndarray)) and not _is_array(data):
             return [_without_tensors(data[i]) for i in range(len(data))]
     return data
 

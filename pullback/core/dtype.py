@@ -146,6 +146,13 @@ def of(np_dtype) -> DType:
     return found
 
 
+def holds(dtype: DType, number) -> bool:
+    """Does a dtype of integers take a number? One without a sign takes negative numbers, too."""
+    info = np.iinfo(dtype.np)
+    low, high = info.min or -info.max, info.max
+    return bool(low <= number <= (float(high) if isinstance(number, float) else high))
+
+
 def fitted(array, np_dtype):
     """An array before it is converted: 8-bit formats take their largest number for larger ones, and
     those without a sign the absolute value.

@@ -6,7 +6,7 @@ of overloads under one name.  Read next: `stack.py` for what a call does.
 
 from __future__ import annotations
 
-from ..errors import DataDependentError
+from ..errors import ArgumentError, DataDependentError, user_line
 from . import surface
 from .catalog import load_all
 from .handle import Tensor
@@ -152,7 +152,11 @@ class Packet:
             chosen, flat = self.resolve(args, kwargs)
         except Handed as handed:
             return handed.result
+        if requires_grad is not None and "pin_memory" not in chosen.schema.names:
+            self._refuse("requires_grad")  # no argument of those that make tensors
         if self._inplace:
+            if out is not None:
+                self._refuse("out")
             return surface.inplace(chosen, flat)
         if out is not None:
             return surface.write_out(chosen, flat, out)
@@ -160,6 +164,11 @@ class Packet:
         if requires_grad:
             result.requires_grad_(True)
         return result
+
+
+    def _refuse(self, name: str):
+        raise ArgumentError(f"{self.__name__}() got an unexpected keyword argument '{name}' "
+                            f"({user_line(3)})")
 
 
 class _Ops:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # for editors and type checkers
     from .recurrent import *
     from .resampling import *
     from .reshaping import *
+    from .shared import factory_kwargs as factory_kwargs
     from .transformer import *
 
 # file -> what it offers here
@@ -79,6 +80,7 @@ _FILES = {
             "LazyConvTranspose3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d "
             "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
     "parallel": "DataParallel",
+    "shared": "factory_kwargs",
     "containers": "Container Sequential ModuleList ModuleDict ParameterList ParameterDict",
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}

@@ -11,6 +11,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
+from .. import __future__ as switches
 from ..autograd.grad_mode import no_grad
 from ..core import dtype as dt
 from ..core.device import Device
@@ -414,9 +415,16 @@ class Module(Hooked, Stateful):
             with no_grad():
                 new = fn(param)
                 grad = None if param.grad is None else fn(param.grad)
-            if new.is_meta != param.is_meta:
+            if new.is_meta != param.is_meta or switches._overwrite_module_params_on_conversion:
                 self._parameters[name] = new = Parameter(new, param.requires_grad)
                 new.grad = grad
+                continue
+            if switches._swap_module_params_on_conversion:
+                new = type(param)(new, param.requires_grad)
+                new.grad = grad
+                from ..utils.swapping import swap_tensors
+
+                swap_tensors(param, new)
                 continue
             param.data = new
             if grad is not None:

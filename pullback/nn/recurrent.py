@@ -80,8 +80,26 @@ class RNNBase(Module):
             raise ValueError("Unrecognized RNN mode: " + self.mode)
 
     @property
-    def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+    def _flat_weights(self) -> list[Tensor | None]:
+        """The weights in the order of the operators' arguments; programs may set other ones."""
+        given = self.__dict__.get("_given_weights")
+        if given is not None:
+            return given
+        return [getattr(self, name, None) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Tensor | None]) -> None:
+        self.__dict__["_given_weights"] = weights
+
+    def __setattr__(self, name: str, value) -> None:
+        given = self.__dict__.get("_given_weights")
+        if given is not None and name in self._flat_weights_names:
+            given[self._flat_weights_names.index(name)] = value
+        super().__setattr__(name, value)
+
+    def _apply(self, fn, recurse: bool = True):
+        self.__dict__.pop("_given_weights", None)
+        return super()._apply(fn, recurse)
 
     @property
     def all_weights(self) -> list[list[Parameter]]:

@@ -110,14 +110,9 @@ def fill_number(dtype: dt.DType, value):
             return value != 0
         raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
     if dtype.category == 1 and not isinstance(value, bool):
-        if isinstance(value, float) and not math.isfinite(value):
+        if not dt.holds(dtype, value):
             raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
-        value = int(value)
-        info = np.iinfo(dtype.np)
-        low = info.min if dtype.is_signed else -(info.max + 1)
-        if not low <= value <= info.max:
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
-        return value % (info.max + 1) if not dtype.is_signed else value
+        return int(value) if dtype.is_signed else int(value) % (np.iinfo(dtype.np).max + 1)
     return bool(value) if dtype.category == 0 else value
 
 

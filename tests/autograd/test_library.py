@@ -1,5 +1,6 @@
 """`pullback.library`: registered operators under every transform, and `testing.check` over them."""
 
+import gc
 import pickle
 from collections.abc import Sequence
 
@@ -406,7 +407,8 @@ def test_bad_names_and_second_definitions():
         library.define("nameless", "(Tensor x) -> Tensor")
     library.define("tests_library::again", "(Tensor x) -> Tensor")
     with pytest.warns(UserWarning, match="defined before"):
-        library.define("tests_library::again", "(Tensor x) -> Tensor")
+        library.custom_op("tests_library::again", lambda x: x, mutates_args=(),
+                          schema="(Tensor x) -> Tensor")
 
 
 # the kit
@@ -534,3 +536,35 @@ def test_older_names():
     assert torch.ops.surroundings.triple(torch.tensor([1.0], requires_grad=True)).item() == 3
     with pytest.raises(NotImplementedError):
         library.fallthrough_kernel()
+
+
+def test_a_name_is_defined_once_while_its_library_lives():
+    lib = torch.library.Library("tests_once", "DEF")
+    lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="multiple times"):
+        lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="multiple times"):
+        torch.library.define("tests_once::f", "(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="single TORCH_LIBRARY"):
+        torch.library.Library("tests_once", "DEF")
+    more = torch.library.Library("tests_once", "FRAGMENT")
+    more.define("g(Tensor x) -> Tensor")
+    del lib, more
+    gc.collect()
+    again = torch.library.Library("tests_once", "DEF")
+    again.define("f(Tensor x) -> Tensor")
+    assert "tests_once::g" not in torch.library.definitions
+
+
+def test_operators_for_triton_are_functions_of_others():
+    @torch.library.triton_op("tests_lib::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    x = torch.ones(3, requires_grad=True)
+    twice(x).sum().backward()
+    assert x.grad.tolist() == [2, 2, 2]
+    with pytest.raises(torch.errors.NotInThisBuild, match="Triton"):
+        torch.library.wrap_triton(lambda: None)
+    with pytest.raises(torch.errors.DataDependentError, match="size that depends on values"):
+        torch.library.get_ctx().new_dynamic_size()

@@ -404,3 +404,29 @@ def test_names_that_numpy_uses():
     assert torch.sum(input=x, dim=0).tolist() == torch.sum(x, axis=0).tolist() == [3, 5, 7]
     with pytest.raises(TypeError):
         x.sum(0, axis=1)
+
+
+def test_numbers_that_a_dtype_of_integers_cannot_hold():
+    for value in (300, 256.0, 255.5, -256, float("nan"), float("inf")):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.tensor([value], dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.ByteTensor([300])
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.tensor([[1], [2**40]], dtype=torch.int32)
+    assert torch.tensor([-1, -255, 255], dtype=torch.uint8).tolist() == [255, 1, 255]
+    assert torch.tensor(np.array([300]), dtype=torch.uint8).item() == 44  # arrays are cast
+    assert torch.tensor([1.9, -1.9], dtype=torch.int32).tolist() == [1, -1]
+
+
+def test_requires_grad_and_out_are_no_arguments_of_every_operator():
+    x = torch.ones(3)
+    for call in (lambda: x.resize_(5, requires_grad=True), lambda: torch.sin(x, requires_grad=True),
+                 lambda: x.view(3, requires_grad=False), lambda: x.normal_(requires_grad=True)):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'requires_grad'"):
+            call()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+        x.add_(1, out=x)
+    assert x.tolist() == [1, 1, 1] and x.shape == (3,) and not x.requires_grad
+    assert torch.ones_like(x, requires_grad=True).requires_grad
+    assert x.new_zeros(2, requires_grad=True).requires_grad
