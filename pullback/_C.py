@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import enum
 
-from .autograd.grad_mode import no_grad
+from .autograd.grad_mode import _set_grad_enabled, no_grad
 from .core.device import Device as device
 from .core.dtype import DType as dtype
 from .core.generator import Generator
@@ -21,7 +21,8 @@ from .errors import LinAlgError as _LinAlgError
 __all__ = [
     "DispatchKey", "DispatchKeySet", "Generator", "Size", "TensorBase", "_ExcludeDispatchKeyGuard",
     "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
-    "_get_default_device", "_get_tracing_state", "_log_api_usage_once", "device", "dtype",
+    "_get_default_device", "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
+    "device", "dtype",
 ]  # fmt: skip
 
 DispatchKey = enum.Enum(

@@ -375,6 +375,15 @@ class CompileError(PullbackError, RuntimeError):
     """
 
 
+class ExportError(PullbackError, RuntimeError):
+    """A function cannot be exported, or an exported program is not called as it was exported.
+
+    Cause: it does something that a graph of values cannot say, such as changing the shape of an
+    input in place; or the arguments differ in number, structure, dtype or shape from those that it
+    was exported with.  Cure: as the message says.
+    """
+
+
 class TransformError(PullbackError, RuntimeError):
     """A function transform was called with arguments that it cannot take.
 

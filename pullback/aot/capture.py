@@ -463,15 +463,16 @@ class Joint:
 
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
-    shared: dict | None = None
+    shared: dict | None = None, level: Capture | None = None
 ) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
     With `decides`, what the user's code reads from tensors is computed from these arguments.
     `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
+    `level` is the trace to use, where it is not an ordinary one.
     """
-    recorder = CaptureRecorder()
-    level = Capture(recorder, decompositions, decides)
+    level = level or Capture(CaptureRecorder(), decompositions, decides)
+    recorder = level.recorder
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = sorted(firsts.values())

@@ -12,6 +12,12 @@ import inspect
 from ..core.state import count, state
 
 
+def _note(mode: bool) -> None:
+    """Tell a trace that records what was switched (see `fx/make_fx.py`, `pre_dispatch`)."""
+    if state.keeping is not None:
+        state.keeping.switched(mode)
+
+
 def _levels() -> range:
     """The levels that a grad mode set here acts on."""
     top = len(state.stack) - 1
@@ -43,12 +49,14 @@ class _Switch:
         self._before.append((levels, [state.record[i] for i in levels]))
         for i in levels:
             state.record[i] = self.mode
+        _note(self.mode)
         count("GRADOFF", 1)
 
     def __exit__(self, *exc):
         levels, before = self._before.pop()
         for i, value in zip(levels, before):
             state.record[i] = value
+        _note(before[-1])
         count("GRADOFF", -1)
 
     def clone(self):
@@ -168,6 +176,7 @@ class set_grad_enabled(_Switch):
     def _set(self, levels: range, values: list) -> None:
         for i, value in zip(levels, values):
             state.record[i] = value
+        _note(values[-1])
 
     def __enter__(self):
         self._before.append(self._outer)
@@ -186,6 +195,14 @@ class set_grad_enabled(_Switch):
             count("GRADOFF", -1)
             self._counted = False
         return super().__call__(function)
+
+
+def _set_grad_enabled(mode: bool) -> None:
+    """What a graph calls where the function that was captured switched recording."""
+    set_grad_enabled(mode)
+
+
+_set_grad_enabled.__module__ = f"{__package__.partition('.')[0]}._C"  # as it prints
 
 
 class inference_mode(_Switch):

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .. import errors
+from ..autograd.grad_mode import _set_grad_enabled
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -25,6 +26,9 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .printer import Trees
 from .tables import as_called, normalized
+from .traits import has_side_effect
+
+has_side_effect(_set_grad_enabled)
 
 
 def fake_of(t: Tensor) -> Tensor:
@@ -120,6 +124,10 @@ class Recorder:
         if overload is not None:  # not a function of the user
             meta["entry"] = overload.name
             meta["formula"] = {", ".join(f.names): f.text for f in rule.all_formulas()}
+
+    def switched(self, mode: bool) -> None:
+        """A change of the grad mode, as a call in the graph."""
+        self.graph.call_function(_set_grad_enabled, (mode,))
 
     def pick(self, node, i: int, out):
         picked = self.graph.call_function(operator.getitem, (node, i))

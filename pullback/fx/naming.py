@@ -36,8 +36,11 @@ _numbered = re.compile(r"(.+)_(\d+)$").match
 
 
 def is_operator_overload(target: Any) -> bool:
-    """True for entries of the operator table, which print as `torch.ops.<namespace>.<name>`."""
-    return hasattr(target, "op") and not isinstance(target, type)
+    """True for entries of the operator table, which print as `torch.ops.<namespace>.<name>`.
+
+    Those that write (`add_`, `add.out`) are made of an entry, their `functional`.
+    """
+    return (hasattr(target, "op") or hasattr(target, "functional")) and not isinstance(target, type)
 
 
 def _raw_name(target: Any) -> str:

@@ -65,6 +65,8 @@ def qualified_name(target: Any) -> str:
         parts = module.split(".")
         for end in range(1, len(parts) + 1):  # public above the file that defines it, if it is
             holder = sys.modules.get(".".join(parts[:end]))
+            if holder is None:
+                continue
             if vars(holder).get(name) is target or end == 1 and getattr(holder, name, 0) is target:
                 return ".".join(("torch", *parts[1:end], name))
         return ".".join(filter(None, ("torch", rest, name)))
@@ -295,7 +297,7 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
     trees, flattened = graph.trees, []
     for node in graph.nodes:
         if node.op == "placeholder" and trees is not None:
-            flattened.append(node.name)
+            flattened.append(node)
             continue
         if node.op == "placeholder":
             text = _parameter(node, spelling, notes.type_of(node))
@@ -311,7 +313,11 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
             if trees is not None:
                 leaves = text.removeprefix("return ")
                 text = f"return {spelling.unflatten()}({leaves}, {root}._out_spec)"
-            body += notes.output(node, text, lambda value: format_argument(value, spelling))
+            written = notes.output(node, text, lambda value: format_argument(value, spelling))
+            if trees is not None and len(written) > 1:
+                written[0] = f"return {spelling.unflatten()}(["
+                written[-1] = f"], {root}._out_spec)"
+            body += written
             continue
         body += notes.source_line(node)
         text = format_statement(node, root, spelling, notes.type_of(node))
@@ -323,10 +329,11 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
         del body[0]  # the blank line that separates a source comment from the code before it
     if trees is not None:
         parameters = list(trees.names)
-        names = "".join([f"{name}, " for name in flattened]).rstrip()
+        names = "".join([f"{node.name}, " for node in flattened]).rstrip()
         given = ", ".join(parameters)
         call = f"{spelling.flatten()}([{given}], {root}._in_spec)"
-        body.insert(0, f"{names} = {call}" if names else call)
+        body[:0] = [*notes.leaves(flattened), f"{names} = {call}" if names else call]
+        parameters = notes.trees(parameters)
     head = notes.signature(root, parameters, returns)
     lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
     return f"\n\n\n{head}\n{lines}\n    "

@@ -106,6 +106,19 @@ class Annotations:
     def parameter(self, node: Node, text: str) -> str:
         return f"{text},{_description(node.meta.get('desc'))}" if self.expanded_def else text
 
+    def trees(self, names: list[str]) -> list[str]:
+        """Parameters that are trees."""
+        return [f"{name}," for name in names] if self.expanded_def else names
+
+    def leaves(self, nodes: list[Node]) -> list[str]:
+        """The types of the leaves of trees, in front of the line that takes the trees apart."""
+        if not self.verbose:
+            return []
+        typed = [f"{node.name}{self.type_of(node)}" for node in nodes]
+        if self.expanded_def:
+            return [text + _description(node.meta.get("desc")) for text, node in zip(typed, nodes)]
+        return ["".join([f"{text}; " for text in typed]), ""]
+
     def signature(self, root: str, parameters: list[str], returns: str) -> str:
         if self.expanded_def:
             lines = "".join([f"    {line}\n" for line in [f"{root},", *parameters]])
@@ -118,7 +131,7 @@ class Annotations:
         if not self.expanded_def or not isinstance(described, (list, tuple)):
             return [text]
         results = zip(node.args[0], described)
-        lines = [f"    {write(value)},{_description(desc)}" for value, desc in results]
+        lines = [f"    {write(value)},  # {desc}" for value, desc in results]
         return ["return (", *lines, ")"]
 
 

@@ -38,7 +38,7 @@ def is_pure(target: Any) -> bool:
 
     A random draw counts as pure here: it changes no value, only which numbers come next.
     """
-    if target in _side_effects:
+    if target in _side_effects or hasattr(target, "functional"):  # `add_`, `add.out`
         return False
     if cost_of(target) == "random":
         return True

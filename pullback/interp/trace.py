@@ -138,6 +138,11 @@ class Trace(Interpreter):
         state.keeping = self.keeping
         return super().__exit__(kind, value, trace)
 
+    def switched(self, mode: bool) -> None:
+        """Recording of histories was switched by the function, not by an operator inside of it."""
+        if self.recorder.origin is None and self.recorder.pulled is None:
+            self.recorder.switched(mode)
+
     def pull(self, node, grads, needs):
         """A node of the tape is about to send gradients on: it explains what is recorded."""
         recorder = self.recorder
@@ -150,10 +155,14 @@ class Trace(Interpreter):
     def whole(self, ov, flat):
         """A composite operator as one node; NotImplemented where its parts are needed.
 
-        They are for gradients, and where the result is a view: writes go through it.
+        They are for gradients, where the result is a view: writes go through it,
+        and where the operator writes statistics.
         """
         tensors = list(tensors_in(flat))
         if state.stack[-1] is not self or not tensors and not ov.op.base_name:
+            return NotImplemented
+        if any(a.name.startswith("running_") and v is not None
+               for a, v in zip(ov.schema.args, flat)):
             return NotImplemented
         if state.record[self.level] and any(t._edge is not None for t in tensors):
             return NotImplemented

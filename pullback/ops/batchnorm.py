@@ -629,8 +629,7 @@ class batch_norm(Composite):
             raise ShapeError(f"{missing} must be defined in evaluation mode")
         _check_channels(channels, running_mean=running_mean, running_var=running_var,
                         weight=weight, bias=bias)
-        return _norm_and_write(input, weight, bias, running_mean, running_var, training, momentum,
-                               eps)[0]
+        return _pure(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
     def samples(s):
         yield s(s.real(3, 4, 2), s.real(4), s.real(4), None, None, True, 0.1, 1e-3, True)
