@@ -14,60 +14,93 @@ NAMES = {
         "arccosh=acosh:pi atanh:pi arctanh=atanh:pi deg2rad:pi rad2deg:pi erf:pi "
         "special_erf=erf:pi erfc:pi special_erfc=erfc:pi erfinv:pi special_erfinv=erfinv:pi "
         "lgamma:pi special_gammaln=lgamma:pi digamma:pi special_digamma=digamma:pi "
-        "special_psi=digamma:pi polygamma special_polygamma=polygamma polygamma_:m sigmoid:pi "
-        "special_expit=sigmoid:pi sigmoid_backward logit:pi special_logit=logit:pi logit_backward "
-        "relu:pi relu6:i threshold:i threshold_backward leaky_relu:i leaky_relu_backward elu:i "
-        "elu_backward hardtanh:i hardtanh_backward gelu:i gelu_backward silu:i silu_backward "
-        "mish:i mish_backward softplus:i softplus_backward log_sigmoid logsigmoid=log_sigmoid "
-        "log_sigmoid_forward log_sigmoid_backward floor:pi ceil:pi trunc:pi fix=trunc:pi round:pi "
-        "special_round=round:pi frac:pi isnan:p isinf:p isfinite:p logical_not:pi bitwise_not:pi "
-        "nan_to_num:pi conj:m _conj:p conj_physical:mi _conj_physical:p real imag angle:p"
+        "special_psi=digamma:pi polygamma special_polygamma=polygamma polygamma_:m"
+    ),
+    "nonlinear": (
+        "sigmoid:pi special_expit=sigmoid:pi sigmoid_backward logit:pi special_logit=logit:pi "
+        "logit_backward relu:pi relu6:i threshold:i threshold_backward leaky_relu:i "
+        "leaky_relu_backward elu:i elu_backward hardtanh:i hardtanh_backward gelu:i gelu_backward "
+        "silu:i silu_backward mish:i mish_backward softplus:i softplus_backward log_sigmoid "
+        "logsigmoid=log_sigmoid log_sigmoid_forward log_sigmoid_backward"
+    ),
+    "rounding": (
+        "floor:pi ceil:pi trunc:pi fix=trunc:pi round:pi special_round=round:pi frac:pi isnan:p "
+        "isinf:p isfinite:p logical_not:pi bitwise_not:pi nan_to_num:pi"
+    ),
+    "complex_parts": (
+        "conj:m _conj:p conj_physical:mi _conj_physical:p real imag angle:p"
     ),
     "binary": (
         "add:pi sub:pi subtract=sub:pi rsub mul:pi multiply=mul:pi div:pi divide=div:pi "
         "true_divide=div:pi floor_divide:pi remainder:pi fmod:pi pow:pi maximum:p minimum:p "
-        "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi where eq:pi ne:pi "
-        "not_equal=ne:pi lt:pi less=lt:pi le:pi less_equal=le:pi gt:pi greater=gt:pi ge:pi "
-        "greater_equal=ge:pi isclose:p allclose:m equal:m logical_and:pi logical_or:pi "
-        "logical_xor:pi bitwise_and:pi __and__=bitwise_and:p bitwise_or:pi __or__=bitwise_or:p "
-        "bitwise_xor:pi __xor__=bitwise_xor:p bitwise_left_shift:pi "
-        "__lshift__=bitwise_left_shift:p bitwise_right_shift:pi __rshift__=bitwise_right_shift:p "
-        "atan2:pi arctan2=atan2:pi hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi "
-        "special_xlogy=xlogy:pi logaddexp:p copysign:pi heaviside:pi"
+        "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi atan2:pi arctan2=atan2:pi "
+        "hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi special_xlogy=xlogy:pi logaddexp:p "
+        "copysign:pi heaviside:pi"
+    ),
+    "compare": (
+        "where eq:pi ne:pi not_equal=ne:pi lt:pi less=lt:pi le:pi less_equal=le:pi gt:pi "
+        "greater=gt:pi ge:pi greater_equal=ge:pi isclose:p allclose:m equal:m"
+    ),
+    "bits": (
+        "logical_and:pi logical_or:pi logical_xor:pi bitwise_and:pi __and__=bitwise_and:p "
+        "bitwise_or:pi __or__=bitwise_or:p bitwise_xor:pi __xor__=bitwise_xor:p "
+        "bitwise_left_shift:pi __lshift__=bitwise_left_shift:p bitwise_right_shift:pi "
+        "__rshift__=bitwise_right_shift:p"
     ),
     "reduce": (
-        "sum:m nansum:m sum_to_size:m mean:m var:m std:m var_mean std_mean prod:m amax:m amin:m "
-        "aminmax:m max:m min:m argmax:m argmin:m median:m any:m all:m count_nonzero:m logsumexp:m "
+        "sum:m nansum:m sum_to_size:m mean:m var:m std:m var_mean std_mean prod:m logsumexp:m "
         "special_logsumexp=logsumexp:m linalg_vector_norm linalg__powsum norm:m cumsum:mi "
         "cumprod:mi"
+    ),
+    "extremes": (
+        "amax:m amin:m aminmax:m max:m min:m argmax:m argmin:m median:m"
+    ),
+    "truth": (
+        "any:m all:m count_nonzero:m"
     ),
     "shape": (
         "view:m _unsafe_view reshape:m reshape_as:m view_as:m flatten:m unflatten:m ravel:m "
         "permute:m transpose:mi t:mi numpy_T mT mH adjoint:m matrix_H swapaxes:m swapdims:m "
         "movedim:m moveaxis:m expand:m expand_as:m broadcast_to:m broadcast_tensors squeeze:mi "
         "unsqueeze:mi select:m slice narrow:m narrow_copy:m diagonal:m linalg_diagonal unfold:m "
-        "as_strided:mi detach:m alias:m split:m split_with_sizes:m chunk:m unsafe_split:m "
-        "unsafe_split_with_sizes:m unsafe_chunk:m unbind:m tensor_split:m hsplit:m vsplit:m "
-        "dsplit:m view_as_real:m view_as_complex:m select_scatter:m slice_scatter:m "
-        "diagonal_scatter:m as_strided_scatter:m select_backward slice_backward diagonal_backward "
-        "unfold_backward view_copy permute_copy transpose_copy t_copy expand_copy squeeze_copy "
-        "unsqueeze_copy select_copy slice_copy diagonal_copy unfold_copy as_strided_copy "
-        "alias_copy split_copy split_with_sizes_copy unbind_copy view_as_real_copy "
-        "view_as_complex_copy"
+        "as_strided:mi detach:m alias:m view_as_real:m view_as_complex:m"
+    ),
+    "splits": (
+        "split:m split_with_sizes:m chunk:m unsafe_split:m unsafe_split_with_sizes:m "
+        "unsafe_chunk:m unbind:m tensor_split:m hsplit:m vsplit:m dsplit:m"
+    ),
+    "view_writes": (
+        "select_scatter:m slice_scatter:m diagonal_scatter:m as_strided_scatter:m select_backward "
+        "slice_backward diagonal_backward unfold_backward view_copy permute_copy transpose_copy "
+        "t_copy expand_copy squeeze_copy unsqueeze_copy select_copy slice_copy diagonal_copy "
+        "unfold_copy as_strided_copy alias_copy view_as_real_copy view_as_complex_copy split_copy "
+        "split_with_sizes_copy unbind_copy"
     ),
     "arrange": (
-        "clone:p contiguous:m _to_copy to:m type_as:m copy:i cat concat concatenate stack hstack "
-        "vstack row_stack dstack column_stack repeat:m tile:m flip:m fliplr:m flipud:m roll:m "
-        "rot90:m tril:mi triu:mi diag_embed:m diag:m diagflat:m repeat_interleave:m "
-        "constant_pad_nd meshgrid atleast_1d atleast_2d atleast_3d block_diag cartesian_prod "
-        "combinations:m _chunk_cat resolve_conj:m resolve_neg:m resize_as_:m"
+        "clone:p contiguous:m _to_copy to:m type_as:m copy:i repeat:m tile:m flip:m fliplr:m "
+        "flipud:m roll:m rot90:m repeat_interleave:m constant_pad_nd meshgrid atleast_1d "
+        "atleast_2d atleast_3d resolve_conj:m resolve_neg:m resize_as_:m"
+    ),
+    "joined": (
+        "cat concat concatenate stack hstack vstack row_stack dstack column_stack block_diag "
+        "cartesian_prod combinations:m _chunk_cat"
+    ),
+    "triangles": (
+        "tril:mi triu:mi diag_embed:m diag:m diagflat:m"
     ),
     "index": (
         "index _unsafe_index index_put:mi _unsafe_index_put _unsafe_masked_index "
-        "_unsafe_masked_index_put_accumulate unravel_index index_select:m index_add:mi "
-        "index_copy:mi index_fill:mi gather:m scatter:mi scatter_add:mi scatter_reduce:mi "
-        "index_reduce:mi masked_fill:pi masked_select:m masked_scatter:mi masked_scatter_backward "
-        "take:m put:mi take_along_dim:m nonzero:m nonzero_numpy nonzero_static:m argwhere:m "
+        "_unsafe_masked_index_put_accumulate unravel_index take:m put:mi take_along_dim:m"
+    ),
+    "gather": (
+        "index_select:m index_add:mi index_copy:mi index_fill:mi gather:m scatter:mi "
+        "scatter_add:mi scatter_reduce:mi index_reduce:mi"
+    ),
+    "masks": (
+        "masked_fill:pi masked_select:m masked_scatter:mi masked_scatter_backward nonzero:m "
+        "nonzero_numpy nonzero_static:m argwhere:m"
+    ),
+    "lookup": (
         "embedding embedding_dense_backward one_hot"
     ),
     "order": (
@@ -208,21 +241,28 @@ NAMES = {
         "special_ndtr special_log_ndtr _normal_hazard special_ndtri special_erfcx _erfcx_integral "
         "_erfcx_ratio special_entr mvlgamma:pi special_multigammaln=mvlgamma:pi igamma:pi "
         "special_gammainc=igamma:pi igammac:pi special_gammaincc=igammac:pi _igamma_order "
-        "_gamma_density special_zeta _zeta_order i0:pi special_i0=i0:pi special_i1 _bessel_i "
-        "special_i0e special_i1e _scaled_bessel_i special_modified_bessel_i0 "
-        "special_modified_bessel_i1 special_bessel_j0 special_bessel_j1 _bessel_j "
-        "special_bessel_y0 special_bessel_y1 _bessel_y special_modified_bessel_k0 "
-        "special_modified_bessel_k1 _bessel_k special_scaled_modified_bessel_k0 "
-        "special_scaled_modified_bessel_k1 _scaled_bessel_k special_spherical_bessel_j0 sinc:pi "
-        "special_sinc=sinc:pi _sinc_order special_airy_ai _airy_ai_prime _orthogonal_polynomial "
-        "special_chebyshev_polynomial_t special_chebyshev_polynomial_u "
-        "special_chebyshev_polynomial_v special_chebyshev_polynomial_w "
-        "special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
-        "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w "
-        "special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l "
-        "special_legendre_polynomial_p special_xlog1py logaddexp2:p float_power:mi frexp:m "
-        "ldexp:pi nextafter:pi gcd:pi lcm:pi complex polar logcumsumexp:m _logcumsumexp cummax:m "
-        "cummin:m"
+        "_gamma_density special_zeta _zeta_order special_xlog1py logaddexp2:p float_power:mi"
+    ),
+    "bessel": (
+        "i0:pi special_i0=i0:pi special_i1 _bessel_i special_i0e special_i1e _scaled_bessel_i "
+        "special_modified_bessel_i0 special_modified_bessel_i1 special_bessel_j0 "
+        "special_bessel_j1 _bessel_j special_bessel_y0 special_bessel_y1 _bessel_y "
+        "special_modified_bessel_k0 special_modified_bessel_k1 _bessel_k "
+        "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 _scaled_bessel_k "
+        "special_spherical_bessel_j0 sinc:pi special_sinc=sinc:pi _sinc_order special_airy_ai "
+        "_airy_ai_prime _orthogonal_polynomial special_chebyshev_polynomial_t "
+        "special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+        "special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t "
+        "special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v "
+        "special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h "
+        "special_hermite_polynomial_he special_laguerre_polynomial_l "
+        "special_legendre_polynomial_p"
+    ),
+    "numbers": (
+        "frexp:m ldexp:pi nextafter:pi gcd:pi lcm:pi complex polar"
+    ),
+    "scans": (
+        "logcumsumexp:m _logcumsumexp cummax:m cummin:m"
     ),
     "fft": (
         "_fft_c2c _fft_r2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft "
@@ -232,10 +272,15 @@ NAMES = {
         "kaiser_window"
     ),
     "statistics": (
-        "mode:m nanmedian:m nanmean:m quantile:m nanquantile:m histc:m histogram:m "
-        "_histogramdd_bin_edges _histogramdd_from_bin_cts _histogramdd_from_bin_tensors "
-        "histogramdd renorm:mi dist:m segment_reduce _segment_reduce=segment_reduce "
-        "_segment_reduce_backward diff:m gradient trapezoid trapz cumulative_trapezoid"
+        "mode:m nanmedian:m nanmean:m quantile:m nanquantile:m renorm:mi dist:m segment_reduce "
+        "_segment_reduce=segment_reduce _segment_reduce_backward"
+    ),
+    "histograms": (
+        "histc:m histogram:m _histogramdd_bin_edges _histogramdd_from_bin_cts "
+        "_histogramdd_from_bin_tensors histogramdd"
+    ),
+    "sampled": (
+        "diff:m gradient trapezoid trapz cumulative_trapezoid"
     ),
     "distance": (
         "_euclidean_dist _cdist_forward _cdist_backward cdist _pdist_forward _pdist_backward "

@@ -1,4 +1,4 @@
-"""Activations beyond the common ones of `ops/pointwise.py`: shrinkage, hard forms, gates, slopes.
+"""Activations beyond the common ones of `ops/nonlinear.py`: shrinkage, hard forms, gates, slopes.
 
 Each forward operator is followed by its backward operator, which is an ordinary differentiable
 entry.  Formulas with more than one moving part are in `formulas/activation.py`.

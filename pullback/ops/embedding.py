@@ -1,6 +1,6 @@
 """Bags of table rows: sums, means and maxima of embeddings, and limits on their norms.
 
-Single rows are `embedding` in `ops/index.py`.  Modes are 0 (sum), 1 (mean) and 2 (max); gradients
+Single rows are `embedding` in `ops/lookup.py`.  Modes are 0 (sum), 1 (mean) and 2 (max); gradients
 of tables are always dense.  Formulas are in `formulas/embedding.py`.
 """
 

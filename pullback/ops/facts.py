@@ -1,7 +1,7 @@
 """What numbers and tensors are: signs, infinities, hashes, sizes; and small relatives of operators
 that live elsewhere under another name.
 
-Comparisons are in `ops/binary.py`, `isnan` and its kin in `ops/pointwise.py`.
+Comparisons are in `ops/compare.py`, `isnan` and its kin in `ops/rounding.py`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError
 from ..storage import resize_ as resize
 from .pointwise import points
-from .shape import derive_copies
+from .view_writes import derive_copies
 
 # ---------------------------------------------------------------------------------------------
 # Views under other names
@@ -310,4 +310,4 @@ class resize_(Composite):
         yield s(s.int(), (0, 2))
 
 
-derive_copies(globals())
+derive_copies(globals(), __name__)

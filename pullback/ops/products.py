@@ -13,10 +13,10 @@ from ..core.evaluate import Spec
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from .histograms import one_by_one
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
-from .statistics import one_by_one
 
 # ---------------------------------------------------------------------------------------------
 # Trilinear forms

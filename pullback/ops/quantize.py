@@ -16,10 +16,10 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DimError, DTypeError, ShapeError
 from ..formulas.quantize import along_axis, fake_quantized, learnable_pullback
+from .histograms import one_by_one
 from .layout import in_front
 from .norm import widened
 from .pointwise import refuse, title
-from .statistics import one_by_one
 
 STRAIGHT_THROUGH = ("pullback", "second_order")  # not the slopes of the rounded values
 NO_DERIVATIVES = (*STRAIGHT_THROUGH, "pushforward")  # parameters have none, or single precision

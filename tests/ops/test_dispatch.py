@@ -19,7 +19,7 @@ from pullback.core import expression, parts
 from pullback.core.handle import make
 from pullback.core.op import Composite, Op, View, families, overload, registry
 from pullback.core.schema import Schema
-from pullback.ops.shape import derive_copies
+from pullback.ops.view_writes import derive_copies
 
 HERE = Path(__file__).parent
 _spec = importlib.util.spec_from_file_location(
@@ -87,7 +87,7 @@ def define() -> None:
         grad = {"self": "warn_backwards(grad)"}
 
     view = _test_autograd_multiple_dispatch_view
-    derive_copies({"__name__": __name__, "detached": view})
+    derive_copies({"detached": view}, __name__)
 
 
 @pytest.fixture(autouse=True)

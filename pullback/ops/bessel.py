@@ -1,0 +1,448 @@
+"""Bessel functions and orthogonal polynomials, with derivatives of all orders in x."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.op import Pointwise
+from ..core.table import ops
+from ..core.xp import special
+from . import special_kernels as kernels
+from .pointwise import points, refuse
+from .special import around_zero, first_with, scipy_kernel
+
+# ---------------------------------------------------------------------------------------------
+# Bessel functions.  f_n' is half the difference (J, Y) or the sum (I, -K) of the neighbours.
+
+
+class i0(Pointwise):
+    """Modified Bessel function of the first kind, order 0."""
+
+    schema = "i0(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i0", label="i0_vml_cpu")
+    grad = {"self": "grad * special_i1(self)"}
+    aliases = ("special_i0",)
+    samples = around_zero()
+
+
+class special_i1(Pointwise):
+    """Modified Bessel function of the first kind, order 1."""
+
+    schema = "special_i1(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i1")
+    grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
+    inplace = method = False
+    samples = around_zero()
+
+
+class bessel_i(Pointwise):
+    """Modified Bessel function of the first kind, order n."""
+
+    schema = "_bessel_i(Tensor self, int n) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * (_bessel_i(self, abs(n - 1)) + _bessel_i(self, n + 1)) / 2"}
+    inplace = method = function = False
+
+    def run(xp, self, n):
+        return kernels.bessel_i(xp, self, n)
+
+    def samples(s):
+        for n in (0, 1, 2, 3):
+            yield from around_zero(n)(s)
+
+
+class special_i0e(Pointwise):
+    """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
+
+    schema = "special_i0e(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i0e")
+    grad = {"self": "grad * _scaled_bessel_i(self, 0, 1)"}
+    inplace = method = False
+    samples = points()
+
+
+class special_i1e(Pointwise):
+    """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
+
+    schema = "special_i1e(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i1e")
+    grad = {"self": "grad * _scaled_bessel_i(self, 1, 1)"}
+    inplace = method = False
+    samples = points()
+
+
+class scaled_bessel_i(Pointwise):
+    """Derivative of some order of exp(-|x|) I_n(x); at the kink in 0 the mean of both sides."""
+
+    schema = "_scaled_bessel_i(Tensor self, int n, int order) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * _scaled_bessel_i(self, n, order + 1)"}
+    inplace = method = function = False
+
+    def run(xp, self, n, order):
+        return kernels.scaled_bessel_i(xp, self, n, order)
+
+    def samples(s):
+        for n in (0, 1):
+            yield s(s.real(3, 4), n, 1)
+            yield s(s.real(3, low=24, high=26), n, 1)
+        yield s(s.real(), 0, 2)
+        yield s(s.real(0, 3), 1, 1)
+
+
+class special_modified_bessel_i0(Pointwise):
+    """Modified Bessel function of the first kind, order 0."""
+
+    schema = "special_modified_bessel_i0(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i0", label="modified_bessel_i0_cpu")
+    grad = {"self": "grad * special_i1(self)"}
+    inplace = method = False
+    samples = around_zero()
+
+
+class special_modified_bessel_i1(Pointwise):
+    """Modified Bessel function of the first kind, order 1."""
+
+    schema = "special_modified_bessel_i1(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("i1", label="modified_bessel_i1_cpu")
+    grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
+    inplace = method = False
+    samples = around_zero()
+
+
+class special_bessel_j0(Pointwise):
+    """Bessel function of the first kind, order 0."""
+
+    schema = "special_bessel_j0(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("j0", label="bessel_j0_cpu")
+    grad = {"self": "-grad * special_bessel_j1(self)"}
+    inplace = method = False
+    samples = around_zero()
+
+
+class special_bessel_j1(Pointwise):
+    """Bessel function of the first kind, order 1."""
+
+    schema = "special_bessel_j1(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("j1", label="bessel_j1_cpu")
+    grad = {"self": "grad * (special_bessel_j0(self) - _bessel_j(self, 2)) / 2"}
+    inplace = method = False
+    samples = around_zero()
+
+
+class bessel_j(Pointwise):
+    """Bessel function of the first kind, order n."""
+
+    schema = "_bessel_j(Tensor self, int n) -> Tensor"
+    promote = "float"
+    grad = {
+        "self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
+        " -grad * _bessel_j(self, 1)"
+    }
+    inplace = method = function = False
+
+    def run(xp, self, n):
+        return kernels.bessel_j(xp, self, n)
+
+    def samples(s):
+        for n in (0, 1, 2, 3):
+            yield from around_zero(n)(s)
+
+
+class special_bessel_y0(Pointwise):
+    """Bessel function of the second kind, order 0."""
+
+    schema = "special_bessel_y0(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("y0", label="bessel_y0_cpu")
+    grad = {"self": "-grad * special_bessel_y1(self)"}
+    inplace = method = False
+    samples = points(0.4, 9)
+
+
+class special_bessel_y1(Pointwise):
+    """Bessel function of the second kind, order 1."""
+
+    schema = "special_bessel_y1(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("y1", label="bessel_y1_cpu")
+    grad = {"self": "grad * (special_bessel_y0(self) - _bessel_y(self, 2)) / 2"}
+    inplace = method = False
+    samples = points(0.6, 9)
+
+
+class bessel_y(Pointwise):
+    """Bessel function of the second kind, order n."""
+
+    schema = "_bessel_y(Tensor self, int n) -> Tensor"
+    promote = "float"
+    grad = {
+        "self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
+        " -grad * _bessel_y(self, 1)"
+    }
+    inplace = method = function = False
+
+    def run(xp, self, n):
+        return kernels.bessel_y(xp, self, n)
+
+    def samples(s):
+        yield from first_with(0, low=1.5, high=9)(s)
+        yield from first_with(2, low=1.5, high=9)(s)
+
+
+class special_modified_bessel_k0(Pointwise):
+    """Modified Bessel function of the second kind, order 0."""
+
+    schema = "special_modified_bessel_k0(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("k0", label="modified_bessel_k0_cpu")
+    grad = {"self": "-grad * special_modified_bessel_k1(self)"}
+    inplace = method = False
+    samples = points(0.4, 5)
+
+
+class special_modified_bessel_k1(Pointwise):
+    """Modified Bessel function of the second kind, order 1."""
+
+    schema = "special_modified_bessel_k1(Tensor self) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("k1", label="modified_bessel_k1_cpu")
+    grad = {"self": "-grad * (special_modified_bessel_k0(self) + _bessel_k(self, 2)) / 2"}
+    inplace = method = False
+    samples = points(0.6, 5)
+
+
+class bessel_k(Pointwise):
+    """Modified Bessel function of the second kind, order n."""
+
+    schema = "_bessel_k(Tensor self, int n) -> Tensor"
+    promote = "float"
+    grad = {"self": "-grad * (_bessel_k(self, abs(n - 1)) + _bessel_k(self, n + 1)) / 2"}
+    inplace = method = function = False
+
+    def run(xp, self, n):
+        return kernels.bessel_k(xp, self, n)
+
+    def samples(s):
+        yield from first_with(0, low=0.8, high=5)(s)
+        yield from first_with(2, low=0.8, high=5)(s)
+
+
+class special_scaled_modified_bessel_k0(Pointwise):
+    """exp(x) times the modified Bessel function of the second kind, order 0."""
+
+    schema = "special_scaled_modified_bessel_k0(Tensor x) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("k0e", label="scaled_modified_bessel_k0_cpu")
+    grad = {"x": "grad * _scaled_bessel_k(x, 0, 1)"}
+    inplace = method = False
+    samples = points(0.4, 5)
+
+
+class special_scaled_modified_bessel_k1(Pointwise):
+    """exp(x) times the modified Bessel function of the second kind, order 1."""
+
+    schema = "special_scaled_modified_bessel_k1(Tensor x) -> Tensor"
+    promote = "float"
+    run = scipy_kernel("k1e", label="scaled_modified_bessel_k1_cpu")
+    grad = {"x": "grad * _scaled_bessel_k(x, 1, 1)"}
+    inplace = method = False
+    samples = points(0.6, 5)
+
+
+class scaled_bessel_k(Pointwise):
+    """Derivative of some order of exp(x) K_n(x)."""
+
+    schema = "_scaled_bessel_k(Tensor self, int n, int order) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * _scaled_bessel_k(self, n, order + 1)"}
+    inplace = method = function = False
+
+    def run(xp, self, n, order):
+        return kernels.scaled_bessel_k(xp, self, n, order)
+
+    def samples(s):
+        for n in (0, 1):
+            yield s(s.real(3, 4, low=0.8, high=5), n, 1)
+            yield s(s.real(3, low=24, high=26), n, 1)
+        yield s(s.real(low=0.8, high=5), 0, 2)
+        yield s(s.real(0, 3), 1, 1)
+
+
+class special_spherical_bessel_j0(Pointwise):
+    """sin(x) / x of each element, 1 at 0."""
+
+    schema = "special_spherical_bessel_j0(Tensor x) -> Tensor"
+    promote = "float"
+    grad = {"x": "grad * _sinc_order(x, 1, False)"}
+    inplace = method = False
+    samples = around_zero()
+
+    def run(xp, x):
+        refuse("spherical_bessel_j0_cpu", x, "c")
+        return xp.where(xp.isinf(x), 0, kernels.sinc_order(xp, x, 0, False))
+
+
+class sinc(Pointwise):
+    """sin(pi x) / (pi x) of each element, 1 at 0."""
+
+    schema = "sinc(Tensor self) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * _sinc_order(self, 1, True).conj()"}
+    complex = True
+    aliases = ("special_sinc",)
+    samples = around_zero()
+
+    def run(xp, self):
+        return kernels.sinc_order(xp, self, 0, True)
+
+    def decomp(self):
+        angle = self * math.pi
+        return ops.where(self == 0, 1, angle.sin() / angle)
+
+
+class sinc_order(Pointwise):
+    """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
+
+    schema = "_sinc_order(Tensor self, int order, bool normalized) -> Tensor"
+    promote = "float"
+    grad = {"self": "grad * _sinc_order(self, order + 1, normalized).conj()"}
+    complex = True
+    inplace = method = function = False
+
+    def run(xp, self, order, normalized):
+        return kernels.sinc_order(xp, self, order, normalized)
+
+    def samples(s):
+        for order, normalized in ((1, True), (2, True), (1, False), (2, False)):
+            yield from around_zero(order, normalized)(s)
+
+
+class special_airy_ai(Pointwise):
+    """Airy function Ai of each element."""
+
+    schema = "special_airy_ai(Tensor x) -> Tensor"
+    promote = "float"
+    grad = {"x": "grad * _airy_ai_prime(x)"}
+    inplace = method = False
+    samples = points(-4, 4)
+
+    def run(xp, x):
+        refuse("airy_ai_cpu", x, "c")
+        return special(xp).airy(x)[0]
+
+
+class airy_ai_prime(Pointwise):
+    """Derivative of the Airy function; its own derivative is x Ai(x)."""
+
+    schema = "_airy_ai_prime(Tensor x) -> Tensor"
+    promote = "float"
+    grad = {"x": "grad * x * special_airy_ai(x)"}
+    inplace = method = function = False
+    samples = points(-4, 4)
+
+    def run(xp, x):
+        return special(xp).airy(x)[1]
+
+
+# ---------------------------------------------------------------------------------------------
+# Orthogonal polynomials.  PyTorch gives them no derivative; here they have all orders of that in x.
+
+
+class orthogonal_polynomial(Pointwise):
+    """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
+
+    ordered = False
+    schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
+    promote = "float"
+    scalars = ("n",)
+    grad = {
+        "x": "grad * _orthogonal_polynomial(x, n, kind, order + 1)",
+        "n": "not_implemented('n', 'the degree of a polynomial is a whole number')",
+    }
+    inplace = method = function = False
+
+    def run(xp, x, n, kind, order):
+        return kernels.orthogonal_polynomial(xp, x, n, kind, order)
+
+    def samples(s):
+        for kind in (*kernels.POLYNOMIALS, "shifted_chebyshev_t"):
+            yield s(s.real(3, 5), s.tensor([0, 1, 2, 3, 6], dt.int64), kind, 1)
+        yield s(s.values([-1.0, 0.0, 1.0]), 5, "chebyshev_u", 2)
+        yield s(s.real(), 4, "legendre_p", 0)
+        yield s(s.real(0, 3), s.int(3), "chebyshev_t", 1)
+
+
+def _add_polynomial(family: str, words: str) -> None:
+    """The three entries of one kind of polynomial: of tensors, of a number x, of a number n."""
+    kind = family.replace("polynomial_", "")
+    name = f"special_{family}"
+
+    def run(xp, x, n):
+        refuse(f"{family}_cpu", xp.asarray(x), "c")
+        refuse(f"{family}_cpu", xp.asarray(n), "c")
+        return kernels.orthogonal_polynomial(xp, xp.asarray(x), xp.asarray(n), kind, 0)
+
+    def samples(s):
+        yield s(s.real(3, 5), s.tensor([0, 1, 2, 3, 6], dt.int64))
+        yield s(s.real(5, 3).T, s.tensor([[4], [0], [-1]], dt.int64))
+        yield s(s.values([-1.0, 0.0, 1.0]), s.tensor(5, dt.int64))
+        yield s(s.real(), s.tensor(3, dt.int64))
+        yield s(s.real(0, 3), s.int(3))
+
+    def samples_of_degrees(s):
+        yield s(0.3, s.tensor([[0, 1, 2], [3, 5, -1]], dt.int64))
+        yield s(1.5, s.tensor(4, dt.int64))
+
+    slope = f"grad * _orthogonal_polynomial(x, n, {kind!r}, 1)"
+    refusal = "not_implemented('n', 'the degree of a polynomial is a whole number')"
+    shared = dict(promote="float", promotes=("x", "n"), run=run, inplace=False, method=False)
+    shared["ordered"] = False
+    overloads = {
+        "": ("Tensor x, Tensor n", {"x": slope, "n": refusal}, samples, words),
+        ".x_scalar": (
+            "Scalar x, Tensor n",
+            {"n": refusal},
+            samples_of_degrees,
+            f"{words} at a number",
+        ),
+        ".n_scalar": ("Tensor x, Scalar n", {"x": slope}, first_with(4), f"{words} of one degree"),
+    }
+    for overload, (arguments, grad, cases, title_) in overloads.items():
+        entry = dict(
+            shared,
+            schema=f"{name}{overload}({arguments}) -> Tensor",
+            grad=grad,
+            samples=cases,
+            __doc__=f"{title_}.",
+            __module__=__name__,
+        )
+        globals()[f"{name}{overload.replace('.', '_')}"] = type(
+            f"{name}{overload.replace('.', '_')}", (Pointwise,), entry
+        )
+
+
+for _family, _words in {
+    "chebyshev_polynomial_t": "Chebyshev polynomials of the first kind",
+    "chebyshev_polynomial_u": "Chebyshev polynomials of the second kind",
+    "chebyshev_polynomial_v": "Chebyshev polynomials of the third kind",
+    "chebyshev_polynomial_w": "Chebyshev polynomials of the fourth kind",
+    "shifted_chebyshev_polynomial_t": "Chebyshev polynomials of the first kind, for [0, 1]",
+    "shifted_chebyshev_polynomial_u": "Chebyshev polynomials of the second kind, for [0, 1]",
+    "shifted_chebyshev_polynomial_v": "Chebyshev polynomials of the third kind, for [0, 1]",
+    "shifted_chebyshev_polynomial_w": "Chebyshev polynomials of the fourth kind, for [0, 1]",
+    "hermite_polynomial_h": "Hermite polynomials of the physicists",
+    "hermite_polynomial_he": "Hermite polynomials of probability theory",
+    "laguerre_polynomial_l": "Laguerre polynomials",
+    "legendre_polynomial_p": "Legendre polynomials",
+}.items():
+    _add_polynomial(_family, _words)

@@ -1,0 +1,326 @@
+"""Comparison and choice: eq, lt, isclose, where."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.op import Composite, Pointwise
+from ..core.table import ops
+from ..errors import DTypeError
+from .binary import as_tensor, integers, refuse_pair, with_number
+from .pointwise import title
+
+# ---------------------------------------------------------------------------------------------
+# Choice
+
+
+def _where(xp, condition, self, other):
+    if condition.dtype.kind != "b" and condition.dtype.name != "uint8":
+        raise DTypeError("where expected condition to be a boolean tensor, but got a tensor with "
+                         f"dtype {condition.dtype.name}")
+    return xp.where(condition, self, other)
+
+
+class where_self(Pointwise):
+    """Elements of the first tensor where the condition holds, else of the second."""
+    schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
+    out = ("exact",)
+    promotes = ("self", "other")
+    run = _where
+    grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False  # as a method, the condition comes second: see tensor.py
+
+    def samples(s):
+        yield s(s.bool(3, 4), s.real(3, 4), s.real(3, 4))
+        yield s(s.bool(4), s.real(3, 1), s.real())
+        yield s(s.bool(), s.real(), s.real())
+        yield s(s.bool(0, 3), s.real(3), s.real(0, 1))
+
+
+class where_ScalarOther(Pointwise):
+    """Elements of the tensor where the condition holds, else a number."""
+    schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
+    number = 0
+    promotes = ("self", "other")
+    run = _where
+    grad = {"self": "where(condition, grad, 0)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        return ops.where(condition, self, as_tensor(other, self))
+
+    def samples(s):
+        yield s(s.bool(3, 4), s.real(3, 4), 1.5)
+        yield s(s.bool(4), s.real(3, 1), 0)
+
+
+class where_ScalarSelf(Pointwise):
+    """A number where the condition holds, else elements of the tensor."""
+    schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
+    number = 0
+    promotes = ("self", "other")
+    run = _where
+    grad = {"other": "where(condition, 0, grad)"}
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    complex = True
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        return ops.where(condition, as_tensor(self, other), other)
+
+    def samples(s):
+        yield s(s.bool(3, 4), 1.5, s.real(3, 4))
+        yield s(s.bool(4), 0, s.real(3, 1))
+
+
+class where_Scalar(Pointwise):
+    """One number where the condition holds, else another."""
+    schema = "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"
+    promotes = ("self", "other")
+    run = _where
+    dtype = "dt.result_type((self, other))"
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    inplace = False
+    method = False
+
+    def decomp(condition, self, other):
+        dtype = dt.result_type((self, other))
+        parts = (ops.scalar_tensor(v, dtype=dtype, device=condition.device) for v in (self, other))
+        return ops.where(condition, *parts)
+
+    def samples(s):
+        yield s(s.bool(3, 4), 1.5, 2)
+        yield s(s.bool(4), 0, 1)
+
+
+class where_default(Composite):
+    """Coordinates of the true elements, one vector per dim."""
+
+    schema = "where(Tensor condition) -> Tensor[]"
+    method = False
+
+    def compose(condition):
+        return tuple(ops.nonzero_numpy(condition))
+
+    def samples(s):
+        yield s(s.bool(3, 4))
+
+
+# ---------------------------------------------------------------------------------------------
+# Comparison
+
+
+class eq_Tensor(Pointwise):
+    """Whether two elements are equal."""
+    schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.equal(self, other)"
+    nondiff = ("self", "other")
+    c = "{self} == {other}"
+    complex = True
+    samples = integers()
+
+
+class eq_Scalar(Pointwise):
+    """Whether each element equals a number."""
+    schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = "xp.equal(self, other)"
+    nondiff = ("self",)
+    c = "{self} == {other}"
+    complex = True
+    samples = with_number(1, 0.5)
+
+
+class ne_Tensor(Pointwise):
+    """Whether two elements differ."""
+    schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
+    promote = "bool"
+    run = "xp.not_equal(self, other)"
+    nondiff = ("self", "other")
+    c = "{self} != {other}"
+    complex = True
+    aliases = ("not_equal",)
+    samples = integers()
+
+
+class ne_Scalar(Pointwise):
+    """Whether each element differs from a number."""
+    schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
+    promote = "bool"
+    promotes = ("self", "other")
+    run = "xp.not_equal(self, other)"
+    nondiff = ("self",)
+    c = "{self} != {other}"
+    complex = True
+    samples = with_number(1, 0.5)
+
+
+def _order(name: str, function: str):
+    """Kernel of an order comparison; complex numbers have no order."""
+
+    def run(xp, self, other):
+        refuse_pair(f"{name}_cpu", self, other, "c")
+        return getattr(xp, function)(self, other)
+
+    return run
+
+
+class _Order(Pointwise):
+    promote = "bool"
+    nondiff = ("self", "other")
+    samples = integers()
+
+
+class _OrderNumber(Pointwise):
+    promote = "bool"
+    promotes = ("self", "other")
+    nondiff = ("self",)
+    samples = with_number(1, 0.5)
+
+
+class lt_Tensor(_Order):
+    """Whether the first element is smaller."""
+    schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _order("lt", "less")
+    c = "{self} < {other}"
+    aliases = ("less",)
+
+
+class lt_Scalar(_OrderNumber):
+    """Whether each element is smaller than a number."""
+    schema = "lt.Scalar(Tensor self, Scalar other) -> Tensor"
+    run = _order("lt", "less")
+    c = "{self} < {other}"
+
+
+class le_Tensor(_Order):
+    """Whether the first element is not larger."""
+    schema = "le.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _order("le", "less_equal")
+    c = "{self} <= {other}"
+    aliases = ("less_equal",)
+
+
+class le_Scalar(_OrderNumber):
+    """Whether each element is not larger than a number."""
+    schema = "le.Scalar(Tensor self, Scalar other) -> Tensor"
+    run = _order("le", "less_equal")
+    c = "{self} <= {other}"
+
+
+class gt_Tensor(_Order):
+    """Whether the first element is larger."""
+    schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _order("gt", "greater")
+    c = "{self} > {other}"
+    aliases = ("greater",)
+
+
+class gt_Scalar(_OrderNumber):
+    """Whether each element is larger than a number."""
+    schema = "gt.Scalar(Tensor self, Scalar other) -> Tensor"
+    run = _order("gt", "greater")
+    c = "{self} > {other}"
+
+
+class ge_Tensor(_Order):
+    """Whether the first element is not smaller."""
+    schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = _order("ge", "greater_equal")
+    c = "{self} >= {other}"
+    aliases = ("greater_equal",)
+
+
+class ge_Scalar(_OrderNumber):
+    """Whether each element is not smaller than a number."""
+    schema = "ge.Scalar(Tensor self, Scalar other) -> Tensor"
+    run = _order("ge", "greater_equal")
+    c = "{self} >= {other}"
+
+
+class isclose(Pointwise):
+    """Whether |a - b| <= atol + rtol |b|, or a equals b."""
+    schema = ("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+              "bool equal_nan=False) -> Tensor")
+    promote = "same"
+    dtype = dt.bool_
+    nondiff = ("self", "other")
+    complex = True
+    inplace = False
+
+    def run(xp, self, other, rtol, atol, equal_nan):
+        _check_close(self, other, rtol, atol)
+        if self.dtype.kind in "biu":
+            self, other = self.astype(xp.float64), other.astype(xp.float64)
+        close = xp.equal(self, other)
+        if equal_nan:
+            close = close | (xp.isnan(self) & xp.isnan(other))
+        limit = atol + xp.abs(rtol * other)
+        gap = xp.abs(self - other)
+        return close | (xp.isfinite(gap) & (gap <= limit))
+
+    def decomp(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        _check_close(self, other, rtol, atol)
+        close = self == other
+        if equal_nan and self.dtype.is_inexact:
+            close = close.logical_or(self.isnan().logical_and(other.isnan()))
+        if not self.dtype.is_inexact:
+            self, other = self.to(dt.float64), other.to(dt.float64)
+        limit = (other * rtol).abs() + atol
+        gap = (self - other).abs()
+        return close.logical_or(gap.isfinite().logical_and(gap <= limit))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.real(3, 4), s.real(4), 0.5, 0.5)
+        yield s(s.values([1.0, math.nan, math.inf]), s.values([1.0, math.nan, math.inf]), equal_nan=True)
+
+
+def _check_close(self, other, rtol: float, atol: float) -> None:
+    if self.dtype != other.dtype:
+        raise DTypeError(f"{title(self.dtype)} did not match {title(other.dtype)}")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
+
+
+class allclose(Composite):
+    """Whether all elements of two tensors are close (a Python bool)."""
+    schema = ("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, "
+              "bool equal_nan=False) -> bool")
+    complex = True
+
+    def compose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+        return bool(ops.isclose(self, other, rtol, atol, equal_nan).all().item())
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+
+
+class equal(Composite):
+    """Whether two tensors have the same shape and elements (a Python bool)."""
+    schema = "equal(Tensor self, Tensor other) -> bool"
+    complex = True
+
+    def compose(self, other):
+        if tuple(self.shape) != tuple(other.shape):
+            return False
+        return bool(ops.eq(self, other).all().item())
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4))
+        yield s(s.real(3, 4), s.real(3))

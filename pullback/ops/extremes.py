@@ -1,0 +1,307 @@
+"""Extremes and where they are: amax, max, argmax, median."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.batching import dims
+from ..core.dims import wrap_dim, wrap_dims
+from ..core.op import Composite, Reduction
+from ..core.table import ops
+from .pointwise import refuse
+from .reduce import check_size, extremes, extremes_of_all, one_dim, reduced, rows, spaced
+
+
+def _extreme(name: str, xp, self, dim, keepdim):
+    refuse(f"{name}_cpu", self, "c")
+    check_size(name, self.shape, dim)
+    function = xp.max if name.endswith("max") else xp.min
+    return function(self, axis=wrap_dims(dim, self.ndim), keepdims=keepdim)
+
+
+class amax(Reduction):
+    """Largest elements over some dims; ties share the gradient."""
+    schema = "amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _extreme("amax", xp, self, dim, keepdim)
+    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
+    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield from extremes(s)
+        yield s(spaced(s, 2, 3, 2), [0, -1])
+        yield s(spaced(s, 2, 3, 2), [1, 2], True)
+
+
+class amin(Reduction):
+    """Smallest elements over some dims; ties share the gradient."""
+    schema = "amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _extreme("amin", xp, self, dim, keepdim)
+    grad = {"self": "extreme_pullback(grad, self, result, dim, keepdim)"}
+    push = "extreme_push(self_p, self_t, result, dim, keepdim)"
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    batch = dims("dim")
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield from extremes(s)
+        yield s(spaced(s, 2, 3, 2), [0, -1])
+        yield s(spaced(s, 2, 3, 2), [1, 2], True)
+
+
+class aminmax(Reduction):
+    """Smallest and largest elements, of all or along one dim."""
+    schema = ("aminmax(Tensor self, *, int? dim=None, bool keepdim=False)"
+              " -> (Tensor min, Tensor max)")
+    grad = {"self": "aminmax_pullback(grad_min, grad_max, self, min, max, dim, keepdim)"}
+    push = {"min": "extreme_push(self_p, self_t, min, dim, keepdim)",
+            "max": "extreme_push(self_p, self_t, max, dim, keepdim)"}
+    out = ("exact",)
+    shape = lambda self, dim, keepdim: [reduced(self.shape, dim, keepdim)] * 2
+    dtype = "[self.dtype, self.dtype]"
+
+    def run(xp, self, dim, keepdim):
+        refuse("aminmax_cpu", self, "c")
+        if dim is None and 0 in self.shape:
+            raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the "
+                               "operation has no identity.")
+        check_size("aminmax", self.shape, dim)
+        axes = wrap_dims(dim, self.ndim)
+        return (xp.min(self, axis=axes, keepdims=keepdim),
+                xp.max(self, axis=axes, keepdims=keepdim))
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        shape = (n, *reduced(self.shape[1:], dim, keepdim))
+        return tuple(out.reshape(shape) for out in ops.aminmax(x, dim=over))
+
+    def decomp(self, dim=None, keepdim=False):
+        over = [] if dim is None else [dim]
+        return ops.amin(self, over, keepdim), ops.amax(self, over, keepdim)
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), dim=1)
+        yield s(spaced(s, 4, 3).T, dim=-2, keepdim=True)
+        yield s(s.real(), dim=0)
+
+
+def _extreme_along(name: str, xp, self, dim, keepdim):
+    """(values, indices) of the extremes along a dim: the first of equals, or the first NaN."""
+    refuse(f"{name}_cpu", self, "c")
+    check_size(name, self.shape, dim)
+    dim = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy(), xp.zeros((), dtype=xp.int64)
+    find = xp.argmax if name == "max" else xp.argmin
+    indices = find(self, axis=dim, keepdims=True)
+    values = xp.take_along_axis(self, indices, dim)
+    indices = xp.asarray(indices, dtype=xp.int64)
+    if keepdim:
+        return values, indices
+    return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)
+
+
+def _along(self, dim, keepdim):
+    return [reduced(self.shape, dim, keepdim)] * 2
+
+
+class max_other(Composite):
+    """The larger of two elements."""
+    schema = "max.other(Tensor self, Tensor other) -> Tensor"
+
+    def compose(self, other):
+        return ops.maximum(self, other)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+
+
+class max_dim(Reduction):
+    """Largest elements along a dim, and where they are."""
+    schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = extremes
+
+
+class max_default(Reduction):
+    """Largest of all elements; ties share the gradient."""
+    schema = "max(Tensor self) -> Tensor"
+    out = ("castable",)
+    run = lambda xp, self: _extreme("max", xp, self, None, False)
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = extremes_of_all
+
+    def batch(n, batched, self):
+        return rows(n, self).amax([1])
+
+    def decomp(self):
+        return ops.amax(self, [])
+
+
+class min_other(Composite):
+    """The smaller of two elements."""
+    schema = "min.other(Tensor self, Tensor other) -> Tensor"
+
+    def compose(self, other):
+        return ops.minimum(self, other)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4))
+
+
+class min_dim(Reduction):
+    """Smallest elements along a dim, and where they are."""
+    schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = extremes
+
+
+class min_default(Reduction):
+    """Smallest of all elements; ties share the gradient."""
+    schema = "min(Tensor self) -> Tensor"
+    out = ("castable",)
+    run = lambda xp, self: _extreme("min", xp, self, None, False)
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = extremes_of_all
+
+    def batch(n, batched, self):
+        return rows(n, self).amin([1])
+
+    def decomp(self):
+        return ops.amin(self, [])
+
+
+def _argument(name: str, xp, self, dim, keepdim):
+    """Where the extreme is; in the flattened tensor if `dim` is None."""
+    if self.dtype.kind in "bc":
+        raise RuntimeError(f"{name}(): does not support {self.dtype.name} input")
+    if dim is None and 0 in self.shape:
+        raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0.")
+    check_size(name, self.shape, dim)
+    find = xp.argmax if name == "argmax" else xp.argmin
+    if dim is None or self.ndim == 0:
+        wrap_dim(dim or 0, self.ndim)
+        where = xp.asarray(find(xp.reshape(self, (-1,))), dtype=xp.int64)
+        return xp.reshape(where, (1,) * self.ndim) if keepdim else where
+    out = find(self, axis=wrap_dim(dim, self.ndim), keepdims=keepdim)
+    return xp.asarray(out, dtype=xp.int64)
+
+
+class argmax(Reduction):
+    """Where the largest element is, along a dim or in the flattened tensor."""
+    schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = dt.int64
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        return ops.argmax(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), keepdim=True)
+        yield from extremes(s)
+
+
+class argmin(Reduction):
+    """Where the smallest element is, along a dim or in the flattened tensor."""
+    schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = dt.int64
+
+    def batch(n, batched, self, dim, keepdim):
+        x, over = one_dim(n, self, dim)
+        return ops.argmin(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), keepdim=True)
+        yield from extremes(s)
+
+
+def _median_place(xp, x):
+    """Index of the lower median along the last axis; of the first NaN where there is one."""
+    order = xp.argsort(x, axis=-1, kind="stable")
+    place = order[..., (x.shape[-1] - 1) // 2]
+    if x.dtype.kind != "f":
+        return place
+    nan = xp.isnan(x)
+    return xp.where(xp.any(nan, axis=-1), xp.argmax(nan, axis=-1), place)
+
+
+def _shared(flat, value):
+    """A value for each row, with the derivative shared by all elements that are equal to it."""
+    same = (flat == value).logical_or(flat.isnan().logical_and(value.isnan()))
+    moves = ops.where(same.logical_and(flat.isinf().logical_not()), flat - flat.detach(), 0.0)
+    return (value + moves.sum(1, True) / same.sum(1, True)).squeeze(1)
+
+
+class median_default(Reduction):
+    """Lower median of all elements; NaN if there is one."""
+    schema = "median(Tensor self) -> Tensor"
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = extremes_of_all
+
+    def run(xp, self):
+        refuse("median_cpu", self, "bc")
+        flat = xp.reshape(self, (-1,))
+        if flat.shape[0] == 0:
+            return xp.full((), math.nan).astype(self.dtype)  # integers: their smallest
+        return flat[_median_place(xp, flat)]
+
+    def batch(n, batched, self):
+        flat = rows(n, self)
+        value = flat.detach().median(1, True)[0]
+        return _shared(flat, value) if self.is_floating_point() else value.squeeze(1)
+
+
+class median_dim(Reduction):
+    """Lower medians along a dim, and where they are."""
+    schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
+              " -> (Tensor values, Tensor indices)")
+    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
+    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
+    diff_outputs = (True, False)
+    shape = _along
+    dtype = "[self.dtype, dt.int64]"
+    batch = dims("dim")
+    samples = extremes
+
+    def run(xp, self, dim, keepdim):
+        refuse("median_cpu", self, "bc")
+        check_size("median", self.shape, dim)
+        dim = wrap_dim(dim, self.ndim)
+        if self.ndim == 0:
+            return self.copy(), xp.zeros((), dtype=xp.int64)
+        place = _median_place(xp, xp.moveaxis(self, dim, -1))
+        indices = xp.expand_dims(xp.asarray(place, dtype=xp.int64), dim)
+        values = xp.take_along_axis(self, indices, dim)
+        if keepdim:
+            return values, indices
+        return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)

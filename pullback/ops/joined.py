@@ -1,0 +1,359 @@
+"""Tensors put together: cat, stack, hstack, block_diag, cartesian_prod."""
+
+from __future__ import annotations
+
+import itertools
+
+from ..core import dtype as dt
+from ..core.dims import numel, wrap_dim
+from ..core.op import Composite, Op
+from ..core.table import ops
+from ..errors import BadValue
+from .arrange import _grid
+from .layout import in_front, inner
+
+
+def cat_parts(tensors) -> list:
+    """What `cat` joins: legacy empty vectors are skipped."""
+    if not tensors:
+        raise BadValue("torch.cat(): expected a non-empty list of Tensors")
+    for i, x in enumerate(tensors):
+        if x.ndim == 0:
+            raise RuntimeError(f"zero-dimensional tensor (at position {i}) cannot be concatenated")
+    parts = [x for x in tensors if tuple(x.shape) != (0,)]
+    return parts or list(tensors[:1])
+
+
+def cat_shape(tensors, dim: int) -> tuple[int, ...]:
+    """The shape of `cat`, after checking its arguments."""
+    parts = cat_parts(tensors)
+    first = parts[0]
+    dim = wrap_dim(dim, first.ndim)
+    total = 0
+    for i, x in enumerate(parts):
+        if x.ndim != first.ndim:
+            raise RuntimeError(
+                f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}"
+            )
+        for d in range(first.ndim):
+            if d != dim and x.shape[d] != first.shape[d]:
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {dim}. Expected size "
+                    f"{first.shape[d]} but got size {x.shape[d]} for tensor number {i} in the list."
+                )
+        total = total + x.shape[dim]
+    return (*first.shape[:dim], total, *first.shape[dim + 1 :])
+
+
+def unified(tensors, parts) -> list:
+    """Arrays in the dtype that all `tensors` promote to."""
+    common = dt.result_type(tensors).np
+    return [p if p.dtype == common else p.astype(common) for p in parts]
+
+
+class cat(Op):
+    """Tensors joined along a dim."""
+
+    schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+    promote = "keep"
+    complex = True
+    linear = ("tensors",)
+    out = ("apart", "castable")
+    cost = "cheap"
+    grad = {"tensors": "cat_backward(grad, tensors.shape, dim)"}
+
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
+    def run(xp, tensors, dim):
+        cat_shape(tensors, dim)
+        return xp.concatenate(unified(tensors, cat_parts(tensors)), axis=dim)
+
+    def shape(tensors, dim):
+        return cat_shape(tensors, dim)
+
+    def batch(n, batched, tensors, dim):
+        flags = batched[0]
+        parts = [
+            in_front(x, b, n)
+            for x, b in zip(tensors, flags, strict=True)
+            if tuple(x.shape[1:] if b else x.shape) != (0,)
+        ]
+        if not parts:
+            return in_front(tensors[0], flags[0], n)
+        if parts[0].ndim == 1:
+            raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
+        return ops.cat(parts, inner(dim, parts[0]))
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(4, 3)])
+        yield s([s.real(2, 3), s.real(2, 1), s.real(2, 0)], -1)
+        yield s([s.real(0), s.real(2, 3)], 1)
+        yield s([s.real(3)])
+
+
+class concat(Composite):
+    """Another name of `cat`."""
+
+    schema = "concat(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+
+    def compose(tensors, dim):
+        return ops.cat(tensors, dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(4, 3)])
+
+
+class concatenate(Composite):
+    """Another name of `cat`."""
+
+    schema = "concatenate(Tensor[] tensors, int dim=0) -> Tensor"
+    method = False
+
+    def compose(tensors, dim):
+        return ops.cat(tensors, dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 1)], 1)
+
+
+def stack_shape(tensors, dim: int) -> tuple[int, ...]:
+    """The shape of `stack`, after checking its arguments."""
+    if not tensors:
+        raise RuntimeError("stack expects a non-empty TensorList")
+    first = tuple(tensors[0].shape)
+    for i, x in enumerate(tensors):
+        if tuple(x.shape) != first:
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(first)} at entry 0 "
+                f"and {list(x.shape)} at entry {i}"
+            )
+    dim = wrap_dim(dim, len(first) + 1)
+    return (*first[:dim], len(tensors), *first[dim:])
+
+
+class stack(Op):
+    """Tensors of one shape joined along a new dim."""
+
+    schema = "stack(Tensor[] tensors, int dim=0) -> Tensor"
+    out = ("castable",)
+    method = False
+    promote = "keep"
+    complex = True
+    linear = ("tensors",)
+    cost = "cheap"
+    grad = {"tensors": "grad.unbind(dim)"}
+
+    def dtype(tensors, dim):
+        return dt.result_type(tensors)
+
+    def run(xp, tensors, dim):
+        stack_shape(tensors, dim)
+        return xp.stack(unified(tensors, tensors), axis=dim)
+
+    def shape(tensors, dim):
+        return stack_shape(tensors, dim)
+
+    def batch(n, batched, tensors, dim):
+        parts = [in_front(x, b, n) for x, b in zip(tensors, batched[0], strict=True)]
+        return ops.stack(parts, wrap_dim(dim, parts[0].ndim) + 1)
+
+    def decomp(tensors, dim):
+        dim = wrap_dim(dim, tensors[0].ndim + 1)
+        return ops.cat([ops.unsqueeze(x, dim) for x in tensors], dim)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 3)])
+        yield s([s.real(2, 3), s.real(2, 3)], -1)
+        yield s([s.real(), s.real()])
+
+
+class hstack(Composite):
+    """Tensors joined along the second dim (the first of vectors)."""
+
+    schema = "hstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("hstack expects a non-empty TensorList")
+        parts = ops.atleast_1d(tensors)
+        return ops.cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)])
+        yield s([s.real(2, 3), s.real(2, 1)])
+        yield s([s.real(), s.real()])
+
+
+class vstack(Composite):
+    """Tensors joined along the first dim, vectors as rows."""
+
+    schema = "vstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("vstack expects a non-empty TensorList")
+        return ops.cat(ops.atleast_2d(tensors), 0)
+
+    def samples(s):
+        yield s([s.real(3), s.real(2, 3)])
+
+
+class row_stack(Composite):
+    """Another name of `vstack`."""
+
+    schema = "row_stack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        return ops.vstack(tensors)
+
+    def samples(s):
+        yield s([s.real(3), s.real(2, 3)])
+
+
+class dstack(Composite):
+    """Tensors joined along the third dim."""
+
+    schema = "dstack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("dstack expects a non-empty TensorList")
+        return ops.cat(ops.atleast_3d(tensors), 2)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2, 3)])
+        yield s([s.real(3), s.real(3)])
+
+
+class column_stack(Composite):
+    """Tensors joined along the second dim, vectors as columns."""
+
+    schema = "column_stack(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        if not tensors:
+            raise RuntimeError("column_stack expects a non-empty TensorList")
+        return ops.hstack([x.reshape((x.numel(), 1)) if x.ndim <= 1 else x for x in tensors])
+
+    def samples(s):
+        yield s([s.real(3), s.real(3, 2)])
+
+
+class block_diag(Composite):
+    """A matrix with the given matrices on its diagonal."""
+
+    schema = "block_diag(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        for i, x in enumerate(tensors):
+            if x.ndim > 2:
+                raise RuntimeError(
+                    "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                    f"Input {i} has {x.ndim} dimensions"
+                )
+        if not tensors:
+            return ops.empty((1, 0))
+        blocks = ops.atleast_2d(tensors)
+        width = sum(x.shape[1] for x in blocks)
+        rows, left = [], 0
+        for x in blocks:
+            rows.append(ops.constant_pad_nd(x, (left, width - left - x.shape[1])))
+            left += x.shape[1]
+        return ops.cat(rows, 0)
+
+    def samples(s):
+        yield s([s.real(2, 3), s.real(2), s.real()])
+
+
+class cartesian_prod(Composite):
+    """All combinations of the elements of vectors, as rows."""
+
+    schema = "cartesian_prod(Tensor[] tensors) -> Tensor"
+    method = False
+
+    def compose(tensors):
+        for x in tensors:
+            if x.ndim != 1:
+                raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+        if len(tensors) == 1:
+            return tensors[0]
+        return ops.stack([g.flatten() for g in _grid(tensors, "ij")], 1)
+
+    def samples(s):
+        yield s([s.real(2), s.real(3)])
+
+
+class combinations(Composite):
+    """All combinations of r elements of a vector, as rows."""
+
+    schema = "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor"
+
+    def compose(self, r, with_replacement):
+        if self.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(self.shape)}")
+        if r < 0:
+            raise RuntimeError(f"Expect a non-negative number, but got {r}")
+        if r == 0:
+            return self.new_empty((0,))
+        choose = (
+            itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        )
+        rows = list(choose(range(self.shape[0]), r))
+        columns = [self[[row[i] for row in rows]] for i in range(r)]
+        return ops.stack(columns, 1)
+
+    def samples(s):
+        yield s(s.real(4))
+        yield s(s.real(3), 3, True)
+
+
+class _chunk_cat(Composite):
+    """Tensors cut into chunks along a dim, filled up with zeros; all first chunks, all second..."""
+
+    schema = "_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor"
+    complex = True
+    method = False
+
+    def compose(tensors, dim, num_chunks):
+        dim = _common_dim(tensors, dim)
+        if num_chunks < 1:
+            raise RuntimeError("_chunk_cat expects positive num_chunks")
+        rows = []
+        for x in tensors:
+            size = -(-x.shape[dim] // num_chunks) * num_chunks
+            border = [0, 0] * (x.ndim - dim - 1) + [0, size - x.shape[dim]]
+            width = size // num_chunks * numel(x.shape[dim + 1 :])
+            padded = ops.constant_pad_nd(x, border)
+            rows.append(padded.reshape((*x.shape[:dim], num_chunks, width)))
+        return ops.cat(rows, dim + 1)
+
+    def samples(s):
+        yield s([s.real(3, 2), s.real(4)], 0, 2)
+        yield s([s.real(2, 5), s.real(2, 3, 2)], 1, 3)
+        yield s([s.real(4, 2).T], -1, 2)
+
+
+def _common_dim(tensors, dim: int) -> int:
+    """The dim along which `_chunk_cat` cuts, counted from the front."""
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if any(0 in x.shape for x in tensors):
+        raise RuntimeError("_chunk_cat expects non-empty tensor")
+    if dim < 0 and len({x.ndim for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different "
+                           "ndims")
+    dim = wrap_dim(dim, tensors[0].ndim)
+    if any(x.ndim <= dim for x in tensors):
+        raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+    if len({tuple(x.shape[:dim]) for x in tensors}) > 1:
+        raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+    return dim

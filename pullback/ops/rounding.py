@@ -1,0 +1,212 @@
+"""Rounding and tests of each element: floor, round, isnan, nan_to_num."""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.op import Pointwise
+from ..core.table import ops
+from .pointwise import points, refuse
+
+# ---------------------------------------------------------------------------------------------
+# Rounding
+
+
+def _between_integers(s):
+    """Samples of a rounding operator, away from its jumps."""
+    yield s(s.values([[-1.7, -0.4, 0.3], [1.2, 2.6, -2.3]]))
+    yield s(s.values([[-1.7, -0.4, 0.3], [1.2, 2.6, -2.3]]).T)
+    yield s(s.values(0.8))
+    yield s(s.real(0, 3))
+
+
+def _rounding(name: str):
+    """Kernel of a rounding operator: integers are their own rounding."""
+
+    def run(xp, self):
+        refuse(f"{name}_vml_cpu", self, "bc")
+        if self.dtype.kind in "iu":
+            return self.copy()
+        return getattr(xp, name if name != "round" else "rint")(self)
+
+    return run
+
+
+class floor(Pointwise):
+    """Largest integer not above each element."""
+    schema = "floor(Tensor self) -> Tensor"
+    ufunc = "floor"
+    run = _rounding("floor")
+    constant = ("self",)
+    c = "floor({self})"
+    samples = _between_integers
+
+
+class ceil(Pointwise):
+    """Smallest integer not below each element."""
+    schema = "ceil(Tensor self) -> Tensor"
+    ufunc = "ceil"
+    run = _rounding("ceil")
+    constant = ("self",)
+    c = "ceil({self})"
+    samples = _between_integers
+
+
+class trunc(Pointwise):
+    """The integer part of each element."""
+    schema = "trunc(Tensor self) -> Tensor"
+    ufunc = "trunc"
+    run = _rounding("trunc")
+    constant = ("self",)
+    c = "trunc({self})"
+    aliases = ("fix",)
+    samples = _between_integers
+
+
+class round_default(Pointwise):
+    """Nearest integer of each element; halves go to the even one."""
+    schema = "round(Tensor self) -> Tensor"
+    ufunc = "rint"
+    run = _rounding("round")
+    constant = ("self",)
+    c = "rint({self})"
+    aliases = ("special_round",)
+    samples = _between_integers
+
+
+class round_decimals(Pointwise):
+    """Each element rounded to a number of decimals."""
+    schema = "round.decimals(Tensor self, *, int decimals) -> Tensor"
+    constant = ("self",)
+
+    def run(xp, self, decimals):
+        refuse("round_cpu", self, "biuc")
+        scale = 10.0 ** abs(decimals)
+        return xp.rint(self * scale) / scale if decimals >= 0 else xp.rint(self / scale) * scale
+
+    def decomp(self, decimals):
+        scale = 10.0 ** abs(decimals)
+        return (self * scale).round() / scale if decimals >= 0 else (self / scale).round() * scale
+
+    def samples(s):
+        yield s(s.values([[-1.72, -0.41, 0.33], [1.28, 2.66, -2.37]]), decimals=1)
+        yield s(s.values([-172.0, 38.0]), decimals=-1)
+        yield s(s.real(0, 3), decimals=0)
+
+
+class frac(Pointwise):
+    """Each element without its integer part."""
+    schema = "frac(Tensor self) -> Tensor"
+    grad = {"self": "grad"}
+    c = "{self} - trunc({self})"
+    samples = _between_integers
+
+    def run(xp, self):
+        refuse("frac_cpu", self, "biuc")
+        return self - xp.trunc(self)
+
+    def decomp(self):
+        return self - self.trunc()
+
+
+# ---------------------------------------------------------------------------------------------
+# Tests of each element, logic, repair
+
+
+class isnan(Pointwise):
+    """Whether each element is NaN."""
+    schema = "isnan(Tensor self) -> Tensor"
+    promote = "bool"
+    run = "xp.isnan(self)"
+    nondiff = ("self",)
+    c = "{self} != {self}"
+    complex = True
+    inplace = False
+    samples = points()
+
+
+class isinf(Pointwise):
+    """Whether each element is infinite."""
+    schema = "isinf(Tensor self) -> Tensor"
+    promote = "bool"
+    run = "xp.isinf(self)"
+    nondiff = ("self",)
+    c = "fabs({self}) == INFINITY"
+    complex = True
+    inplace = False
+    samples = points()
+
+
+class isfinite(Pointwise):
+    """Whether each element is neither infinite nor NaN."""
+    schema = "isfinite(Tensor self) -> Tensor"
+    promote = "bool"
+    run = "xp.isfinite(self)"
+    nondiff = ("self",)
+    c = "fabs({self}) < INFINITY"
+    complex = True
+    inplace = False
+    samples = points()
+
+    def decomp(self):
+        if not self.dtype.is_inexact:
+            return ops.full_like(self, True, dtype=dt.bool_)
+        return self.abs() < math.inf
+
+
+class logical_not(Pointwise):
+    """Whether each element is zero."""
+    schema = "logical_not(Tensor self) -> Tensor"
+    promote = "bool"
+    run = "self == 0"  # CuPy's logical_not takes no complex numbers
+    nondiff = ("self",)
+    c = "{self} == 0"
+    complex = True
+    samples = points()
+
+
+class bitwise_not(Pointwise):
+    """Each integer with all bits inverted; negation of a bool."""
+    schema = "bitwise_not(Tensor self) -> Tensor"
+    nondiff = ("self",)
+
+    def run(xp, self):
+        refuse("bitwise_not_cpu", self, "fc")
+        return xp.invert(self)
+
+    def samples(s):
+        yield s(s.int(3, 4))
+        yield s(s.bool(3))
+        yield s(s.int())
+
+
+class nan_to_num(Pointwise):
+    """Each element with NaN and infinities replaced by numbers."""
+    ordered = False
+    schema = ("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
+              " -> Tensor")
+    grad = {"self": "grad * self.isfinite()"}
+
+    def run(xp, self, nan, posinf, neginf):
+        if self.dtype.kind in "biu":
+            return self.copy()
+        return xp.nan_to_num(self, copy=True, nan=0.0 if nan is None else nan,
+                             posinf=posinf, neginf=neginf)
+
+    def decomp(self, nan=None, posinf=None, neginf=None):
+        if not self.dtype.is_inexact:
+            return self.clone()
+        if self.is_complex():
+            parts = [ops.nan_to_num(p, nan, posinf, neginf) for p in (self.real, self.imag)]
+            return ops.complex(*parts)
+        limits = dt.finfo(self.dtype)
+        out = self.masked_fill(self.isnan(), 0.0 if nan is None else nan)
+        out = out.masked_fill(self == math.inf, limits.max if posinf is None else posinf)
+        return out.masked_fill(self == -math.inf, limits.min if neginf is None else neginf)
+
+    def samples(s):
+        yield s(s.real(3, 4))
+        yield s(s.values([1.0, math.nan, math.inf, -math.inf]), nan=2.0, posinf=3.0, neginf=4.0)
+        yield s(s.real())
+        yield s(s.real(0, 3))

@@ -1,0 +1,345 @@
+"""Several views at once: split, chunk, unbind, tensor_split and their relatives.
+
+Read next: `shape.py`.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ..core import dtype as dt
+from ..core.dims import wrap_dim
+from ..core.op import Composite, Op, View
+from ..core.table import ops
+from .layout import END, along, checked_pieces, cut, cut_shapes, inner, needs_dims, split_pieces
+
+
+class split_Tensor(View):
+    """Consecutive pieces of equal size; the last may be smaller."""
+
+    schema = "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]"
+    complex = True
+    grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
+
+    def run(xp, self, split_size, dim):
+        needs_dims(self.ndim, "split")
+        dim = wrap_dim(dim, self.ndim)
+        return cut(self, dim, split_pieces(self.shape[dim], split_size))
+
+    def batch(n, batched, self, split_size, dim):
+        needs_dims(self.ndim - 1, "split")
+        return ops.split(self, split_size, inner(dim, self))
+
+    def decomp(self, split_size, dim):
+        sizes = split_pieces(self.shape[dim], split_size)
+        return ops.split_with_sizes(self, sizes, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), 2)
+        yield s(s.real(2, 4), 2, -1)
+        yield s(s.real(0, 2), 3)
+
+
+class split_with_sizes(View):
+    """Consecutive pieces of the given sizes."""
+
+    schema = "split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]"
+    complex = True
+    grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
+
+    def run(xp, self, split_sizes, dim):
+        needs_dims(self.ndim, "split")
+        dim = wrap_dim(dim, self.ndim)
+        return cut(self, dim, checked_pieces(self.shape[dim], dim, split_sizes))
+
+    def batch(n, batched, self, split_sizes, dim):
+        needs_dims(self.ndim - 1, "split")
+        return ops.split_with_sizes(self, split_sizes, inner(dim, self))
+
+    def samples(s):
+        yield s(s.real(5, 2), (1, 4))
+        yield s(s.real(2, 4), (2, 0, 2), -1)
+
+
+class split_sizes(Composite):
+    """`split` with a list of sizes."""
+
+    schema = "split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]"
+
+    def compose(self, split_size, dim):
+        return ops.split_with_sizes(self, split_size, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), (1, 4))
+
+
+def _chunk_step(self, chunks: int, dim: int) -> int:
+    """The size of the pieces of `chunk`."""
+    needs_dims(self.ndim, "chunk")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = self.shape[wrap_dim(dim, self.ndim)]
+    return (size + chunks - 1) // chunks
+
+
+class chunk(Composite):
+    """At most `chunks` pieces of equal size; the last may be smaller."""
+
+    schema = "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"
+    complex = True
+
+    def compose(self, chunks, dim):
+        step = _chunk_step(self, chunks, dim)
+        if step == 0:  # an empty dim still gives the number of pieces asked for
+            return ops.split_with_sizes(self, [0] * chunks, dim)
+        return ops.split(self, step, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), 2)
+        yield s(s.real(2, 6), 4, 1)
+        yield s(s.real(0, 2), 3)
+
+
+def clones(parts) -> list:
+    return [p.clone(memory_format="contiguous_format") for p in parts]
+
+
+class unsafe_split_Tensor(Op):
+    """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
+
+    schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
+    unchecked = ("pure",)  # the pieces are memory of the input, that is the point
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "split_backward(grads, self.shape, split_size, dim)"}
+    run = split_Tensor.run
+    batch = split_Tensor.batch
+
+    def shape(self, split_size, dim):
+        needs_dims(self.ndim, "split")
+        return cut_shapes(self.shape, dim, split_pieces(self.shape[dim], split_size))
+
+    def decomp(self, split_size, dim):
+        return clones(ops.split(self, split_size, dim))
+
+    def samples(s):
+        yield s(s.real(5, 2), 2)
+        yield s(s.real(2, 4), 2, -1)
+
+
+class unsafe_split_with_sizes(Op):
+    """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
+
+    schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
+    unchecked = ("pure",)  # the pieces are memory of the input, that is the point
+    promote = "keep"
+    complex = True
+    linear = ("self",)
+    cost = "cheap"
+    grad = {"self": "split_with_sizes_backward(grads, self.shape, split_sizes, dim)"}
+    run = split_with_sizes.run
+    batch = split_with_sizes.batch
+
+    def shape(self, split_sizes, dim):
+        needs_dims(self.ndim, "split")
+        return cut_shapes(self.shape, dim, checked_pieces(self.shape[dim], dim, split_sizes))
+
+    def decomp(self, split_sizes, dim):
+        return clones(ops.split_with_sizes(self, split_sizes, dim))
+
+    def samples(s):
+        yield s(s.real(5, 2), (1, 4))
+
+
+class unsafe_chunk(Composite):
+    """`chunk` whose pieces count as fresh memory, as those of `unsafe_split`."""
+
+    schema = "unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]"
+
+    def compose(self, chunks, dim):
+        step = _chunk_step(self, chunks, dim)
+        if step == 0:
+            return ops.unsafe_split_with_sizes(self, [0] * chunks, dim)
+        return ops.unsafe_split(self, step, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), 2)
+
+
+class unbind_int(View):
+    """One tensor per index of a dim."""
+
+    schema = "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"
+    complex = True
+    grad = {"self": "unbind_backward(grads, self.shape, dim)"}
+
+    def run(xp, self, dim):
+        dim = wrap_dim(dim, self.ndim, scalar_ok=False)
+        return [self[along(dim, i)] for i in range(self.shape[dim])]
+
+    def batch(n, batched, self, dim):
+        return self.unbind(wrap_dim(dim, self.ndim - 1, scalar_ok=False) + 1)
+
+    def decomp(self, dim):
+        return [ops.select(self, dim, i) for i in range(self.shape[dim])]
+
+    def samples(s):
+        yield s(s.real(3, 2))
+        yield s(s.real(3, 2), -1)
+        yield s(s.real(3))
+
+
+def _split_at(self, bounds, dim):
+    """Pieces between consecutive bounds, as `tensor_split` makes them."""
+    edges = [0, *bounds, END]
+    return [ops.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(edges)]
+
+
+def _tensor_split(self, sections: int, dim: int):
+    if self.ndim == 0:
+        raise RuntimeError(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
+        )
+    dim = wrap_dim(dim, self.ndim)
+    if sections <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    small, large = divmod(self.shape[dim], sections)
+    sizes = [small + 1] * large + [small] * (sections - large)
+    edges = [0, *itertools.accumulate(sizes)]
+    return [ops.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(edges)]
+
+
+class tensor_split_sections(Composite):
+    """Pieces as equal as possible."""
+
+    schema = "tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]"
+
+    def compose(self, sections, dim):
+        return _tensor_split(self, sections, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), 3)
+        yield s(s.real(2, 5), 3, -1)
+
+
+class tensor_split_indices(Composite):
+    """Pieces between the given indices."""
+
+    schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]"
+
+    def compose(self, indices, dim):
+        return _split_at(self, indices, wrap_dim(dim, self.ndim, scalar_ok=False))
+
+    def samples(s):
+        yield s(s.real(5, 2), (1, 3))
+        yield s(s.real(2, 5), (1, 9, 2), 1)
+
+
+class tensor_split_tensor(Composite):
+    """`tensor_split` with the sections or indices in a tensor."""
+
+    schema = (
+        "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, "
+        "Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]"
+    )
+
+    def compose(self, tensor_indices_or_sections, dim):
+        where = tensor_indices_or_sections.tolist()
+        if tensor_indices_or_sections.ndim == 0:
+            return _tensor_split(self, where, dim)
+        return _split_at(self, where, dim)
+
+    def samples(s):
+        yield s(s.real(5, 2), s.tensor(3, dt.int64))
+        yield s(s.real(5, 2), s.tensor([1, 3], dt.int64))
+
+
+def _named_split(self, name: str, rank: int, dim: int, where):
+    if self.ndim < rank:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {rank} dimension, "
+            f"but got a tensor with {self.ndim} dimensions!"
+        )
+    if not isinstance(where, int):
+        return _split_at(self, where, dim)
+    if where <= 0 or self.shape[dim] % where:
+        raise RuntimeError(
+            f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+            f"{self.shape[dim]} is not divisible by the split_size {where}!"
+        )
+    return _tensor_split(self, where, dim)
+
+
+class hsplit_int(Composite):
+    """Equal pieces along the second dim (the first of a vector)."""
+
+    schema = "hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]"
+
+    def compose(self, sections):
+        return _named_split(self, "hsplit", 1, 0 if self.ndim == 1 else 1, sections)
+
+    def samples(s):
+        yield s(s.real(3, 4), 2)
+        yield s(s.real(4), 2)
+
+
+class hsplit_array(Composite):
+    """Pieces along the second dim between the given indices."""
+
+    schema = "hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]"
+
+    def compose(self, indices):
+        return _named_split(self, "hsplit", 1, 0 if self.ndim == 1 else 1, indices)
+
+    def samples(s):
+        yield s(s.real(3, 4), (1, 3))
+
+
+class vsplit_int(Composite):
+    """Equal pieces along the first dim."""
+
+    schema = "vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]"
+
+    def compose(self, sections):
+        return _named_split(self, "vsplit", 2, 0, sections)
+
+    def samples(s):
+        yield s(s.real(4, 3), 2)
+
+
+class vsplit_array(Composite):
+    """Pieces along the first dim between the given indices."""
+
+    schema = "vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]"
+
+    def compose(self, indices):
+        return _named_split(self, "vsplit", 2, 0, indices)
+
+    def samples(s):
+        yield s(s.real(4, 3), (1, 3))
+
+
+class dsplit_int(Composite):
+    """Equal pieces along the third dim."""
+
+    schema = "dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]"
+
+    def compose(self, sections):
+        return _named_split(self, "dsplit", 3, 2, sections)
+
+    def samples(s):
+        yield s(s.real(1, 3, 4), 2)
+
+
+class dsplit_array(Composite):
+    """Pieces along the third dim between the given indices."""
+
+    schema = "dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]"
+
+    def compose(self, indices):
+        return _named_split(self, "dsplit", 3, 2, indices)
+
+    def samples(s):
+        yield s(s.real(1, 3, 4), (1, 3))

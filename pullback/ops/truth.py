@@ -1,0 +1,196 @@
+"""Truth and counts over dims: any, all, count_nonzero."""
+
+from __future__ import annotations
+
+from ..core import dtype as dt
+from ..core.batching import dims
+from ..core.dims import wrap_dims
+from ..core.op import Reduction
+from ..core.table import ops
+from .reduce import one_dim, reduced, rows
+
+
+def _truth_dtype(self):
+    return dt.uint8 if self.dtype is dt.uint8 else dt.bool_
+
+
+def _truth(xp, function: str, self, dim, keepdim, *, empty_is_all: bool = True):
+    axes = wrap_dims(dim, self.ndim, empty_is_all=empty_is_all)
+    out = getattr(xp, function)(self, axis=axes, keepdims=keepdim)
+    return xp.asarray(out, dtype=xp.uint8 if self.dtype.name == "uint8" else xp.bool_)
+
+
+def _none_false(self, dim, keepdim):
+    """`all` by `any`: no element is zero."""
+    out = ops.any(self.logical_not(), dim, keepdim).logical_not()
+    return out.to(dt.uint8) if self.dtype is dt.uint8 else out
+
+
+def _truth_samples(s):
+    yield s(s.bool(3, 4), 1)
+    yield s(s.bool(3, 4), -2, True)
+    yield s(s.int(3, 4, low=0, high=2), 0)
+    yield s(s.real(3, 4), 0)
+    yield s(s.bool(), 0)
+    yield s(s.bool(0, 3), 0)
+
+
+def _truth_samples_dims(s):
+    yield s(s.bool(2, 3, 2), [0, 2])
+    yield s(s.bool(2, 3, 2), [1, -1], True)
+    yield s(s.bool(3, 4), None)
+
+
+def _truth_samples_all(s):
+    yield s(s.bool(3, 4))
+    yield s(s.int(3, 4, low=0, high=2))
+    yield s(s.real(0, 3))
+    yield s(s.bool())
+
+
+class any_default(Reduction):
+    """Whether any element is nonzero."""
+    schema = "any(Tensor self) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self: _truth(xp, "any", self, None, False)
+    nondiff = ("self",)
+    shape = "()"
+    dtype = _truth_dtype
+    complex = True
+    samples = _truth_samples_all
+
+    def batch(n, batched, self):
+        return rows(n, self).any(1)
+
+
+class any_dim(Reduction):
+    """Whether any element along a dim is nonzero."""
+    schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    batch = dims("dim")
+    complex = True
+    samples = _truth_samples
+
+
+class any_dims(Reduction):
+    """Whether any element over some dims is nonzero; an empty list reduces nothing."""
+    schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self, dim, keepdim: _truth(
+        xp, "any", self, dim, keepdim, empty_is_all=False)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    complex = True
+    samples = _truth_samples_dims
+
+    def batch(n, batched, self, dim, keepdim):
+        return _batched_truth(ops.any, self, dim, keepdim)
+
+
+class all_default(Reduction):
+    """Whether all elements are nonzero."""
+    schema = "all(Tensor self) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self: _truth(xp, "all", self, None, False)
+    nondiff = ("self",)
+    shape = "()"
+    dtype = _truth_dtype
+    complex = True
+    samples = _truth_samples_all
+
+    def batch(n, batched, self):
+        return rows(n, self).all(1)
+
+    def decomp(self):
+        return _none_false(self, None, False)
+
+
+class all_dim(Reduction):
+    """Whether all elements along a dim are nonzero."""
+    schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    batch = dims("dim")
+    complex = True
+    samples = _truth_samples
+
+    def decomp(self, dim, keepdim=False):
+        return _none_false(self, dim, keepdim)
+
+
+class all_dims(Reduction):
+    """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
+    schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
+    out = ("exact", "uint8")
+    run = lambda xp, self, dim, keepdim: _truth(
+        xp, "all", self, dim, keepdim, empty_is_all=False)
+    nondiff = ("self",)
+    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
+    dtype = lambda self, dim, keepdim: _truth_dtype(self)
+    complex = True
+    samples = _truth_samples_dims
+
+    def batch(n, batched, self, dim, keepdim):
+        return _batched_truth(ops.all, self, dim, keepdim)
+
+    def decomp(self, dim=None, keepdim=False):
+        return _none_false(self, dim, keepdim)
+
+
+def _batched_truth(op, self, dim, keepdim):
+    """any or all over several dims of every example; None means all of them."""
+    over = wrap_dims(dim, self.ndim - 1, empty_is_all=False)
+    return op(self, [d + 1 for d in over], keepdim)
+
+
+def _count(xp, self, dim):
+    axes = wrap_dims(dim, self.ndim)
+    return xp.sum(xp.not_equal(self, 0), axis=axes, dtype=xp.int64)
+
+
+class count_nonzero_dim_IntList(Reduction):
+    """How many elements over some dims are not zero."""
+    schema = "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor"
+    run = _count
+    nondiff = ("self",)
+    shape = lambda self, dim: reduced(self.shape, dim, False)
+    dtype = dt.int64
+    batch = dims("dim")
+    complex = True
+
+    def decomp(self, dim):
+        return ops.sum(self != 0, dim)
+
+    def samples(s):
+        yield s(s.int(2, 3, 2, low=0, high=3), [0, -1])
+        yield s(s.real(3, 4), [1])
+
+
+class count_nonzero_default(Reduction):
+    """How many elements are not zero, of all or along one dim."""
+    schema = "count_nonzero(Tensor self, int? dim=None) -> Tensor"
+    run = _count
+    nondiff = ("self",)
+    shape = lambda self, dim: reduced(self.shape, dim, False)
+    dtype = dt.int64
+    complex = True
+
+    def batch(n, batched, self, dim):
+        x, over = one_dim(n, self, dim)
+        return ops.count_nonzero(x, over)
+
+    def decomp(self, dim=None):
+        return ops.sum(self != 0, None if dim is None else [dim])
+
+    def samples(s):
+        yield s(s.int(3, 4, low=0, high=3))
+        yield s(s.int(3, 4, low=0, high=3), -1)
+        yield s(s.real())

@@ -1,0 +1,367 @@
+"""What a write through a view needs (select_scatter ...), the adjoints of views, copies of views.
+
+Read next: `shape.py`, the views themselves.
+"""
+
+from __future__ import annotations
+
+from ..core.dims import numel, wrap_dim
+from ..core.op import Composite, Op, View, overload_of
+from ..core.table import ops
+from . import shape, splits
+from .layout import (
+    END,
+    along,
+    checked_select,
+    checked_slice,
+    diagonal_view,
+    in_front,
+    same_size_as_slice,
+    storage_view,
+    two_dims,
+)
+from .splits import clones
+
+# --- what a write through a view needs ------------------------------------------------------------
+
+
+class select_scatter(Op):
+    """A copy of `self` with `src` written where `select` reads."""
+
+    schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    promote = "keep"
+    linear = ("self", "src")
+    complex = True
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {
+        "self": "select_scatter(grad, grad.new_zeros(src.shape), dim, index)",
+        "src": "grad.select(dim, index)",
+    }
+
+    def run(xp, self, src, dim, index):
+        dim, index = checked_select(self.shape, dim, index)
+        out = self.copy("K")
+        same_size_as_slice(src, (*self.shape[:dim], *self.shape[dim + 1 :]))
+        out[along(dim, index)] = src
+        return out
+
+    def batch(n, batched, self, src, dim, index):
+        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
+        dim, index = checked_select(self.shape[1:], dim, index)
+        return ops.select_scatter(self, src, dim + 1, index)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(4), 0, 1)
+        yield s(s.real(3, 4), s.real(3), -1, -2)
+        yield s(s.real(3), s.real(), 0, 0)
+
+
+class slice_scatter(Op):
+    """A copy of `self` with `src` written where `slice` reads."""
+
+    schema = (
+        "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+        "SymInt step=1) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("self", "src")
+    complex = True
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {
+        "self": "slice_scatter(grad, grad.new_zeros(src.shape), dim, start, end, step)",
+        "src": "take_slice(grad, dim, start, end, step)",
+    }
+
+    def run(xp, self, src, dim, start, end, step):
+        dim, part, size = checked_slice(self.shape, dim, start, end, step)
+        same_size_as_slice(src, (*self.shape[:dim], size, *self.shape[dim + 1 :]))
+        out = self.copy("K")
+        out[along(dim, part)] = src
+        return out
+
+    def batch(n, batched, self, src, dim, start, end, step):
+        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
+        dim, part, _ = checked_slice(self.shape[1:], dim, start, end, step)
+        return ops.slice_scatter(self, src, dim + 1, part.start, part.stop, step)
+
+    def samples(s):
+        yield s(s.real(5, 4), s.real(2, 4), 0, 1, 3)
+        yield s(s.real(5, 4), s.real(5, 2), -1, 0, END, 2)
+        yield s(s.real(5, 4), s.real(5, 4))
+
+
+class diagonal_scatter(Op):
+    """A copy of `self` with `src` written on a diagonal."""
+
+    schema = (
+        "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("self", "src")
+    complex = True
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {
+        "self": "diagonal_scatter(grad, grad.new_zeros(src.shape), offset, dim1, dim2)",
+        "src": "grad.diagonal(offset, dim1, dim2)",
+    }
+
+    def run(xp, self, src, offset, dim1, dim2):
+        out = self.copy()
+        place = diagonal_view(xp, out, offset, dim1, dim2)
+        same_size_as_slice(src, place.shape)
+        place[...] = src
+        return out
+
+    def decomp(self, src, offset, dim1, dim2):
+        dim1, dim2 = two_dims(dim1, dim2, self.ndim)
+        if self.dtype != src.dtype or tuple(src.shape) != tuple(
+            self.diagonal(offset, dim1, dim2).shape
+        ):
+            return NotImplemented  # the kernel says what is wrong
+        rows, columns = self.shape[dim1], self.shape[dim2]
+        row, column = (ops.arange(n, device=self.device) for n in (rows, columns))
+        first, length = max(-offset, 0), src.shape[-1]
+        # the diagonal as a column of the matrices, one element for each row
+        padded = ops.constant_pad_nd(src, [first, rows - first - length]).unsqueeze(-1)
+        on = row.unsqueeze(-1) + offset == column
+        order = [d for d in range(self.ndim) if d not in (dim1, dim2)] + [dim1, dim2]
+        back = [order.index(d) for d in range(self.ndim)]
+        return ops.where(on, padded, self.permute(order)).permute(back)
+
+    def batch(n, batched, self, src, offset, dim1, dim2):
+        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
+        dim1, dim2 = two_dims(dim1, dim2, self.ndim - 1)
+        return ops.diagonal_scatter(self, src, offset, dim1 + 1, dim2 + 1)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3))
+        yield s(s.real(2, 3, 4), s.real(2, 2), -1, -2, -1)
+
+
+class as_strided_scatter(Op):
+    """A copy of `self` with `src` written where `as_strided` reads."""
+
+    schema = (
+        "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
+        "SymInt? storage_offset=None) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("self", "src")
+    cost = "cheap"
+    shape = "tuple(self.shape)"
+    grad = {
+        "self": "as_strided_scatter(grad.contiguous(), grad.new_zeros(src.shape), size, stride, "
+        "storage_offset)",
+        "src": "grad.contiguous().as_strided(size, stride, storage_offset)",
+    }
+
+    def run(xp, self, src, size, stride, storage_offset):
+        out = self.copy()
+        place = storage_view(xp, out, size, stride, storage_offset or 0)
+        same_size_as_slice(src, size)
+        place[...] = src
+        return out
+
+    def batch(n, batched, self, src, size, stride, storage_offset):
+        self, src = in_front(self, batched[0], n), in_front(src, batched[1], n)
+        hop = numel(self.shape[1:])  # the kernel works on a row-major copy
+        return ops.as_strided_scatter(self, src, (n, *size), (hop, *stride), storage_offset)
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(2, 2), (2, 2), (4, 1), 1)
+        yield s(s.real(12), s.real(3), (3,), (2,))
+
+
+# --- adjoints of views ----------------------------------------------------------------------------
+
+
+class select_backward(Op):
+    """Zeros with the gradient of `select` in its place."""
+
+    schema = (
+        "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("grad_output",)
+    method = False
+    function = False
+    complex = True
+    cost = "cheap"
+    shape = "tuple(input_sizes)"
+    grad = {"grad_output": "grad.select(dim, index)"}
+
+    def run(xp, grad_output, input_sizes, dim, index):
+        dim, index = checked_select(tuple(input_sizes), dim, index)
+        out = xp.zeros(tuple(input_sizes), grad_output.dtype)
+        out[along(dim, index)] = grad_output
+        return out
+
+    def batch(n, batched, grad_output, input_sizes, dim, index):
+        dim = wrap_dim(dim, len(input_sizes)) + 1
+        return ops.select_backward(grad_output, (n, *input_sizes), dim, index)
+
+    def decomp(grad_output, input_sizes, dim, index):
+        zeros = ops.new_zeros(grad_output, input_sizes)
+        return ops.select_scatter(zeros, grad_output, dim, index)
+
+    def samples(s):
+        yield s(s.real(4), (3, 4), 0, 1)
+        yield s(s.real(3), (3, 4), -1, -1)
+
+
+class slice_backward(Op):
+    """Zeros with the gradient of `slice` in its place."""
+
+    schema = (
+        "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
+        "SymInt end, SymInt step) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("grad_output",)
+    method = False
+    function = False
+    complex = True
+    cost = "cheap"
+    shape = "tuple(input_sizes)"
+    grad = {"grad_output": "take_slice(grad, dim, start, end, step)"}
+
+    def run(xp, grad_output, input_sizes, dim, start, end, step):
+        dim, part, _ = checked_slice(tuple(input_sizes), dim, start, end, step)
+        out = xp.zeros(tuple(input_sizes), grad_output.dtype)
+        out[along(dim, part)] = grad_output
+        return out
+
+    def batch(n, batched, grad_output, input_sizes, dim, start, end, step):
+        dim = wrap_dim(dim, len(input_sizes)) + 1
+        return ops.slice_backward(grad_output, (n, *input_sizes), dim, start, end, step)
+
+    def decomp(grad_output, input_sizes, dim, start, end, step):
+        zeros = ops.new_zeros(grad_output, input_sizes)
+        return ops.slice_scatter(zeros, grad_output, dim, start, end, step)
+
+    def samples(s):
+        yield s(s.real(2, 4), (5, 4), 0, 1, 3, 1)
+        yield s(s.real(5, 2), (5, 4), -1, 0, END, 2)
+
+
+class diagonal_backward(Op):
+    """Zeros with the gradient of `diagonal` in its place."""
+
+    schema = (
+        "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
+        "int dim2) -> Tensor"
+    )
+    promote = "keep"
+    linear = ("grad_output",)
+    method = False
+    function = False
+    complex = True
+    cost = "cheap"
+    shape = "tuple(input_sizes)"
+    grad = {"grad_output": "grad.diagonal(offset, dim1, dim2)"}
+
+    def run(xp, grad_output, input_sizes, offset, dim1, dim2):
+        out = xp.zeros(tuple(input_sizes), grad_output.dtype)
+        diagonal_view(xp, out, offset, dim1, dim2)[...] = grad_output
+        return out
+
+    def batch(n, batched, grad_output, input_sizes, offset, dim1, dim2):
+        dim1, dim2 = two_dims(dim1, dim2, len(input_sizes))
+        return ops.diagonal_backward(grad_output, (n, *input_sizes), offset, dim1 + 1, dim2 + 1)
+
+    def decomp(grad_output, input_sizes, offset, dim1, dim2):
+        zeros = ops.new_zeros(grad_output, input_sizes)
+        return ops.diagonal_scatter(zeros, grad_output, offset, dim1, dim2)
+
+    def samples(s):
+        yield s(s.real(3), (3, 4), 0, 0, 1)
+        yield s(s.real(2, 2), (2, 3, 4), -1, -2, -1)
+
+
+class unfold_backward(Op):
+    """Overlapping windows added back into the dim that they were cut from."""
+
+    schema = (
+        "unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step)"
+        " -> Tensor"
+    )
+    linear = ("grad_in",)
+    method = False
+    function = False
+    complex = True
+    shape = "tuple(input_sizes)"
+    grad = {"grad_in": "grad.unfold(dim, size, step)"}
+
+    def run(xp, grad_in, input_sizes, dim, size, step):
+        out = xp.zeros(tuple(input_sizes), grad_in.dtype)
+        if not input_sizes:
+            out[...] = grad_in.sum(-1)
+            return out
+        dim = wrap_dim(dim, len(input_sizes))
+        reach = (grad_in.shape[dim] - 1) * step + 1
+        # one addition per place in the window, or per window, whichever are fewer
+        if size <= grad_in.shape[dim] or step < 1:
+            for k in range(size):
+                out[along(dim, slice(k, k + reach, step))] += grad_in[..., k]
+        else:
+            for w in range(grad_in.shape[dim]):
+                window = xp.moveaxis(grad_in[along(dim, w)], -1, dim)
+                out[along(dim, slice(w * step, w * step + size))] += window
+        return out
+
+    def batch(n, batched, grad_in, input_sizes, dim, size, step):
+        if not input_sizes:
+            return grad_in.sum(-1)
+        dim = wrap_dim(dim, len(input_sizes)) + 1
+        return ops.unfold_backward(grad_in, (n, *input_sizes), dim, size, step)
+
+    def decomp(grad_in, input_sizes, dim, size, step):
+        if not input_sizes:
+            return grad_in.sum(-1)
+        dim = wrap_dim(dim, len(input_sizes))
+        place = ops.arange(input_sizes[dim], device=grad_in.device).unfold(0, size, step)
+        index = [None] * dim + [place.reshape((-1,))]
+        windows = ops.movedim(grad_in, -1, dim + 1).flatten(dim, dim + 1)
+        return ops.index_put(ops.new_zeros(grad_in, input_sizes), index, windows, True)
+
+    def samples(s):
+        yield s(s.real(5, 3), (7,), 0, 3, 1)
+        yield s(s.real(2, 3, 3), (2, 7), 1, 3, 2)
+        yield s(s.real(2, 2, 5), (7, 2), 0, 5, 2)
+
+
+# --- copies of views ------------------------------------------------------------------------------
+
+
+def derive_copies(space: dict, module: str) -> None:
+    """For each view operator `name` of a file, the composite `name_copy`: the view, then a clone."""
+    for entry in [e for e in space.values() if isinstance(e, type) and issubclass(e, View)]:
+        if "schema" not in vars(entry) or entry in (shape.detach, shape.narrow_Tensor):
+            continue
+        text = entry.schema.replace("Tensor(a -> *)", "Tensor").replace("Tensor(a)", "Tensor")
+        name, rest = text[: len(entry.base_name)], text[len(entry.base_name) :]
+        body = {
+            "__doc__": f"A copy of what `{name}` shows.",
+            "__module__": module,
+            "schema": f"{name}_copy{rest}",
+            "compose": _copying(entry),
+            "samples": vars(entry).get("samples"),
+            "complex": entry.complex,
+            "method": False,
+        }
+        type(f"{entry.__name__}_copy", (Composite,), body)
+
+
+def _copying(entry):
+    def compose(*args):
+        shown = overload_of(entry).call(*args)
+        return clones(shown) if isinstance(shown, (list, tuple)) else clones([shown])[0]
+
+    return compose
+
+
+for _file in (shape, splits):
+    derive_copies(vars(_file), __name__)
