@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import types
 
 from .compiler import (
     allow_in_graph,
@@ -20,6 +18,7 @@ from .compiler import (
     set_stance,
     substitute_in_graph,
 )
+from .core.settings import Settings
 
 __all__ = [
     "allow_in_graph",
@@ -44,37 +43,8 @@ __all__ = [
 __path__: list[str] = []  # it has modules below it: `as_torch.py`
 
 
-class _Config(types.SimpleNamespace):
-    """Settings of PyTorch's capture, kept."""
-
-    def patch(self, *args, **changes):
-        """Other settings for a `with` block or a decorated function."""
-        changes = {**dict(*args), **changes} if args and isinstance(args[0], dict) else (
-            {args[0]: args[1]} if args else changes)
-        return _Patch(self, changes)
-
-
-class _Patch:
-    def __init__(self, config: _Config, changes: dict):
-        self.config, self.changes = config, changes
-
-    def __enter__(self):
-        self.before = {n: getattr(self.config, n, None) for n in self.changes}
-        self.config.__dict__.update(self.changes)
-
-    def __exit__(self, *exc):
-        self.config.__dict__.update(self.before)
-
-    def __call__(self, function):
-        @functools.wraps(function)
-        def run(*args, **kwargs):
-            with self:
-                return function(*args, **kwargs)
-
-        return run
-
-
-config = _Config(
+config = Settings(
+    "_dynamo.config", "Settings of PyTorch's capture, kept.",
     suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8,
     accumulated_cache_size_limit=256, dynamic_shapes=True, assume_static_by_default=True,
     automatic_dynamic_shapes=True, capture_scalar_outputs=False, optimize_ddp=True,

@@ -23,7 +23,7 @@ from .core.facade import Facade
 OWN = __package__
 
 # PyTorch's module -> where its names are here, in the order in which they are looked up (`*`: in
-# every file there).  A path that exists in this package needs no line.
+# every file there).  A path that exists in this package needs no line.  `=`: one module itself.
 PLACES = {
     "torch.torch_version": "version",
     "torch._custom_ops": "library",
@@ -62,19 +62,22 @@ PLACES = {
     "torch._refs.linalg": "linalg",
     "torch._refs.fft": "fft",
     "torch._functorch": "func",
-    "torch._functorch.aot_autograd": "aot aot.api aot.export aot.signature",
+    "torch._functorch.aot_autograd": "aot aot.partition aot.export aot.signature",
     "torch._functorch._aot_autograd": "aot",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",
     "torch._functorch._aot_autograd.fx_utils": "aot.lookup",
     "torch._functorch._aot_autograd.schemas": "aot.signature aot.export",
-    "torch._functorch.compilers": "aot aot.api fx.make_fx",
+    "torch._functorch._aot_autograd.utils": "aot",
+    "torch._functorch._aot_autograd.logging_utils": "aot",
+    "torch._functorch.compilers": "aot compile.ahead fx.make_fx",
+    "torch._functorch.config": "=aot.config",
     "torch._functorch.partitioners": "aot.partition aot",
     "torch._functorch.vmap": "func.vmap func",
     "torch._functorch.eager_transforms": "func.grad func.jacobian func",
     "torch._functorch.apis": "func",
     "torch._functorch.functional_call": "func",
     "functorch": "func fx.make_fx",
-    "functorch.compile": "aot aot.api aot.partition decomp fx.make_fx",
+    "functorch.compile": "aot aot.partition compile.ahead decomp fx.make_fx",
     "functorch.experimental": "func",
 }
 NAMES = ("torch", "functorch")
@@ -97,7 +100,11 @@ def counterpart(name: str) -> types.ModuleType | None:
     if name == "torch":
         return sys.modules[OWN]
     if name in PLACES:
-        return Facade(name, PLACES[name])
+        place = PLACES[name]
+        if place[0] == "=":  # that module itself, so that assignments reach it
+            held, _, tail = place[1:].rpartition(".")
+            return getattr(importlib.import_module(f"{OWN}.{held}"), tail)
+        return Facade(name, place)
     parent, _, tail = name.rpartition(".")
     above = sys.modules.get(parent) or counterpart(parent) if parent else None
     if above is None:

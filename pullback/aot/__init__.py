@@ -2,12 +2,21 @@
 eager's side effects.
 """
 
-__all__ = ["aot_function", "make_boxed_compiler", "make_boxed_func", "nop"]
+import importlib
+
+_FROM = {
+    "entry": "aot_function compiled_function",
+    "modules": "aot_module aot_module_simplified compiled_module",
+    "compilers": "boxed_nop_preserve_node_meta make_boxed_compiler make_boxed_func nop "
+    "print_compile",
+    "context": "config get_aot_compilation_context get_aot_graph_name get_graph_being_compiled "
+    "set_model_name",
+}
+_PLACE = {name: file for file, names in _FROM.items() for name in names.split()}
+__all__ = sorted(_PLACE)
 
 
 def __getattr__(name: str):
-    if name in __all__:
-        from . import api
-
-        return getattr(api, name)
+    if name in _PLACE:
+        return getattr(importlib.import_module(f".{_PLACE[name]}", __name__), name)
     raise AttributeError(f"pullback.aot has no attribute '{name}'")

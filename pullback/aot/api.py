@@ -1,5 +1,4 @@
-"""`Compiled` and `aot_function`: capture per signature, cut the joint graph, compile both
-halves, run.
+"""`Compiled`: capture per signature, cut the joint graph, compile both halves, run.
 
 A signature is what the captured graph depends on: the structure of the arguments, shapes, dtypes,
 which tensors require grad, which are the same object, and every Python value.
@@ -10,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
 from . import sharing
 from .capture import Joint, Postponed, capture
+from .layout import handle
 from .runtime import Program
 
 _ndarray = np.ndarray
@@ -51,7 +52,9 @@ def key_of(value) -> tuple:
         if value._link is not None:
             refresh(value)
         data = value._data
-        return data.shape, data.dtype, value._edge is not None, data.flags.c_contiguous
+        flags = getattr(data, "flags", None)  # a tensor without data has none
+        contiguous = value.is_contiguous() if flags is None else flags.c_contiguous
+        return data.shape, data.dtype, value._edge is not None, contiguous
     try:
         hash(value)
     except TypeError:
@@ -75,6 +78,8 @@ def with_unit_seed(module: GraphModule) -> GraphModule:
 
 class Compiled:
     """A function that is captured and compiled per signature of its arguments."""
+
+    strided = False  # are inputs that share memory places of it in the graphs, or views?
 
     def __init__(self, function, backend: Backend):
         functools.update_wrapper(self, function)
@@ -117,9 +122,8 @@ class Compiled:
             or any(type(t._data) is not _ndarray for t in tensors)
         ):
             return self.function(*args, **kwargs)
-        facts = state.record[0], dt.default(), state.autocast, self._modes()
-        key = (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
-        program = self._known(key, tensors)
+        key = self.key(flat, spec, tensors)
+        program = self._known(key, tensors) or self._accepted(key, tensors)
         try:
             if program is None:
                 if self.captures.get(key, 0) >= DECISIONS:
@@ -164,6 +168,11 @@ class Compiled:
             self._last = guards, program, state.record[0]
         return program.run(tensors, [t._data for t in tensors])
 
+    def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
+        """The signature of arguments."""
+        facts = state.record[0], dt.default(), state.autocast, self._modes()
+        return (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
+
     def _modes(self) -> tuple | None:
         """Of a module: which of its parts are in training."""
         modules = getattr(self.function, "modules", None)
@@ -193,6 +202,10 @@ class Compiled:
             program = self.programs.get((key, number))
             if program is None or program.fits(tensors):
                 return program
+        return None
+
+    def _accepted(self, key: tuple, tensors: list) -> Program | None:
+        """A program of another signature that serves this one, too."""
         return None
 
     def _count(self, key: tuple, program: Program) -> None:
@@ -227,7 +240,7 @@ class Compiled:
         pattern = sharing.pattern(inputs, found)
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):
-            roots, shared = sharing.describe(inputs, owners, found)
+            roots, shared = sharing.describe(inputs, owners, found, self.strided)
             known = program.shared[pattern] = self.build(flat, spec, roots, shared)
         return known
 
@@ -258,6 +271,7 @@ class Backend:
     decompositions: dict
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
+    layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
@@ -285,7 +299,8 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
     else:
         module.writes = writes_of(joint)
-        makers["forward"] = lambda: backend.forward(module, "inference")
+        given = module if backend.layout is None else backend.layout.module
+        makers["forward"] = lambda: backend.forward(given, "inference")
     if joint.decisions is not None:
         makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
     nodes = module.graph.output_node().args[0][:count]
@@ -294,11 +309,16 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
+    if backend.layout is not None:
+        program.layout = backend.layout
+        program.graphs = halves if joint.differentiable else lambda: (backend.layout.module, None)
+        program.make = handle
     program.metas = tuple(
         (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
         for i in joint.grad_of
     )
-    program.part("fused" if program.fuse else "forward")
+    if backend.layout is None:  # else when it is called: inputs may share memory
+        program.part("fused" if program.fuse else "forward")
     return program
 
 
@@ -326,57 +346,3 @@ def boxed(function):
         return tuple(o._data if isinstance(o, Tensor) else o for o in out)
 
     return run
-
-
-def nop(module, example_inputs=None):
-    """A compiler that does nothing."""
-    return module
-
-
-def make_boxed_func(function):
-    """A function that takes one list of arguments."""
-
-    def run(args):
-        return function(*args)
-
-    run._boxed_call = True
-    return run
-
-
-def make_boxed_compiler(compiler):
-    """A compiler whose results take one list of arguments."""
-
-    @functools.wraps(compiler)
-    def run(module, example_inputs):
-        return make_boxed_func(compiler(module, example_inputs))
-
-    return run
-
-
-def aot_function(
-    fn,
-    fw_compiler,
-    bw_compiler=None,
-    partition_fn=None,
-    decompositions=None,
-    num_params_buffers=0,
-    keep_inference_input_mutations: bool = False,
-    inference_compiler=None,
-    *,
-    dynamic: bool = False,
-):
-    """Capture `fn` into forward and backward graphs and hand them to the user's compilers."""
-    from .partition import default_partition
-
-    def adapted(compiler):
-        return lambda module, name: boxed(compiler(module, examples(module)))
-
-    def cut(module, count):
-        return (partition_fn or default_partition)(module, None, num_fwd_outputs=count)
-
-    from ..fx.tables import normalized
-
-    table = normalized(decompositions)
-    return Compiled(
-        fn, Backend(adapted(fw_compiler), adapted(bw_compiler or fw_compiler), cut, table)
-    )

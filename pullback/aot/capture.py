@@ -20,6 +20,7 @@ from ..core import tape
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.op import overload
+from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state
 from ..core.tape import Accumulate, Blind, Node
@@ -73,6 +74,7 @@ class Capture(Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.blurred = None  # the user's place where values were replaced and a history was not
+        self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
 
     def reviewed(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
@@ -99,9 +101,52 @@ class Capture(Trace):
         if found is None:
             inner = t._data.inner
             found = self.recorder.call(overload("detach"), (node,), inner)
-            found.meta["cut"] = True
+            found.meta["cut"] = found.meta["silent"] = True  # no call of the user's
             self._cuts[node] = found
         return self.wrap(t._data.inner, found)
+
+    def _detached(self, t: Tensor) -> Tensor:
+        """What the user's `detach()` gives: a node of its own."""
+        node = self.recorder.call(overload("detach"), (t._data.node,), t._data.inner)
+        if t._edge is not None and not self.joined:
+            node.meta["cut"] = True
+        return self.wrap(t._data.inner, node)
+
+    def pull(self, node, grads, needs):
+        if not self.literal:
+            return super().pull(node, grads, needs)
+        if node.saved and node.rule.saves:
+            self._detach_saved(node)
+        results = super().pull(node, grads, needs)
+        before, self.recorder.pulled = self.recorder.pulled, node
+        # all of them before the first is added to another: the order of PyTorch's graphs
+        results = [
+            project(g, meta[0], meta[1], node, i)
+            if need and g is not None and (g._data.shape != meta[0] or g._data.dtype != meta[1])
+            else g
+            for i, (g, need, meta) in enumerate(zip(results, needs, node.metas))
+        ]
+        self.recorder.pulled = before
+        return results
+
+    def _detach_saved(self, node) -> None:
+        """PyTorch detaches results that are saved, when they are saved and when they are used."""
+        rule, saved = node.rule, list(node.saved)
+        for i, (name, kind, _, _) in enumerate(rule.saves):
+            value = saved[i] if kind == "out" else None
+            if value is None or not self.mine(value) or "kept" in value._data.node.meta:
+                continue
+            number = rule.outputs.index(name)
+            if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):
+                graph, made = self.recorder.graph, value._data.node
+                with graph.inserting_after(made):
+                    kept = self.recorder.call(overload("detach"), (made,), value._data.inner)
+                again = self.recorder.call(overload("detach"), (kept,), value._data.inner)
+                kept.meta["kept"] = again.meta["kept"] = True
+                kept.meta["partitioner_tag"] = "is_forward"
+                saved[i] = self.wrap(value._data.inner, again)
+                saved[i]._cell = value._cell
+        node.saved = tuple(saved)
 
     def _untracked(self, t: Tensor) -> Tensor:
         return self.cut(t) if t._edge is not None and self.mine(t) else t
@@ -139,11 +184,18 @@ class Capture(Trace):
         """A tensor with values that the graph may rely on."""
         return self.wrap(fake_of(t), self.recorder.constant(t))
 
-    fresh = constant
+    def fresh(self, t: Tensor) -> Tensor:
+        """A tensor that the function makes from values."""
+        made = self.constant(t)
+        if not self.literal:
+            return made
+        node = self.recorder.call(overload("lift_fresh_copy"), (made._data.node,), made)
+        self.recorder.values[node] = t
+        return self.wrap(made._data.inner, node)
 
     def process(self, ov, flat):
         if ov.name == "detach" and self.mine(flat[0]):
-            return self.cut(flat[0])
+            return self._detached(flat[0]) if self.literal else self.cut(flat[0])
         if not (state.record[self.level] or self.joined or self.recorder.origin):
             flat = tuple([map_tensors(self._untracked, v) for v in flat])
         if ov.is_random and self.streams:
@@ -448,6 +500,10 @@ class Joint:
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     blurred: tuple | None = None  # where a tensor was written without its history
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
+    # for PyTorch's convention (`layout.py`)
+    leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
+    ends: list = field(default_factory=list)  # the node of each input, at the end
+    members: set[int] = field(default_factory=set)  # inputs that follow from a root
 
     def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants."""
@@ -463,19 +519,23 @@ class Joint:
 
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
-    shared: dict | None = None, level: Capture | None = None
+    shared: dict | None = None, level: Capture | None = None, literal: bool = False,
+    distinct: bool = False
 ) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
     With `decides`, what the user's code reads from tensors is computed from these arguments.
     `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
-    `level` is the trace to use, where it is not an ordinary one.
+    `level` is the trace to use, where it is not an ordinary one. With `literal` the graph is to be
+    laid out as PyTorch does (`layout.py`), with `distinct` arguments that are the same tensor are
+    inputs of their own.
     """
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
+    level.literal = recorder.spelled = literal
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
-    unique = sorted(firsts.values())
+    unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
     with level:
         level.shared = shared or {}
         nodes = {i: recorder.input(tensors[i]) for i in unique}
@@ -505,7 +565,8 @@ def capture(
         handles += [r.input for r in roots]
         boxes += [(None if r.whole else r.input._data, r.input._edge, r.input._data)
                   for r in roots]
-        inputs = [made[firsts[id(v)]] if isinstance(v, Tensor) else v for v in flat]
+        given = iter(range(len(tensors)) if distinct else [firsts[id(t)] for t in tensors])
+        inputs = [made[next(given)] if isinstance(v, Tensor) else v for v in flat]
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
         handles += [a.handle for a in level.adopted]
@@ -513,6 +574,7 @@ def capture(
         joint = _finish(level, recorder, handles, boxes, out)
     joint.unique = None if len(unique) == len(tensors) else unique
     joint.roots = list(roots)
+    joint.members = {n for n, i in enumerate(unique) if id(tensors[i]) in (shared or {})}
     return joint
 
 
@@ -548,7 +610,12 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             count -= 0 if view is None else len(view.steps)
             joint.mutated.append(Mutation(i, len(results.nodes), tracked, count))
             results.add(t if tracked else make(t._data))
+    if level.literal:
+        results.as_given = not any(_has_history(t) for t in (*results.values, *results.outputs))
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
+    if level.literal:
+        joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
+        joint.ends = [level.node(t) for t in handles]
     joint.assigned = _assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)
     grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
@@ -559,6 +626,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     varying = [(k, v) for k, v in enumerate(results.values) if _has_history(v)]
     joint.swept = [k for k, v in varying if _used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]
+    if level.literal:
+        varying = _in_order(varying, joint)
     last = {s: i for i, s in enumerate(starts) if s is not None}  # roots come after arguments
     chosen = [(i, starts[i]) for i in sorted(last.values())]
     if joint.swept:
@@ -598,6 +667,17 @@ def _written_late(level, joint: Joint, nodes: list, inputs, tangents) -> None:
             nodes.append(level.node(t))
 
 
+def _in_order(varying: list[tuple], joint: Joint) -> list[tuple]:
+    """Outputs with a history as PyTorch counts them: inputs that were written, then the user's,
+    each time that one is returned, then what views of intermediates are made of.
+    """
+    values = dict(varying)
+    order = [m.output for m in joint.mutated]
+    order += [o.index for o in joint.outputs if type(o) is Output and o.kind == "graph"]
+    order += [k for k in values if k not in order]
+    return [(k, values[k]) for k in order if k in values]
+
+
 def _start(edge):
     """Where the gradient of an input arrives; None if it is sent on to that of another input."""
     if isinstance(edge, Identity):
@@ -610,6 +690,7 @@ class _Results:
 
     def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
         self.level = level
+        self.outputs, self.as_given = outputs, False
         self.by_handle = {id(t): i for i, t in enumerate(handles)}
         for stand_in, (_, t, _) in level.stand_ins.items():
             if id(t) in self.by_handle:
@@ -665,6 +746,8 @@ class _Results:
         if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
             return False  # a tensor of the graph says where
         root = _root(o)
+        if self.as_given and id(root) not in self.by_handle:
+            return False  # the compiled graph returns views as they are
         shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
         return shared or link.multi or bool(link.hidden)
 

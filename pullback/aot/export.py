@@ -651,7 +651,8 @@ def aot_compile_joint_with_descriptors(
     serializable: bool = False,
 ) -> Callable:
     """A function of (parameters, buffers, arguments) from a joint graph with descriptors."""
-    from .api import Backend, boxed, examples, make_program, nop
+    from .api import Backend, boxed, examples, make_program
+    from .compilers import nop
     from .partition import default_partition
 
     found = jd._exported

@@ -111,17 +111,23 @@ class Program:
         self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
         self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
         self.checked_outputs: list[int] = []
+        self.layout = None  # how the graphs differ from the joint graph, see `layout.py`
+        self.make = make  # what makes a result a tensor
 
     def look_at_saved(self) -> None:
         """Find out what the backward reads that is memory of inputs or outputs."""
         joint, count = self.joint, self.count
         forward = self.graphs()[0]
-        results = forward.graph.output_node().args[0]
-        inputs = {n.name: i for n, i in self.numbers.items()}
+        if self.layout is None:
+            results = forward.graph.output_node().args[0]
+            made, saved = results[:count], results[count:]
+            inputs = {n.name: i for n, i in self.numbers.items()}
+        else:
+            made, saved, inputs = self.layout.saved(forward)
         private = {*self.copied, *[m.output for m in joint.mutated]}  # nobody else has them
-        outputs = {viewed(n): k for k, n in enumerate(results[:count]) if k not in private}
+        outputs = {viewed(n): k for k, n in enumerate(made) if k not in private}
         checked, checked_outputs = set(), set()
-        for k, node in enumerate(results[count:]):
+        for k, node in enumerate(saved):
             root = viewed(node) if hasattr(node, "graph") else None
             if root is None:
                 continue
@@ -193,7 +199,8 @@ class Program:
         for generator, after in joint.streams:
             generator.set_state(after)
         count = self.count
-        made = [make(r) for r in results[:count]]
+        handle = self.make
+        made = [handle(r) for r in results[:count]]
         if self.copied:
             for k in self.copied:
                 made[k]._data = made[k]._data.copy("K")

@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import errors
 from ..core.handle import Tensor
+from ..core.op import overload
 from .capture import Member, Root
 
 _WORK = 10_000  # candidates that NumPy may try before two inputs count as overlapping
@@ -88,10 +89,14 @@ def _place(bases: list[Tensor], array: np.ndarray) -> tuple:
     return tuple(array.shape), tuple([s // size for s in array.strides]), offset
 
 
-def describe(tensors: list[Tensor], owners: list, found: list[list[int]]) -> tuple[list, dict]:
+def describe(
+    tensors: list[Tensor], owners: list, found: list[list[int]], strided: bool = False
+) -> tuple[list, dict]:
     """The roots of groups, and how their members follow from them: arguments of `capture`.
 
     `owners` says where the program will find each input: the number of an argument, or a tensor.
+    With `strided` members are places in the memory of their root, as in PyTorch's graphs, not
+    the views that they were made by.
     """
     roots, shared = [], {}
     for group in found:
@@ -107,5 +112,8 @@ def describe(tensors: list[Tensor], owners: list, found: list[list[int]]) -> tup
             t = tensors[i]
             link = None if base_of(t) is t else t._link
             chain, hidden = ((), None) if link is None else (link.chain, link.hidden)
+            if strided:
+                place = list(t.shape), list(t.stride()), t.storage_offset()
+                chain = ((overload("as_strided"), place, None),)
             shared[id(t)] = Member(own[id(base_of(t))], chain, hidden)
     return roots, shared

@@ -407,8 +407,16 @@ def inplace_overload(ov) -> str:
     return chosen if isinstance(chosen, str) else overload_name(ov)
 
 
+class _Writing:
+    """What graphs ask the operator of an overload that writes."""
+
+    cost, pure = "cheap", False
+
+
 class InplaceOverload:
     """`ops.aten.add_.Tensor`: the in-place variant of an overload."""
+
+    op = _Writing
 
     def __init__(self, ov):
         self.functional = ov

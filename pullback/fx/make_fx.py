@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
+from ..core.device import Device
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -24,6 +25,7 @@ from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from .graph import Graph
 from .graph_module import GraphModule
+from .node import Node
 from .printer import Trees
 from .tables import as_called, normalized
 from .traits import has_side_effect
@@ -55,6 +57,25 @@ def source_line(depth: int = 2) -> str | None:
     return None
 
 
+# where frames between a user's call of a factory and the recorder are
+_SURFACE = tuple(f"pullback.{n}" for n in (
+    "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor"))
+
+
+def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
+    """What PyTorch's Python functions add to a call of a factory that the user made himself."""
+    if ov.name == "_to_copy" or not any(s.name == "pin_memory" for s in ov.schema.args):
+        return {}
+    frame: Any = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        if not frame.f_globals["__name__"].startswith(_SURFACE):
+            return {}  # a function of this package that uses it
+        frame = frame.f_back
+    takes_tensor = any(isinstance(v, Node) for v in flat)
+    return {"pin_memory": False} if takes_tensor else {
+        "device": Device("cpu"), "pin_memory": False}
+
+
 class TensorMetadata(NamedTuple):
     """What is known of a node's value without its data, under PyTorch's names."""
 
@@ -78,6 +99,7 @@ class Recorder:
     """Builds a graph from operator calls."""
 
     lifts = True  # tensors from outside may become constants
+    spelled = False  # do calls of factories say their device, as PyTorch's graphs do?
 
     def __init__(self, fake: bool):
         self.graph = Graph()
@@ -97,6 +119,11 @@ class Recorder:
         """The node of an operator call; trailing defaults are left out."""
         args, kwargs = as_called(ov, flat)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
+        if self.spelled and self.pulled is None:
+            if ov.name == "slice.Tensor" and len(args) == 3:
+                args.append(sys.maxsize)  # how `x[1:]` says its end
+            elif "pin_memory" not in kwargs:
+                kwargs = {**kwargs, **_spelled(ov, flat)}
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
         meta["val"] = (
@@ -231,7 +258,7 @@ def make_fx(
         level = Trace(recorder, fake, normalized(decomposition_table))
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites = pre_dispatch
-        recorder.level = level
+        recorder.level, recorder.spelled = level, True
         with level, _module_stack(f, recorder, record_module_stack):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]

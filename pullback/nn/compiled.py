@@ -46,3 +46,16 @@ class OptimizedModule(Module):
 
     def __dir__(self):
         return sorted({*super().__dir__(), *dir(self._orig_mod)})
+
+
+class AOTModule(Module):
+    """A module compiled ahead of time; parameters and buffers are those of the original."""
+
+    def __init__(self, original: Module, state, compiled):
+        super().__init__()
+        self.orig_module = original
+        self.__dict__["_state"], self.__dict__["_compiled"] = state, compiled
+
+    def forward(self, *args, **kwargs):
+        """One call of the compiled program."""
+        return self._compiled(*self._state(), *args, **kwargs)

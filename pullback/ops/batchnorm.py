@@ -13,6 +13,7 @@ from __future__ import annotations
 from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
+from ..core.surface import assign
 from ..core.table import ops
 from ..errors import ShapeError
 from ..formulas.batchnorm import (
@@ -504,7 +505,11 @@ def _pure(input, weight, bias, running_mean, running_var, training, momentum, ep
     *results, new_mean, new_var = ops._native_batch_norm_legit_functional(
         input, weight, bias, mean, var, True, momentum, eps)
     for old, new in ((running_mean, new_mean), (running_var, new_var)):
-        if old is not None:
+        if old is None:
+            continue
+        if hasattr(old._data, "node") and old._data.dtype == new._data.dtype:
+            assign(old, new)  # in a capture the new value is what has just been computed
+        else:
             old.copy_(new)
     return tuple(results)
 

@@ -1,0 +1,56 @@
+"""Which graph is being compiled: names for compilers that log or store what they get."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ..core.settings import Settings
+
+config = Settings(
+    "aot.config", "Settings of ahead-of-time compilation.",
+    debug_assert=False,  # check at every call what a program was compiled for
+)
+
+_names: list[str] = []
+_model = "model"
+_count = 0  # graphs compiled so far
+_programs = 0  # functions compiled so far
+
+
+def next_program() -> int:
+    """The number of a function that is about to be compiled."""
+    global _programs
+    _programs += 1
+    return _programs - 1
+
+
+@contextlib.contextmanager
+def compiling(program: int, part: str) -> Iterator[None]:
+    """A graph of a program is being compiled."""
+    global _names, _count
+    before, _names = _names, [f"{program}_{part}"]
+    try:
+        yield
+    finally:
+        _names = before
+        _count += 1
+
+
+def set_model_name(name: str) -> None:
+    """The name that graphs begin with."""
+    global _model
+    _model = name
+
+
+def get_aot_compilation_context() -> tuple[list[str], str, int]:
+    """The graph being compiled (`["0_forward"]`), the model's name, graphs compiled before."""
+    return list(_names), _model, _count
+
+
+def get_aot_graph_name() -> str:
+    """All of that as one name, for a file for instance."""
+    return f"{_model}__{'_'.join(_names)}_{_count}"
+
+
+get_graph_being_compiled = get_aot_graph_name

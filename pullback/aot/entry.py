@@ -1,0 +1,190 @@
+"""`aot_function`: a function whose graphs go to the user's compilers, under PyTorch's convention.
+
+Where PyTorch compiles once and runs the graph on whatever comes, this captures again: for other
+shapes, dtypes and Python values.  What PyTorch asserts, this asserts: arguments that were one
+tensor and written, and with `config.debug_assert` those that require grad.  Read next: `layout.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..core.fake import Fake
+from ..core.handle import Tensor
+from ..core.pytree import tree_flatten
+from ..fx.graph_module import GraphModule
+from ..fx.passes import eliminate_dead_code
+from ..fx.tables import normalized
+from .api import Backend, Compiled, make_program
+from .capture import Joint, capture
+from .context import compiling, config, next_program
+from .layout import Layout
+from .runtime import Program
+
+
+class AotFunction(Compiled):
+    """A function compiled by the user's compilers."""
+
+    strided = True
+
+    def __init__(self, function: Callable, backend: Backend, keep: bool, inference: Callable):
+        super().__init__(function, backend)
+        self.keep, self.inference = keep, inference
+        self.duplicates: dict[tuple, tuple[int, tuple]] = {}  # programs whose inputs were merged
+
+    def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None) -> Program:
+        """Capture and compile for one signature."""
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        joint = self._captured(flat, spec, tensors, roots, shared)
+        layout = Layout(joint, flat, self.keep)
+        eliminate_dead_code(joint.module.graph)
+        joint.module.recompile()
+        number = functools.cache(next_program)  # counted when it is compiled
+        program = make_program(joint, joint.inputs(tensors), self._parts(layout, number))
+        program.number, program.tracked = number, [t._edge is not None for t in tensors]
+        return program
+
+    def prepare(self, args: tuple, kwargs: dict) -> None:
+        """Compile for arguments like these, which may be without data; nothing runs."""
+        flat, spec = tree_flatten((args, kwargs))
+        tensors = [v for v in flat if isinstance(v, Tensor)]
+        key = self.key(flat, spec, tensors)
+        if self._known(key, tensors) is None:
+            program = self.build(flat, spec)
+            self._keep(key, program)
+            if program.written and not any(isinstance(t._data, Fake) for t in tensors):
+                program = self._apart(program, flat, spec, tensors)
+            program.part("forward")
+
+    def _captured(self, flat, spec, tensors: list, roots, shared) -> Joint:
+        table = self.backend.decompositions
+        joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True)
+        if joint.unique is None:
+            return joint
+        # tensors that were given twice are one input if they are written, two otherwise
+        owner = [next(n for n, i in enumerate(joint.unique) if tensors[i] is t) for t in tensors]
+        twice = {n for n in owner if owner.count(n) > 1}
+        if twice.isdisjoint([*[m.input for m in joint.mutated], *[i for i, _ in joint.reviewed]]):
+            joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
+                            distinct=True)
+        return joint
+
+    def _parts(self, layout: Layout, number: Callable[[], int]) -> Backend:
+        """The user's compilers as the run time's backend."""
+        backend = self.backend
+
+        def compiled(compiler: Callable, part: str, adapt: Callable) -> Callable:
+            def run(module: GraphModule, name: str) -> Callable:
+                with compiling(number(), part):
+                    return adapt(compiler(module, examples(module)))
+
+            return run
+
+        @functools.cache
+        def halves() -> tuple:
+            with compiling(number(), "joint"):
+                inputs = examples(layout.module)
+                count = len(layout.slots)
+                return tuple(backend.partition(
+                    layout.module, [inputs[:count], inputs[count:]],
+                    num_fwd_outputs=layout.count))[:2]
+
+        forward = compiled(backend.forward, "forward", layout.forward)
+        inference = compiled(self.inference, "inference", layout.forward)
+        parts = Backend(
+            forward if layout.joint.differentiable else inference,
+            compiled(backend.backward, "backward", layout.backward),
+            lambda module, count: halves(), backend.decompositions)
+        parts.layout = layout
+        return parts
+
+    def _accepted(self, key: tuple, tensors: list) -> Program | None:
+        """A program for inputs of which more require grad, or more are one tensor."""
+        reduced = _reduced(key)
+        tracked = [t._edge is not None for t in tensors]
+        for (other, _), program in self.programs.items():
+            if _reduced(other) != reduced:
+                continue
+            merged = other[-1]
+            if program.joint.unique is not None and merged != key[-1]:
+                _check_duplicates(program, merged, key[-1] or range(len(tensors)))
+            if config.debug_assert:
+                _check_tracked(program, tracked)
+            if (merged != key[-1] and (program.written or program.joint.unique is not None)
+                    or any(now and not then for now, then in zip(tracked, program.tracked))
+                    or program.joint.differentiable and not any(tracked)):
+                continue
+            if program.fits(tensors):
+                return program
+        return None
+
+
+def examples(module: GraphModule) -> list:
+    """What compilers get as inputs: tensors without data, and values."""
+    return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+
+
+def _reduced(key: tuple) -> tuple:
+    """A signature without which tensors are the same and which require grad."""
+    return tuple([(k[0], k[1], k[3]) if type(k) is tuple and len(k) == 4 else k
+                  for k in key[:-1]])
+
+
+_BUG = "This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to PyTorch."
+
+
+def _check_duplicates(program: Program, merged: tuple, now: Any) -> None:
+    for i, first in enumerate(merged):
+        if now[i] != now[first]:
+            raise AssertionError(
+                f"At compilation time, graph {program.number()} was compiled under the assumption "
+                f"that input {i} would be a duplicate of input {first}, but at runtime this was "
+                f"not the case.  {_BUG}")
+
+
+def _check_tracked(program: Program, tracked: list[bool]) -> None:
+    for i, (now, then) in enumerate(zip(tracked, program.tracked)):
+        if now and not then:
+            raise AssertionError(
+                f"At compilation time, graph {program.number()} was compiled under the assumption "
+                f"that input {i} would not require grad, but at runtime this was not the case.  "
+                f"{_BUG}")
+
+
+def aot_function(
+    fn: Callable,
+    fw_compiler: Callable,
+    bw_compiler: Callable | None = None,
+    partition_fn: Callable | None = None,
+    decompositions: dict | None = None,
+    num_params_buffers: int = 0,
+    keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable | None = None,
+    *,
+    dynamic: bool = False,
+    enable_log: bool = True,
+    disable_functionalization: bool = False,
+) -> AotFunction:
+    """Capture `fn` into forward and backward graphs and hand them to the user's compilers.
+
+    A compiler takes a graph module and example inputs without data, and returns a function of the
+    same inputs, or of one list of them (`make_boxed_func`).  `bw_compiler` gets the backward graph
+    when a backward first runs; `inference_compiler` the graph of calls that nobody differentiates.
+    `partition_fn` cuts the joint graph.  With `keep_inference_input_mutations` writes into inputs
+    that autograd does not see are part of the graph, as `copy_` at its end; otherwise new values
+    are graph outputs.
+    """
+    if disable_functionalization:
+        raise ValueError("aot_function: graphs are always free of writes but those at their end; "
+                         "disable_functionalization=True is not supported")
+    if partition_fn is None:
+        from .partition import default_partition as partition_fn  # type: ignore[no-redef]
+    backend = Backend(fw_compiler, bw_compiler or fw_compiler, partition_fn,
+                      normalized(decompositions))
+    return AotFunction(
+        fn, backend, keep_inference_input_mutations, inference_compiler or fw_compiler)
+
+
+compiled_function = aot_function

@@ -1,0 +1,265 @@
+"""PyTorch's calling convention: what `aot_function` hands to compilers, and how to call the result.
+
+A captured function (`capture.py`) has graph outputs for what the run time needs.  PyTorch's graphs
+have more of them, in an order of their own, and compilers, partitioners and tests rely on it:
+
+* inputs: bases of inputs that share memory, then all arguments (numbers and None, too); they are
+  called `primals_N`, or `argN_1` where nothing is to be differentiated;
+* an input that is written and takes part in autograd is cloned first;
+* forward results: new values of inputs, the user's outputs, then the tensors that outputs are
+  views of; writes that autograd does not see may stay inside, as `copy_` at the end;
+* backward results: a gradient or None for every input.
+
+`Layout` makes that graph and translates between it and what `runtime.Program` calls.
+"""
+
+from __future__ import annotations
+
+from ..core.handle import Tensor, make
+from ..core.layout import STRIDED
+from ..core.op import overload
+from ..core.state import uncast
+from ..core.surface import InplaceOverload
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node, map_arg
+from ..fx.passes import eliminate_dead_code
+from ..fx.tables import as_called
+from .capture import Joint, Output
+
+_WRITE = InplaceOverload(overload("copy"))
+
+
+class Layout:
+    """The graph of a captured function under PyTorch's convention."""
+
+    def __init__(self, joint: Joint, flat: list, keep: bool):
+        self.joint, self.keep = joint, keep
+        old = joint.module.graph
+        self.old_inputs = [n for n in old.nodes if n.op == "placeholder"]
+        self.tangents = [n for n in self.old_inputs if n.name.startswith("tangents_")]
+        self.old_inputs = self.old_inputs[: len(self.old_inputs) - len(self.tangents)]
+        self.results = old.output_node().args[0]
+        self.slots = self._slots(flat)
+        self.graph, self.new = Graph(), {}
+        self.raw: dict[int, Node] = {}  # input -> its placeholder
+        self.names: dict[str, int] = {}  # placeholder -> input
+        self._placeholders()
+        self.writes = {m.input: m.output for m in joint.mutated}
+        self.turned = {i for i, _ in joint.reviewed}
+        self.kept = self._kept()
+        self._copies()
+        for node in old.nodes:
+            if node.op not in ("placeholder", "output"):
+                self.new[node] = self._copy(node)
+        self.position: dict[int, int] = {}  # output of the joint graph -> output here
+        forward = self._forward()
+        self.count = len(forward)
+        forward += self._backward() if joint.differentiable else []
+        self.graph.output(tuple(forward))
+        eliminate_dead_code(self.graph)
+        self.module = GraphModule(joint.module, self.graph, joint.module.__class__.__name__)
+
+    def _slots(self, flat: list) -> list[tuple]:
+        """The inputs of the graph in order: ("input", number) or ("value", what it is)."""
+        joint = self.joint
+        count = sum(isinstance(v, Tensor) for v in flat)
+        own = {i: n for n, i in enumerate(range(count) if joint.unique is None else joint.unique)}
+        roots = range(len(own), len(own) + len(joint.roots))
+        slots: list[tuple] = [("input", i) for i in roots]
+        tensors = iter(range(count))
+        for v in flat:
+            if not isinstance(v, Tensor):
+                slots.append(("value", v))
+                continue
+            number = own.get(next(tensors))
+            if number is not None and number not in joint.members:
+                slots.append(("input", number))
+        first = len(own) + len(joint.roots)
+        return slots + [("input", i) for i in range(first, first + len(joint.adopted))]
+
+    def _placeholders(self) -> None:
+        named = "primals_{1}" if self.joint.differentiable else "arg{0}_1"
+        for n, (kind, what) in enumerate(self.slots):
+            node = self.graph.placeholder(named.format(n, n + 1))
+            node.meta["val"] = what
+            if kind == "input":
+                self._stands_for(node, self.old_inputs[what])
+                self.raw[what], self.names[node.name] = node, what
+        for old in self.tangents:
+            self._stands_for(self.graph.placeholder(old.name), old)
+
+    def _stands_for(self, node: Node, old: Node) -> None:
+        node.meta = dict(old.meta)
+        self.new[old] = node
+
+    def _kept(self) -> set[int]:
+        """Inputs whose new values are written inside of the graph."""
+        if not self.keep:
+            return set()
+        joint, users = self.joint, self._late_readers()
+        return {
+            m.input for m in joint.mutated
+            if not m.tracked and m.input not in self.turned and m.count
+            and not joint.late and self.old_inputs[m.input] not in users
+        }
+
+    def _late_readers(self) -> set[Node]:
+        """Values that a backward reads: what is there then must be what was there before."""
+        late, found = set(self.tangents), set()
+        for node in self.joint.module.graph.nodes:
+            if node.op == "call_function" and any(n in late for n in node.all_input_nodes):
+                late.add(node)
+                found.update(n for n in node.all_input_nodes if n not in late)
+        return found
+
+    def _copies(self) -> None:
+        """Clones of inputs that are written and views of those that change their shape."""
+        joint = self.joint
+        if not joint.differentiable:
+            return
+        tracked = {m.input for m in joint.mutated if m.tracked} | set(joint.grad_of)
+        for kind, i in self.slots:
+            if kind != "input" or i in self.kept:
+                continue
+            old = self.old_inputs[i]
+            if i in self.writes and i in tracked:
+                node = self.graph.call_function(overload("clone"), (self.raw[i],))
+            elif i in self.turned:
+                shape = list(old.meta["val"].shape)
+                node = self.graph.call_function(overload("view"), (self.raw[i], shape))
+            else:
+                continue
+            self._stands_for(node, old)
+
+    def _copy(self, node: Node) -> Node:
+        if node.meta.get("silent"):
+            return self.new[node.args[0]]
+        args, kwargs = (map_arg(a, self.new.__getitem__) for a in (node.args, node.kwargs))
+        if node.meta.get("grad_fn") == "ToCopyBackward0" and node.target is overload("_to_copy"):
+            kwargs = {**kwargs, "layout": STRIDED, "device": node.meta["val"].device}
+        made = self.graph.create_node(node.op, node.target, args, kwargs)
+        made.meta = dict(node.meta)
+        return made
+
+    def _forward(self) -> list:
+        """Forward results."""
+        joint, position, found = self.joint, self.position, []
+        inside = {}
+        for kind, i in self.slots:
+            if kind != "input" or not (i in self.writes or i in self.turned):
+                continue
+            value = self.new[self.results[self.writes[i]] if i in self.writes else joint.ends[i]]
+            if i in self.kept:
+                node = self.graph.call_function(_WRITE, (self.raw[i], value))
+                node.meta = dict(value.meta)
+                inside[i] = node
+                continue
+            if i in self.writes:
+                position[self.writes[i]] = len(found)
+            found.append(value)
+        for o, leaf in zip(joint.outputs, joint.leaves):
+            if type(o) is Output:
+                if o.kind == "graph":
+                    position.setdefault(o.index, len(found))
+                if o.kind == "input" and o.index in inside:
+                    found.append(inside[o.index])
+                    continue
+            found.append(self._again(o) or self.new[leaf] if isinstance(leaf, Node) else leaf)
+        for k in range(joint.forward_count):
+            if k not in position and k not in (self.writes[i] for i in self.kept):
+                position[k] = len(found)
+                found.append(self.new[self.results[k]])
+        return found
+
+    def _again(self, o: Output) -> Node | None:
+        """Views of inputs that were cloned and written are made once more, at the end."""
+        i = o.of.index if o.kind == "view" and o.of is not None and o.of.kind == "input" else -1
+        if i not in self.writes or i in self.turned or not self.joint.differentiable:
+            return None
+        if any(number is not None for _, _, number in o.chain) or i in self.kept:
+            return None
+        value = self.new[self.results[self.writes[i]]]
+        for ov, rest, _ in o.chain:
+            args, _ = as_called(ov, (value, *rest))
+            args = [list(v) if isinstance(v, tuple) else v for v in args]
+            value = self.graph.call_function(ov, tuple(args))
+        value.meta = dict(self.new[self.joint.leaves[self.joint.outputs.index(o)]].meta)
+        return value
+
+    def _backward(self) -> list:
+        """A gradient or None for every input; then what else the backward computes."""
+        joint = self.joint
+        nodes = [None if n is None else self.new[n] for n in self.results[joint.forward_count:]]
+        number = {i: k for k, i in enumerate(joint.grad_of)}
+        for i in self.turned & number.keys() - self.writes.keys():
+            k = number[i]
+            if nodes[k] is not None:
+                made = self.graph.call_function(
+                    overload("view"), (nodes[k], list(self.old_inputs[i].meta["val"].shape)))
+                made.meta, nodes[k] = dict(self.old_inputs[i].meta), made
+        found, self.gradients = [], [-1] * len(nodes)
+        for kind, i in self.slots:
+            k = number.get(i) if kind == "input" else None
+            found.append(None if k is None else nodes[k])
+            if k is not None:
+                self.gradients[k] = len(found) - 1
+        for k, node in enumerate(nodes):
+            if self.gradients[k] < 0:
+                self.gradients[k] = len(found)
+                found.append(node)
+        return found
+
+    # calls: arrays of the run time's order in and out
+
+    def forward(self, compiled):
+        """A compiled forward graph as the run time calls it."""
+        slots, kept = self.slots, {self.writes[i]: i for i in self.kept}
+        take = [(kept.get(k), self.position.get(k)) for k in range(self.joint.forward_count)]
+        count, as_given = self.count, not self.joint.differentiable
+
+        def run(*arrays):
+            args = [make(arrays[what]) if kind == "input" else what for kind, what in slots]
+            out = called(compiled, args)
+            found = [arrays[i] if i is not None else out[k] for i, k in take]
+            if not as_given:
+                found = [_raw(o) for o in found]
+            return (*found, *[_raw(o) for o in out[count:]])
+
+        return run
+
+    def backward(self, compiled):
+        """A compiled backward graph as the run time calls it."""
+        take = self.gradients
+
+        def run(*arrays):
+            args = [make(a) if hasattr(a, "dtype") else a for a in arrays]
+            del arrays
+            out = called(compiled, args)
+            return tuple([_raw(out[k]) for k in take])
+
+        return run
+
+    def saved(self, forward: GraphModule) -> tuple[list, list, dict]:
+        """Of a forward graph: results in the run time's order, saved values, names of inputs."""
+        results = forward.graph.output_node().args[0]
+        known = [results[self.position[k]] if k in self.position else None
+                 for k in range(self.joint.forward_count)]
+        return known, results[self.count:], self.names
+
+
+def called(compiled, args: list):
+    """Call what a compiler returned."""
+    from ..autograd.grad_mode import no_grad
+
+    with no_grad(), uncast():
+        return compiled(args) if getattr(compiled, "_boxed_call", False) else compiled(*args)
+
+
+def _raw(value):
+    return value._data if isinstance(value, Tensor) else value
+
+
+def handle(value) -> Tensor:
+    """A result as the run time returns it; views that a graph returned stay views."""
+    return value if isinstance(value, Tensor) else make(value)

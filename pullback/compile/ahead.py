@@ -1,0 +1,97 @@
+"""Native code for `aot_function`: compilers under PyTorch's names, and functions that use them.
+
+What PyTorch hands to TorchScript goes to the C backend here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..aot.entry import aot_function
+from ..aot.modules import aot_module
+from ..core.handle import make
+from ..decomp import get_decompositions
+from ..fx.graph_module import GraphModule
+from ..fx.interpreter import Interpreter
+
+_TAKEN_APART = [
+    "detach", "gelu_backward", "leaky_relu_backward", "sigmoid_backward", "threshold_backward",
+    "hardtanh_backward", "hardsigmoid_backward", "hardswish_backward", "tanh_backward",
+    "silu_backward", "elu_backward",
+    "masked_fill", "elu", "leaky_relu", "hardtanh", "hardswish", "hardsigmoid", "conj_physical",
+    "is_same_size",
+]
+
+
+def _decompositions() -> dict:
+    from .. import ops
+
+    found = [getattr(ops.aten, name) for name in _TAKEN_APART if hasattr(ops.aten, name)]
+    return get_decompositions(found)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_decompositions":
+        return _decompositions()
+    raise AttributeError(f"pullback.compile.ahead has no attribute '{name}'")
+
+
+def ts_compile(module: GraphModule, example_inputs: Any = None) -> Callable:
+    """A compiler: the graph as native code, a function of its inputs."""
+    from .backend import compile_graph
+
+    run = compile_graph(module, "ahead")
+
+    def call(*args):
+        return [make(o) if hasattr(o, "dtype") else o
+                for o in run(*[getattr(a, "_data", a) for a in args])]
+
+    return call
+
+
+simple_ts_compile = ts_compile
+
+
+def nnc_jit(f: Callable) -> Callable:
+    """A function compiled natively, forward and backward."""
+    return aot_function(f, simple_ts_compile)
+
+
+def memory_efficient_fusion(fn: Any, **kwargs: Any) -> Any:
+    """A function or a module whose backward computes again what is cheap, compiled natively."""
+    from ..aot.partition import min_cut_rematerialization_partition
+
+    config = {
+        "fw_compiler": ts_compile,
+        "bw_compiler": ts_compile,
+        "partition_fn": min_cut_rematerialization_partition,
+        "decompositions": _decompositions(),
+        **kwargs,
+    }
+    return (aot_module if hasattr(fn, "_modules") else aot_function)(fn, **config)
+
+
+class DebugInterpreter(Interpreter):
+    """Runs a graph node by node and checks what comes out against what was captured."""
+
+    def run_node(self, n):
+        result = super().run_node(n)
+        expected = n.meta.get("val")
+        if hasattr(expected, "shape") and hasattr(result, "shape"):
+            for what in ("dtype", "shape"):
+                want, have = getattr(expected, what), getattr(result, what)
+                if want != have:
+                    raise AssertionError(f"{n}: {what} is {have}, captured as {want}")
+        return result
+
+
+def debug_nop(module: GraphModule, example_inputs: Any = None) -> Callable:
+    """A compiler whose function checks every value against what was captured."""
+    return DebugInterpreter(module).run
+
+
+def debug_compile(module: GraphModule, example_inputs: Any = None) -> Callable:
+    """A compiler that prints the graph, checks it on its inputs, and compiles it."""
+    print(module.code)
+    return ts_compile(module, example_inputs)

@@ -1,0 +1,64 @@
+"""The graphs that compilers get print to PyTorch's letter.
+
+`literal_programs.py` has the programs, `record_literals.py` wrote what PyTorch prints. `OTHERWISE`
+lists the graphs that differ on purpose, with the reason, as docs/differences.md does.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from literal_programs import programs
+from literals import prints
+
+import pullback as pb
+from pullback.aot import aot_function, make_boxed_compiler
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data/literals.json").read_text())
+
+# A write through a view that has a history: here a scatter and its formula; PyTorch's graphs have
+# the copies that its autograd makes, and numbers of nodes that it made and dropped.
+WRITES = "written through a view"
+# One of several results of a view operator is made from its base again, so that writes into it are
+# refused as in eager; PyTorch returns it from the graph.
+PIECES = "one of several results of a view"
+# A write that autograd does not see gives its input no gradient of its own.
+UNSEEN = "written behind autograd's back"
+OTHERWISE = {
+    "gradient_inside inference": "the seed of an inner backward is spelled without its layout",
+    "indexing backward": "the same",
+    "written_without_tape backward": UNSEEN,
+    "written_without_tape backward, writes kept": UNSEEN,
+    "written_through_detached backward": UNSEEN,
+    "detached_view_before_the_write forward": "a detached alias is not detached once more",
+    "turned_and_written forward": "what was written is not viewed back and forth",
+    "turned_and_written backward": "what was written is not viewed back and forth",
+    "views_of_written_inputs forward": "what was written is not viewed back and forth",
+    "interleaved_parts_written inference": "every second element: no overlap here",
+    "interleaved_parts_written inference, writes kept": "every second element: no overlap here",
+    **dict.fromkeys(
+        ("item_written backward", "view_of_input_written backward", "diagonal_written backward",
+         "written_view_of_intermediate forward", "written_view_of_intermediate backward",
+         "view_and_base_first_written forward", "view_and_base_first_written backward",
+         "two_views_first_written forward", "two_views_first_written backward",
+         "views_returned_of_shared forward", "views_returned_of_shared backward",
+         "overlapping_parts_written forward", "overlapping_parts_written backward",
+         "shared_beside_another forward", "shared_beside_another backward",
+         "shared_beside_another forward, writes kept", "batch_norm forward",
+         "batch_norm backward", "batch_norm forward, writes kept"), WRITES),
+    **dict.fromkeys(
+        ("pieces_of_tracked_input forward", "pieces_of_tracked_input backward",
+         "pieces_of_intermediate forward", "pieces_of_intermediate backward",
+         "pieces_and_intermediate backward"), PIECES),
+}
+PROGRAMS = programs(pb)
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_prints_as_recorded(name):
+    found = prints(pb, aot_function, make_boxed_compiler, *PROGRAMS[name])
+    for graph, text in RECORDED[name].items():
+        if f"{name} {graph}" in OTHERWISE:
+            assert found.get(graph) != text, "no longer different: take it off the list"
+        else:
+            assert found.get(graph) == text
