@@ -286,6 +286,12 @@ def writes_of(joint: Joint) -> dict[int, int]:
     }
 
 
+def checkpointed(module: GraphModule) -> bool:
+    """Did the function ask for values to be computed again in the backward?"""
+    wishes = (node.meta.get("recompute") for node in module.graph.nodes)
+    return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
+
+
 def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
     """The compiled parts of a captured function, each made when first needed."""
     module, count = joint.module, joint.forward_count
@@ -295,7 +301,7 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
         makers["eager"] = lambda: module
-        if backend.fuse and len(joint.tangent_of) == 1:
+        if backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module):
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
     else:
         module.writes = writes_of(joint)

@@ -8,6 +8,7 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -27,9 +28,11 @@ from ..core.tape import Accumulate, Blind, Node
 from ..core.views import Detached, _recording, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
+from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .decisions import Decisions, below, contents, drawn, sized_by_values, users_own
+from .split import collector_paused
 
 
 class Postponed(Exception):
@@ -76,6 +79,28 @@ class Capture(Trace):
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
+        self.regions = 0  # parts of the function that a checkpoint asked to compute again
+
+    @contextlib.contextmanager
+    def region(self, wish="PREFER_RECOMPUTE"):
+        """What is recorded inside gets a wish for the partitioner, unless it has one, and the
+        number of the region.  Gives the list of these nodes, which grows.  A wish of ours, which
+        is text, is not for draws."""
+        recorder = self.recorder
+        fresh: list = []
+        before, recorder.fresh = recorder.fresh, fresh
+        try:
+            yield fresh
+        finally:
+            recorder.fresh = before
+            if before is not None:
+                before.extend(fresh)
+            self.regions += 1
+            for node in fresh:
+                if wish.__class__ is str and cost_of(node.target) == "random":
+                    continue
+                node.meta.setdefault("recompute", wish)
+                node.meta["ac_graph_id"] = self.regions
 
     def reviewed(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
         known = self.views.get(id(t))
@@ -517,6 +542,7 @@ class Joint:
         ]
 
 
+@collector_paused()
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
     shared: dict | None = None, level: Capture | None = None, literal: bool = False,

@@ -19,8 +19,16 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.traits import nbytes, viewed
 from .mincut import UnboundedCut, solve
+from .prepare import prepared, settle_draws
 from .recompute import explain_recomputed, explain_saved, recompute_problem
-from .split import JointGraph, PartitionError, ancestors, is_number, raise_getitems
+from .split import (
+    JointGraph,
+    PartitionError,
+    ancestors,
+    collector_paused,
+    is_number,
+    raise_getitems,
+)
 
 __all__ = [
     "Partition",
@@ -128,6 +136,7 @@ def default_partition(
     return _finish(joint, saved, Report(rows), on_demand=False)
 
 
+@collector_paused()
 def min_cut_rematerialization_partition(
     joint_module: GraphModule,
     joint_inputs: int | Sequence[Any] = (),
@@ -140,7 +149,7 @@ def min_cut_rematerialization_partition(
     Called as `min_cut_rematerialization_partition(joint, num_fwd_outputs)`, or as AOT calls any
     partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`.
     """
-    joint = JointGraph(joint_module, _count(joint_inputs, num_fwd_outputs))
+    joint = JointGraph(prepared(joint_module), _count(joint_inputs, num_fwd_outputs))
     try:
         cost, saved = solve(recompute_problem(joint))
     except UnboundedCut as error:
@@ -150,14 +159,16 @@ def min_cut_rematerialization_partition(
             f"{steps}\n"
             "  Fix: clone an input that is overwritten later, or relax a checkpoint policy."
         ) from error
-    computed = ancestors(joint.demand, stop=set(saved)).difference(saved)
+    kept = set(saved)
+    computed = ancestors(joint.demand, stop=kept) - kept
     rows = []
     for node in joint.candidates:
         if node in computed and node in joint.forward:
             rows.append(Row(node.name, "recomputed", explain_recomputed(node), _bytes(node)))
-        elif node in saved:
+        elif node in kept:
             rows.append(Row(node.name, "saved", explain_saved(node, joint), _bytes(node)))
     partition = _finish(joint, saved, Report(rows, cost), on_demand=True)
+    settle_draws(*partition)
     raise_getitems(partition.forward.graph)
     raise_getitems(partition.backward.graph)
     return partition

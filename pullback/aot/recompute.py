@@ -9,7 +9,7 @@ The unit is a sixteenth of a byte of memory traffic:
 - Computing a pointwise operator again, inside the loop that uses the result, is nearly free: a
   sixteenth of its bytes. So a chain of 32 of them costs as much as saving the value at its end. If
   a library call of the backward needs the result, it is written to memory: its bytes once.
-- Computing a reduction again reads its operand again.
+- Computing a reduction again goes through its operand again: a sixteenth of the operand's bytes.
 - Library calls (matrix products, convolutions), random draws, side effects, and reductions that
   shrink their operand to a quarter or less are never computed again.
 
@@ -50,10 +50,10 @@ def reason_against(node: Node) -> str:
         return "random: drawing again would give other numbers"
     if node.is_impure():
         return "side effect: must happen once"
-    if wish in ("MUST_SAVE", "PREFER_SAVE"):
+    if wish.endswith(("_SAVE", "_OFFLOAD")):
         return f"checkpoint policy {wish}"
-    if wish in ("MUST_RECOMPUTE", "PREFER_RECOMPUTE"):
-        return ""
+    if wish.endswith("RECOMPUTE") and cost not in ("view", "create"):
+        return "result of a checkpoint that another one reads" if _leaves_region(node) else ""
     if cost == "reduce":
         operands = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
         small = nbytes(node.meta.get("val")) * SHRINKS <= operands
@@ -61,6 +61,24 @@ def reason_against(node: Node) -> str:
     if cost in ("cheap", "view", "create") or is_number(node):
         return ""
     return "heavy operator: not recomputed"
+
+
+def _goes_on(node: Node) -> bool:
+    """Does the loop of a reduction go on with its result, and store something else instead?"""
+    if _cost_class(node) != "reduce" or isinstance(node.meta.get("val"), (tuple, list)):
+        return False
+    size = nbytes(node.meta.get("val"))
+    return bool(node.users) and all(
+        _cost_class(user) == "cheap" and nbytes(user.meta.get("val")) == size for user in node.users
+    )
+
+
+def _leaves_region(node: Node) -> bool:
+    """Is a value handed from one checkpoint to another?  Then that is what both keep."""
+    own = node.meta.get("ac_graph_id")
+    return own is not None and any(
+        own < user.meta.get("ac_graph_id", 0) for user in node.users if policy(user)
+    )
 
 
 class _Costs:
@@ -73,7 +91,7 @@ class _Costs:
         self.stored = {*joint.primals, *map(viewed, joint.forward_results)}
         self.wanted_stored: set[Node] = set()
         for node in joint.forward:
-            if _cost_class(node) in ("heavy", "reduce", "random"):
+            if _cost_class(node) in ("heavy", "reduce", "random") and not _goes_on(node):
                 self.stored.add(node)
             if _is_library_call(node):
                 self.stored.update(map(viewed, node.all_input_nodes))
@@ -131,7 +149,9 @@ class _Costs:
         if cost == "cheap":
             work = nbytes(node.meta.get("val"))
         elif cost == "reduce":
-            work = UNIT * sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+            work = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+            if isinstance(node.meta.get("val"), (tuple, list)):
+                work *= UNIT  # maxima and their places: no part of another loop
         return work + self.storing_again(node), ""
 
     def storing_again(self, node: Node) -> int:

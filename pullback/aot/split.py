@@ -5,8 +5,10 @@ A joint graph computes the forward results and the gradients at once: placeholde
 nodes; `extract` copies a part into a graph of its own. Read `partition.py` next.
 """
 
+import contextlib
+import gc
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..fx.graph import Graph
@@ -24,6 +26,19 @@ class PartitionError(RuntimeError):
     checkpoint policy that asks for a value to be neither saved nor computed again. Copy the input
     first, or relax the policy at the node named.
     """
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection: graphs are many objects that all live on, and every pass over them
+    would find nothing, which makes the work grow faster than the graph."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def is_number(node: Node) -> bool:
@@ -83,7 +98,7 @@ class JointGraph:
         self.dependent = self._dependent_on_tangents()
         effects = [node for node in self.nodes if _has_effect(node)]
         self.late_effects = [node for node in effects if self._is_late(node)]
-        self.early_effects = [node for node in effects if node not in self.late_effects]
+        self.early_effects = [node for node in effects if not self._is_late(node)]
         self.forward = self._forward_nodes()
         # Nodes that the tracer says belong to the forward, whether its results need them or not.
         self.traced_forward = {

@@ -46,10 +46,11 @@ def evaluate(target: object, args: list, kwargs: dict) -> object:
     if target is operator.getitem:
         return args[0][args[1]]
     op = getattr(target, "op", None)
-    if op is None:
+    if op is None:  # a Python function may work on arrays or on tensors
         if getattr(target, "namespace", None) == "higher_order":
             target = on_arrays(target)
-        return target(*args, **kwargs)
+        out = target(*args, **kwargs)
+        return getattr(out, "_data", out)
     if not hasattr(target, "schema"):
         return op.evaluate(*args, **kwargs)
     try:

@@ -109,6 +109,7 @@ class Recorder:
         self.fake = fake
         self.origin = None  # the operator whose decomposition is being recorded
         self.pulled = None  # the node of the tape whose formula is running
+        self.fresh: list | None = None  # nodes of a region that wants to know them
 
     def placeholder(self, name: str, value: Tensor):
         node = self.graph.placeholder(name)
@@ -134,6 +135,8 @@ class Recorder:
         self.place(meta)
         if self.origin is not None:
             meta["origin"] = self.origin
+        if self.fresh is not None:
+            self.fresh.append(node)
         return node
 
     def place(self, meta: dict) -> None:
@@ -160,6 +163,8 @@ class Recorder:
         picked = self.graph.call_function(operator.getitem, (node, i))
         picked.meta["val"] = fake_of(out)
         picked.meta["stack_trace"] = node.meta.get("stack_trace")
+        if self.fresh is not None:
+            self.fresh.append(picked)
         return picked
 
     def constant(self, t: Tensor):

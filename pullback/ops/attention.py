@@ -7,9 +7,11 @@ The derivative, batching and native code follow from the parts.  Read `ops/matmu
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 
 from ..core import dtype as dt
 from ..core.op import Composite
+from ..core.state import state
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 
@@ -55,22 +57,28 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
         key, value = _repeated(query.shape[-3], key), _repeated(query.shape[-3], value)
     if scale is None:
         scale = 1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0
-    scores = ops.matmul(query * scale, key.transpose(-2, -1))
+    # as large as the square of the length: captures let the backward compute it again
+    with getattr(state.stack[-1], "region", nullcontext)():
+        weights = _weights(query * scale, key, attn_mask, is_causal)
+        if dropout_p > 0:
+            weights = ops.dropout(weights, dropout_p, True)
+    return ops.matmul(weights, value), weights
+
+
+def _weights(query, key, attn_mask, is_causal):
+    """What each query takes of each value."""
+    scores = ops.matmul(query, key.transpose(-2, -1))
     if is_causal:
         # added, not filled: the gradient then passes without another operator.  Every row
         # keeps its first entry, so the plain softmax will do.
         later = ops.full([query.shape[-2], key.shape[-2]], -math.inf, dtype=query.dtype,
                          device=query.device).triu(1)
-        weights = ops._softmax(scores + later, -1, False)
-    elif attn_mask is None:
-        weights = ops._softmax(scores, -1, False)
-    elif attn_mask.dtype is dt.bool_:
-        weights = ops._safe_softmax(ops.where(attn_mask, scores, -math.inf), -1)
-    else:
-        weights = ops._safe_softmax(scores + attn_mask, -1)
-    if dropout_p > 0:
-        weights = ops.dropout(weights, dropout_p, True)
-    return ops.matmul(weights, value), weights
+        return ops._softmax(scores + later, -1, False)
+    if attn_mask is None:
+        return ops._softmax(scores, -1, False)
+    if attn_mask.dtype is dt.bool_:
+        return ops._safe_softmax(ops.where(attn_mask, scores, -math.inf), -1)
+    return ops._safe_softmax(scores + attn_mask, -1)
 
 
 class scaled_dot_product_attention(Composite):

@@ -575,6 +575,43 @@ def _keep_random(context, op, *args, **kwargs) -> bool:
     return op.is_random
 
 
+class _Tagging(_Hook):
+    """In a capture: writes the policy's answers down for the partitioner, which decides."""
+
+    def __init__(self, capture, policy):
+        self.capture, self.policy = capture, policy
+
+    def __enter__(self):
+        super().__enter__()
+        self.level = self.capture.level
+        self.region = self.capture.region(CheckpointPolicy.PREFER_RECOMPUTE)
+        self.fresh = self.region.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        self.region.__exit__(None, None, None)
+        super().__exit__(*exc)
+
+    def call(self, ov, flat, level, number):
+        begin = len(self.fresh)
+        state.caching = self.before  # what it is made of is not asked for
+        try:
+            out = self.outer(ov, flat, level)
+        finally:
+            state.caching = self
+        if self.policy is not None:
+            context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
+            wish = self.policy(context, ov, *flat)
+            if isinstance(wish, bool):
+                wish = _WISHES[wish]
+            for node in self.fresh[begin:]:
+                node.meta["recompute"] = wish
+        return out
+
+
+_WISHES = CheckpointPolicy.PREFER_RECOMPUTE, CheckpointPolicy.MUST_SAVE
+
+
 class _Listing(_Hook):
     """Writes down the operators of a run."""
 
@@ -675,6 +712,13 @@ def checkpoint(
     possible, interp = _recording_level()
     if not possible:
         return function(*args, **kwargs)
+    if hasattr(interp, "region"):
+        forward = context_fn()[0]
+        with _Tagging(interp, getattr(forward, "policy", None)):
+            if isinstance(forward, _Hook):
+                return function(*args, **kwargs)
+            with forward:
+                return function(*args, **kwargs)
     forward, second = context_fn() if trace is None else trace.runs
     if state.mode and context_fn is noop_context_fn and trace is None:
         forward, second = create_selective_checkpoint_contexts(_keep_random)

@@ -184,16 +184,20 @@ def test_a_draw_of_the_backward_stays_there():
         assert "rand" in [node.name for node in partition.backward.graph.nodes]
 
 
-def test_small_reductions_are_saved_and_large_ones_repeated():
-    def build(shape):
+def test_small_reductions_are_saved_or_what_their_loop_makes_of_them():
+    def build(shape, both):
         joint = Joint()
         x, t = joint.primals[0], joint.tangents[0]
         total = joint("sum.dim_IntList", x, [0], True, shape=shape)
         scale = joint("cos", total, shape=shape)
         grad = joint("mul.Tensor", joint("mul.Tensor", t, scale), x)
+        if both:
+            grad = joint("mul.Tensor", grad, total)
         return joint.finish([joint("mul.Tensor", x, scale)], [grad])
 
-    partition = min_cut_rematerialization_partition(build((1, 4)), 1)
+    partition = min_cut_rematerialization_partition(build((1, 4), False), 1)
+    assert saved_names(partition, 1) == ["primals_1", "cos"]
+    partition = min_cut_rematerialization_partition(build((1, 4), True), 1)
     assert saved_names(partition, 1) == ["primals_1", "sum_1"]
     reasons = {row.name: row.reason for row in partition.report.rows}
     assert reasons["sum_1"] == "reduction of 64 bytes: the result is small"

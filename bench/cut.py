@@ -1,0 +1,378 @@
+"""What the minimum cut saves, beside PyTorch's: `python -m bench.cut [names] [--without-torch]`.
+
+Both compilers capture the same functions; their partitioners cut; nothing is compiled.  Counted are
+the bytes that live from the forward to the backward: *all* of them, and *new* ones, without inputs
+and results, which are in memory anyway.  A view counts as what it looks at, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import operator
+
+MODELS: dict = {}
+
+
+def model(make):
+    """`make(torch, F)` gives a function and the tensors to call it with."""
+    MODELS[make.__name__] = make
+    return make
+
+
+def leaves(torch, *shapes, scale=0.1):
+    return [(torch.randn(shape) * scale).requires_grad_() for shape in shapes]
+
+
+@model
+def elementwise(torch, F):
+    def fn(x, w, b):
+        return (F.gelu(x * w + b, approximate="tanh") * torch.tanh(x)).sum()
+
+    return fn, leaves(torch, (256, 256), (256, 256), (256, 256))
+
+
+@model
+def broadcast(torch, F):
+    return elementwise(torch, F)[0], leaves(torch, (256, 256), (256,), (256,))
+
+
+@model
+def cross_entropy(torch, F):
+    target = torch.randint(0, 1000, (512,))
+    return F.cross_entropy, [*leaves(torch, (512, 1000)), target]
+
+
+@model
+def distillation(torch, F):
+    def fn(x, y):
+        a, b = F.log_softmax(x / 2, -1), F.log_softmax(y / 2, -1)
+        return F.kl_div(a, b, log_target=True, reduction="batchmean") + x.softmax(-1).std()
+
+    return fn, leaves(torch, (128, 512), (128, 512))
+
+
+@model
+def norm_gelu(torch, F):
+    def fn(x, gain, shift, c):
+        return (F.gelu(F.layer_norm(x, (x.shape[-1],), gain, shift), approximate="tanh") * c).sum()
+
+    return fn, [*leaves(torch, (512, 256), (256,), (256,)), torch.randn(512, 256)]
+
+
+@model
+def norms(torch, F):
+    def fn(x, gain, shift, w):
+        x = F.layer_norm(x, (256,), gain, shift)
+        x = F.silu(x @ w) + x
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * gain
+        return F.layer_norm(x @ w, (256,), gain, shift)
+
+    return fn, leaves(torch, (256, 256), (256,), (256,), (256, 256))
+
+
+@model
+def norm_mlp(torch, F):
+    def fn(gain, shift, w1, b1, w2, b2, x):
+        h = F.layer_norm(x, (x.shape[-1],), gain, shift)
+        h = F.gelu(F.linear(h, w1, b1), approximate="tanh")
+        return (F.linear(h, w2, b2) ** 2).mean()
+
+    shapes = (128,), (128,), (512, 128), (512,), (128, 512), (128,)
+    return fn, [*leaves(torch, *shapes), torch.randn(256, 128)]
+
+
+@model
+def mlp(torch, F):
+    def fn(w1, b1, w2, b2, w3, b3, x, t):
+        h = F.relu(F.linear(x, w1, b1))
+        h = F.relu(F.linear(h, w2, b2))
+        return F.cross_entropy(F.linear(h, w3, b3), t)
+
+    shapes = (256, 784), (256,), (256, 256), (256,), (10, 256), (10,)
+    return fn, [*leaves(torch, *shapes), torch.randn(128, 784), torch.randint(0, 10, (128,))]
+
+
+@model
+def dropout_mlp(torch, F):
+    def fn(w1, w2, x):
+        h = F.dropout(F.gelu(x @ w1), 0.1)
+        return F.dropout(h @ w2, 0.1)
+
+    return fn, leaves(torch, (128, 512), (512, 128), (256, 128))
+
+
+def attention(torch, q, k, v, F=None):
+    if F is not None:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    scores = (q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5
+    seen = torch.ones(q.shape[-2], q.shape[-2], dtype=torch.bool).tril()
+    return scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v
+
+
+def layer(torch, F, x, parameters, whole):
+    g1, s1, qkv, qkv_b, proj, proj_b, g2, s2, fc, fc_b, out, out_b = parameters
+    b, t, c = x.shape
+    h = F.linear(F.layer_norm(x, (c,), g1, s1), qkv, qkv_b)
+    q, k, v = (z.view(b, t, 4, c // 4).transpose(1, 2) for z in h.split(c, dim=2))
+    a = attention(torch, q, k, v, F if whole else None)
+    x = x + F.linear(a.transpose(1, 2).reshape(b, t, c), proj, proj_b)
+    h = F.gelu(F.linear(F.layer_norm(x, (c,), g2, s2), fc, fc_b), approximate="tanh")
+    return x + F.linear(h, out, out_b)
+
+
+def parameters(c):
+    return ((c,), (c,), (3 * c, c), (3 * c,), (c, c), (c,), (c,), (c,), (4 * c, c), (4 * c,),
+            (c, 4 * c), (c,))
+
+
+def block(torch, F, whole):
+    def fn(x, y, *weights):
+        return F.mse_loss(layer(torch, F, x, weights, whole), y)
+
+    return fn, [*leaves(torch, (4, 64, 128), (4, 64, 128)), *leaves(torch, *parameters(128))]
+
+
+@model
+def transformer_block(torch, F):
+    return block(torch, F, False)
+
+
+@model
+def transformer_block_sdpa(torch, F):
+    return block(torch, F, True)
+
+
+@model
+def gpt_4_layers(torch, F):
+    def fn(words, following, table, places, gain, shift, *weights):
+        x = F.embedding(words, table) + places
+        for n in range(4):
+            x = layer(torch, F, x, weights[12 * n:12 * n + 12], False)
+        x = F.layer_norm(x, (64,), gain, shift) @ table.T
+        return F.cross_entropy(x.reshape(-1, 100), following.reshape(-1))
+
+    words = torch.randint(0, 100, (4, 32))
+    own = leaves(torch, (100, 64), (32, 64), (64,), (64,))
+    return fn, [words, words, *own, *leaves(torch, *parameters(64) * 4)]
+
+
+@model
+def conv_net(torch, F):
+    def fn(w1, g1, s1, w2, g2, s2, fc, fc_b, x, t):
+        x = F.conv2d(x, w1, padding=1)
+        x = F.max_pool2d(F.relu(F.batch_norm(x, None, None, g1, s1, training=True)), 2)
+        x = F.conv2d(x, w2, padding=1)
+        x = F.max_pool2d(F.relu(F.batch_norm(x, None, None, g2, s2, training=True)), 2)
+        return F.cross_entropy(F.linear(x.flatten(1), fc, fc_b), t)
+
+    shapes = (16, 3, 3, 3), (16,), (16,), (32, 16, 3, 3), (32,), (32,), (10, 32 * 64), (10,)
+    return fn, [*leaves(torch, *shapes), torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))]
+
+
+@model
+def resnet_block(torch, F):
+    def fn(x, w1, g1, s1, w2, g2, s2):
+        h = F.relu(F.batch_norm(F.conv2d(x, w1, padding=1), None, None, g1, s1, training=True))
+        h = F.batch_norm(F.conv2d(h, w2, padding=1), None, None, g2, s2, training=True)
+        return F.relu(x + h)
+
+    c = 32
+    return fn, leaves(torch, (8, c, 16, 16), (c, c, 3, 3), (c,), (c,), (c, c, 3, 3), (c,), (c,))
+
+
+@model
+def lstm(torch, F):
+    def fn(wx, wh, bias, x):
+        steps, batch, width = x.shape
+        h = c = torch.zeros(batch, width)
+        for i in range(steps):
+            gates = F.linear(x[i], wx, bias) + F.linear(h, wh)
+            i_, f_, g_, o_ = gates.chunk(4, 1)
+            c = torch.sigmoid(f_) * c + torch.sigmoid(i_) * torch.tanh(g_)
+            h = torch.sigmoid(o_) * torch.tanh(c)
+        return (h ** 2).mean()
+
+    return fn, [*leaves(torch, (512, 128), (512, 128), (512,)), torch.randn(8, 32, 128)]
+
+
+@model
+def rnn(torch, F):
+    def fn(wx, wh, bias, x):
+        h = torch.zeros(x.shape[1], wh.shape[0])
+        for i in range(x.shape[0]):
+            h = torch.tanh(x[i] @ wx + h @ wh + bias)
+        return h
+
+    return fn, [*leaves(torch, (64, 128), (128, 128), (128,)), torch.randn(16, 32, 64)]
+
+
+@model
+def pinn(torch, F):
+    """A network and its second derivative by the chain rule, in a residual."""
+    def fn(x, w1, b1, w2, b2, w3):
+        h = torch.tanh(x @ w1 + b1)
+        d = (1 - h * h) * w1
+        e = -2 * h * d * w1
+        k = torch.tanh(h @ w2 + b2)
+        slope = d @ w2
+        second = (1 - k * k) * (e @ w2) - 2 * k * (1 - k * k) * slope * slope
+        return ((second @ w3 + torch.sin(k @ w3)) ** 2).mean()
+
+    return fn, leaves(torch, (512, 1), (1, 64), (64,), (64, 64), (64,), (64, 1))
+
+
+@model
+def logistic_regression(torch, F):
+    def fn(w, b, x, y):
+        z = x @ w + b
+        return (F.softplus(z) - y * z).mean() + 1e-3 * (w * w).sum()
+
+    return fn, [*leaves(torch, (64,), ()), torch.randn(2048, 64), torch.ones(2048)]
+
+
+@model
+def bodies(torch, F):
+    def fn(place, speed):
+        def pull(p):
+            d = p[None] - p[:, None]
+            return (d * ((d * d).sum(-1, keepdim=True) + 0.01) ** -1.5).sum(1)
+
+        for _ in range(3):
+            speed = speed + 0.005 * pull(place)
+            place = place + 0.01 * speed
+            speed = speed + 0.005 * pull(place)
+        return (place * place).sum() + (speed * speed).sum()
+
+    return fn, leaves(torch, (64, 3), (64, 3), scale=1.0)
+
+
+@model
+def pointwise_chain(torch, F):
+    def fn(x, y):
+        for _ in range(12):
+            x = torch.sin(x) * y + torch.sigmoid(x)
+        return x
+
+    return fn, leaves(torch, (256, 256), (256, 256))
+
+
+# Counting -----------------------------------------------------------------------------------------
+
+
+def ours(name: str) -> tuple[int, int]:
+    """Bytes saved by Pullback's cut: all, new."""
+    import pullback as torch
+
+    fn, args = MODELS[name](torch, torch.nn.functional)
+    compiled = torch.compile(fn, backend="numpy", options={"fuse_backward": False})
+    compiled(*args)
+    (program,) = compiled.programs.values()
+    results = program.graphs()[0].graph.output_node().args[0]
+    from pullback.fx.traits import cost_of, nbytes
+
+    if SHOW:
+        print("our forward", program.graphs()[0].code)
+    views = roots(lambda target: target is not operator.getitem and cost_of(target) == "view")
+    return count(results, program.count, views, lambda n: nbytes(n.meta["val"]))
+
+
+def theirs(name: str) -> tuple[int, int]:
+    """Bytes saved by the cut that `torch.compile` makes: all, new."""
+    import torch
+    import torch._dynamo
+    from torch._inductor import compile_fx
+
+    class Done(Exception):
+        pass
+
+    found = []
+
+    def record(joint, inputs, *, num_fwd_outputs, **rest):
+        forward, _ = cut(joint, inputs, num_fwd_outputs=num_fwd_outputs, **rest)
+        (output,) = [n for n in forward.graph.nodes if n.op == "output"]
+        found.append(count(output.args[0], num_fwd_outputs, views, size))
+        if SHOW:
+            print("torch's forward", forward.code)
+        raise Done
+
+    views = roots(lambda target: getattr(target, "is_view", False))
+
+    def size(node):
+        value = node.meta["val"]
+        if not isinstance(value, torch.Tensor):
+            return 8
+        storage = 1
+        for extent, stride in zip(value.shape, value.stride()):
+            storage *= extent if stride else min(extent, 1)
+        return storage * value.itemsize
+
+    cut, compile_fx.min_cut_rematerialization_partition = (
+        compile_fx.min_cut_rematerialization_partition, record)
+    fn, args = MODELS[name](torch, importlib.import_module("torch.nn.functional"))
+    try:
+        torch._dynamo.reset()
+        torch.compile(fn)(*args)
+    except torch._dynamo.exc.BackendCompilerFailed as error:
+        if not isinstance(error.inner_exception, Done):
+            raise
+    finally:
+        compile_fx.min_cut_rematerialization_partition = cut
+    (result,) = found
+    return result
+
+
+def roots(is_view):
+    """A function from a node to the one whose memory it looks at."""
+
+    def viewed(node):
+        while node.op == "call_function" and is_view(node.target):
+            node = node.args[0]
+        return node
+
+    return viewed
+
+
+def count(results, forward_count: int, viewed, size) -> tuple[int, int]:
+    """Bytes of what follows the user's results."""
+    there = {viewed(n) for n in results[:forward_count] if n is not None}
+    saved = {viewed(n): n for n in results[forward_count:]}
+    if SHOW:
+        for root, n in saved.items():
+            print("   ", n.name, root.name, tuple(getattr(n.meta["val"], "shape", ())), size(root))
+    new = [n for n in saved if n not in there and n.op != "placeholder"]
+    return sum(map(size, saved)), sum(map(size, new))
+
+
+SHOW = False
+
+
+def main() -> None:
+    """Print a table; fail if a row is above PyTorch's."""
+    global SHOW
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=list(MODELS))
+    parser.add_argument("--without-torch", action="store_true")
+    parser.add_argument("--show", action="store_true", help="list the saved values")
+    options = parser.parse_args()
+    SHOW = options.show
+    above = []
+    columns = f"{'torch':>12}{'ratio':>8}"
+    print(f"{'bytes saved':26}{'all':>12}{columns}{'new':>12}{columns}")
+    for name in options.names or MODELS:
+        all_, new = ours(name)
+        line = f"{name:26}{all_:12,}"
+        if options.without_torch:
+            print(f"{line}{'':20}{new:12,}")
+            continue
+        their_all, their_new = theirs(name)
+        if all_ > their_all or new > their_new:
+            above.append(name)
+        print(f"{line}{their_all:12,}{all_ / max(their_all, 1):8.2f}"
+              f"{new:12,}{their_new:12,}{new / max(their_new, 1):8.2f}", flush=True)
+    if above:
+        raise SystemExit("above PyTorch's: " + ", ".join(above))
+
+
+if __name__ == "__main__":
+    main()
