@@ -47,3 +47,15 @@ def test_factory_kwargs():
         nn.factory_kwargs({"bias": True})
     with pytest.raises(TypeError, match="twice"):
         nn.factory_kwargs({"dtype": 1, "factory_kwargs": {"dtype": 2}})
+
+
+def test_sequences_are_packed_in_pytorchs_order():
+    lengths = [3, 4, 4, 8, 8, 6, 3, 5] * 4
+    packed = nn.utils.rnn.pack_padded_sequence(pb.zeros(32, 8, 1), lengths, batch_first=True,
+                                               enforce_sorted=False)
+    assert packed.sorted_indices.tolist() == [  # recorded from PyTorch 2.13
+        19, 3, 4, 28, 20, 27, 11, 12, 29, 5, 21, 13, 31, 15, 23, 7, 25, 26, 1, 18, 17, 10, 9, 2,
+        16, 22, 14, 24, 8, 6, 30, 0]
+    assert packed.batch_sizes.tolist() == [32, 32, 32, 24, 16, 12, 8, 8]
+    short = nn.utils.rnn.pack_padded_sequence(pb.zeros(5, 4, 1), [2, 4, 4, 1, 4], True, False)
+    assert short.sorted_indices.tolist() == [1, 2, 4, 0, 3]

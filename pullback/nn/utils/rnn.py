@@ -11,6 +11,8 @@ from typing import NamedTuple
 from ...core import dtype as dt
 from ...core.handle import Tensor
 from ...core.table import ops
+from ...creation import as_tensor
+from .order import FEW, longest_first
 
 
 class _Packed(NamedTuple):
@@ -96,13 +98,16 @@ def pack_padded_sequence(input: Tensor, lengths, batch_first: bool = False,
                          enforce_sorted: bool = True) -> PackedSequence:
     """Padded sequences without their padding; `lengths` need not be sorted if not enforced."""
     if not isinstance(lengths, Tensor):
-        from ...creation import as_tensor
         lengths = as_tensor(lengths, dtype=dt.int64)
     else:
         lengths = lengths.to(dt.int64)
     order = None
     if not enforce_sorted:
-        lengths, order = ops.sort(lengths, descending=True)
+        if lengths.numel() > FEW:
+            order = as_tensor(longest_first(lengths.tolist()))
+            lengths = lengths.index_select(0, order)
+        else:
+            lengths, order = ops.sort(lengths, descending=True)
         order = order.to(input.device)
         input = input.index_select(0 if batch_first else 1, order)
     data, sizes = ops._pack_padded_sequence(input, lengths, batch_first)
