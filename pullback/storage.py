@@ -8,6 +8,7 @@ Read `core/memory.py` first, which does the work.
 from __future__ import annotations
 
 import copy
+import math
 import warnings
 
 import numpy as np
@@ -584,6 +585,8 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
                 cure="give a tensor, or a storage with offset, size and stride, or nothing",
             )
         )
+    if isinstance(self._data, Box) and isinstance(source, Tensor) and size is None:
+        return _set_boxed(self, source)
     memory.owner_of(self, "set_")  # refuses transforms
     tracked = self._edge is not None or isinstance(source, Tensor) and source._edge is not None
     surface.may_write(self, tracked, 0, True)
@@ -610,7 +613,10 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
 
 def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
     """Give a tensor another shape in its memory, which grows if it must."""
-    owner, size = memory.owner_of(self, "resize_"), tuple(size)
+    size = tuple(size)
+    if isinstance(self._data, Box):
+        return _resize_boxed(self, size)
+    owner = memory.owner_of(self, "resize_")
     changed = size != tuple(self._data.shape)
     if changed:
         memory.show(self, owner, size, memory.row_major(size), self.storage_offset())
@@ -624,6 +630,35 @@ def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
         memory.show(self, memory.owner_of(self), size, stride, self.storage_offset())
     if changed:
         surface.bump(self)
+    return self
+
+
+def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
+    """`resize_` inside of a transform: a view of what is there, or a larger tensor."""
+    count, strides = math.prod(size), memory.row_major(size)
+    link = self._link
+    held = (self if link is None else link.base).numel()
+    if size == tuple(self.shape):
+        return self
+    if count + (0 if link is None else self.storage_offset()) <= held:
+        return surface.inplace_view(ops.as_strided.default, (self, size, strides, None))
+    if link is not None:
+        raise errors.ViewWriteError(errors.text(
+            f"Attempted to resize a view tensor to a larger size ({errors.user_line()}), which is "
+            "not possible inside of a transform or a captured function",
+            f"from {list(self.shape)} to {list(size)}", "resize a clone() of it"))
+    flat = ops.as_strided(self, (held,), (1,), 0)
+    more = ops.zeros((count - held,), dtype=self.dtype, device=self.device)
+    surface.rebind(self, ops.cat([flat, more], 0).reshape(size))
+    surface.bump(self)
+    return self
+
+
+def _set_boxed(self: Tensor, source: Tensor) -> Tensor:
+    """`set_` inside of a transform: the tensor is another view of the source from now on."""
+    shown = ops.alias(source)
+    self._data, self._link, self._cell = shown._data, shown._link, shown._cell
+    surface.bump(self)
     return self
 
 

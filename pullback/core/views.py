@@ -285,10 +285,16 @@ def _scatter_piece(ov, rest, number, base, new):
     """Write one of several views made by one call (split, unbind): refill the dim."""
     from .table import ops
 
+    dim = rest[-1] if rest else 0
+    if ov.op.base_name == "unbind":
+        return ops.select_scatter(base, new, dim, number)
+    if ov.op.base_name.startswith("split"):
+        size = rest[0]
+        start = number * size if isinstance(size, int) else sum(size[:number])
+        return ops.slice_scatter(base, new, dim, start, start + new.shape[dim])
     pieces = list(stack.bind(ov, (base, *rest)))
     pieces[number] = new
-    dim = rest[-1] if rest else 0
-    return ops.stack(pieces, dim) if ov.op.base_name == "unbind" else ops.cat(pieces, dim)
+    return ops.cat(pieces, dim)
 
 
 def _places(base: Tensor, view: Tensor) -> np.ndarray | None:
@@ -401,10 +407,9 @@ def _refuse(x: Tensor, link: Link, what: str):
 
 
 def _repeats(data) -> bool:
-    """Is an element of real memory met more than once, because a dim was expanded?"""
+    """Is an element of memory met more than once, because a dim was expanded?"""
     return (
-        is_buffer(data)
-        and data.size > 1
+        data.size > 1
         and 0 in data.strides
         and any(s == 0 and n > 1 for s, n in zip(data.strides, data.shape))
     )

@@ -1,10 +1,12 @@
-"""Function transforms: grad, vjp, jvp, vmap, jacobians, hessian."""
+"""Function transforms: grad, vjp, jvp, vmap, jacobians, hessian, functionalize."""
 
+from .functionalize import functionalize
 from .grad import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from .jacobian import hessian, jacfwd, jacrev
 from .vmap import vmap
 
 __all__ = [
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",

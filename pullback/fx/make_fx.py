@@ -23,12 +23,13 @@ from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
+from ..ops import aten
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 from .printer import Trees
 from .tables import as_called, normalized
-from .traits import has_side_effect
+from .traits import has_side_effect, viewed
 
 has_side_effect(_set_grad_enabled)
 
@@ -62,12 +63,17 @@ _SURFACE = tuple(f"pullback.{n}" for n in (
     "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor"))
 
 
+_ENGINE = "pullback.autograd.engine"
+
+
 def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
     """What PyTorch's Python functions add to a call of a factory that the user made himself."""
     if ov.name == "_to_copy" or not any(s.name == "pin_memory" for s in ov.schema.args):
         return {}
     frame: Any = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        if frame.f_globals["__name__"] == _ENGINE and ov.name == "ones_like":
+            return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
         if not frame.f_globals["__name__"].startswith(_SURFACE):
             return {}  # a function of this package that uses it
         frame = frame.f_back
@@ -159,6 +165,23 @@ class Recorder:
         """A change of the grad mode, as a call in the graph."""
         self.graph.call_function(_set_grad_enabled, (mode,))
 
+    def write(self, node, box, cell):
+        """What a call does to an input, at its end: the node of the input after that."""
+        from ..core.table import ops
+
+        value = box.inner
+        if viewed(box.node) is node:  # another view of its own memory
+            steps = [(aten.as_strided_.default, (list(value.shape), list(value.stride())))]
+        else:
+            steps = [(aten.copy_.default, (box.node,))]
+            if tuple(node.meta["val"].shape) != tuple(value.shape):
+                steps.insert(0, (ops.resize_.default, (list(value.shape),)))
+        for target, args in steps:
+            node = self.graph.call_function(target, (node, *args))
+            node.meta["val"] = fake_of(value)
+            node.meta["stack_trace"] = cell and errors.traceback_line(cell.where)
+        return node
+
     def pick(self, node, i: int, out):
         picked = self.graph.call_function(operator.getitem, (node, i))
         picked.meta["val"] = fake_of(out)
@@ -196,9 +219,9 @@ class Recorder:
         """The value of a node that does not depend on the inputs, where it was kept."""
         return self.constants.get(node.target) if node.op == "get_attr" else self.values.get(node)
 
-    def module(self, result, name: str = "GraphModule") -> GraphModule:
-        """Finish the graph with its output."""
-        self.graph.output(result)
+    def module(self, result, name: str = "GraphModule", kind: Any = None) -> GraphModule:
+        """Finish the graph with its output, of a type that the function may have said."""
+        self.graph.output(result, kind)
         return GraphModule(self.constants, self.graph, name)
 
 
@@ -262,7 +285,7 @@ def make_fx(
         recorder = _Strict(True) if fake and not _allow_non_fake_inputs else Recorder(fake)
         level = Trace(recorder, fake, normalized(decomposition_table))
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
-        level.keeps_composites = pre_dispatch
+        level.keeps_composites, level.keeps_copies = pre_dispatch, True
         recorder.level, recorder.spelled = level, True
         with level, _module_stack(f, recorder, record_module_stack):
             names = _names(f, len(args))
@@ -272,9 +295,16 @@ def make_fx(
                 f"{name}_{i}" for name, own in zip(names, leaves) for i in range(1, len(own) + 1)
             ]
             inputs = [_input(level, recorder, name, v) for name, v in zip(titles, flat)]
+            before = [getattr(v, "_data", None) for v in inputs]
             out = f(*tree_unflatten(inputs, spec))
             results, out_spec = tree_flatten(out)
             nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
+            written = {
+                id(t): recorder.write(box.node, _current(t)._data, t._cell)
+                for t, box in zip(inputs, before)
+                if box is not None and _current(t)._data is not box
+            }
+            nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
         if nested:
             recorder.graph.trees = Trees(tuple(names), spec, out_spec)
             result = nodes
@@ -285,7 +315,8 @@ def make_fx(
         for node in recorder.graph.nodes:
             if "val" in node.meta:
                 node.meta["tensor_meta"] = metadata(node.meta["val"])
-        return recorder.module(result, getattr(f, "__name__", type(f).__name__))
+        kind = getattr(f, "__annotations__", {}).get("return")
+        return recorder.module(result, getattr(f, "__name__", type(f).__name__), kind)
 
     return traced
 

@@ -93,6 +93,8 @@ _LITERALS = frozenset((int, str, bool, bytes, type(None), type(Ellipsis)))
 class Display:
     """Names and constants spelled for people, to PyTorch's letter."""
 
+    typed = True  # are annotations written?
+
     def __init__(self, taken: set[str], notes: Annotations) -> None:
         self._taken = taken  # node names: a global of the same name would be hidden
         self.notes = notes
@@ -169,6 +171,8 @@ class Display:
 
 class Executable(Display):
     """Names and constants spelled for speed: one global per callee, none by attribute lookup."""
+
+    typed = False
 
     def callee(self, target: Callable) -> str:
         return self._bind(qualified_name(target).removeprefix("torch.ops."), target)
@@ -252,7 +256,7 @@ def _function_call(node: Node, target_text: str, spelling: Display) -> str:
 
 def format_statement(node: Node, root: str, spelling: Display, annotation: str = "") -> str:
     """One node other than a placeholder as a Python statement."""
-    if annotation == "" and node.type is not None:
+    if annotation == "" and node.type is not None and spelling.typed:
         annotation = f" : {type_name(node.type)}"
     left = f"{node.name}{annotation}"
     if node.op == "call_function":
@@ -281,7 +285,7 @@ def last_uses(graph: "Graph") -> dict[Node, list[Node]]:
 
 
 def _parameter(node: Node, spelling: Display, annotation: str) -> str:
-    if annotation == "" and node.type is not None:
+    if annotation == "" and node.type is not None and spelling.typed:
         annotation = f" : {type_name(node.type)}"
     default = f" = {format_argument(node.args[0], spelling)}" if node.args else ""
     return f"{node.target}{annotation}{default}"
@@ -307,7 +311,7 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
                 body.append(f"{node.name} = {plain}")
             continue
         if node.op == "output":
-            if node.type is not None:
+            if node.type is not None and spelling.typed:
                 returns = f" -> {type_name(node.type)}"
             text = format_statement(node, root, spelling)
             if trees is not None:

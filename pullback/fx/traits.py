@@ -6,6 +6,7 @@ a purity flag; anything else is an unknown Python function, assumed expensive. E
 Read `node.py` next.
 """
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,14 @@ def is_pure(target: Any) -> bool:
         return False
     if cost_of(target) == "random":
         return True
+    if getattr(target, "schema", None) is not None and _writes(target):
+        return False
     return getattr(getattr(target, "op", None), "pure", True)
+
+
+@functools.cache
+def _writes(target: Any) -> bool:
+    return any(a.is_write for a in getattr(target.schema, "args", ()))
 
 
 def is_write(node: "Node") -> bool:

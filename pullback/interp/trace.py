@@ -13,8 +13,9 @@ import numpy as np
 from .. import errors
 from ..core.evaluate import run_raw
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind, tensors_in, translated
+from ..core.stack import Interpreter, bind, level_of, tensors_in, translated
 from ..core.state import state
+from ..core.table import ops
 from .box import Wrapped, map_tensors
 
 
@@ -118,6 +119,7 @@ class Trace(Interpreter):
 
     reads_examples = False  # may the function look at values?  They become part of the graph
     keeps_composites = False
+    keeps_copies = False  # are `select_copy` and the like nodes, as in PyTorch?
 
     def __init__(self, recorder, fake: bool = False, decompositions: dict | None = None):
         self.recorder, self.fake = recorder, fake
@@ -126,11 +128,11 @@ class Trace(Interpreter):
 
     def fresh(self, t: Tensor) -> Tensor | None:
         self.own[id(t._data)] = t._data
-        return None
+        return ops.lift_fresh_copy(t) if self.keeps_copies else None
 
     def __enter__(self):
         self.keeping = state.keeping
-        if self.keeps_composites:
+        if self.keeps_composites or self.keeps_copies:
             state.keeping = self
         return super().__enter__()
 
@@ -158,12 +160,17 @@ class Trace(Interpreter):
         They are for gradients, where the result is a view: writes go through it,
         and where the operator writes statistics.
         """
-        tensors = list(tensors_in(flat))
-        if state.stack[-1] is not self or not tensors and not ov.op.base_name:
+        if not (self.keeps_composites or ov.op.base_name.endswith("_copy")):
             return NotImplemented
         if any(a.name.startswith("running_") and v is not None
                for a, v in zip(ov.schema.args, flat)):
             return NotImplemented
+        tensors = list(tensors_in(flat))
+        if state.mode != self.level or any(level_of(ov, t._data) > self.level for t in tensors):
+            return NotImplemented
+        replacement = self.decompositions.get(ov)
+        if replacement is not None:
+            return replacement(*flat)
         if state.record[self.level] and any(t._edge is not None for t in tensors):
             return NotImplemented
         values = tuple(map_tensors(self._value, v) for v in flat)

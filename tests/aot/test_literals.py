@@ -25,8 +25,7 @@ PIECES = "one of several results of a view"
 # A write that autograd does not see gives its input no gradient of its own.
 UNSEEN = "written behind autograd's back"
 OTHERWISE = {
-    "gradient_inside inference": "the seed of an inner backward is spelled without its layout",
-    "indexing backward": "the same",
+    "indexing backward": "a tensor made in a formula is spelled without its layout",
     "written_without_tape backward": UNSEEN,
     "written_without_tape backward, writes kept": UNSEEN,
     "written_through_detached backward": UNSEEN,

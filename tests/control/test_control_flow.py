@@ -6,7 +6,7 @@ import pytest
 
 import pullback as torch
 from pullback import func
-from pullback.aot.api import aot_function
+from pullback.aot import aot_function
 from pullback.control import associative_scan, map, scan, while_loop
 from pullback.core.pytree import tree_leaves
 from pullback.fx.make_fx import make_fx

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import functionalized_programs
 import torch
 from captured_programs import programs
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -13,5 +14,14 @@ if __name__ == "__main__":
         for name, (f, args) in programs(torch).items()
         for mode in ("real", "fake")
     }
-    path = Path(__file__).parents[1] / "data/captures.json"
-    path.write_text(json.dumps(found, indent=1) + "\n")
+    written = {
+        f"{name} {remove}": make_fx(
+            torch.func.functionalize(
+                functionalized_programs.programs(torch)[name][0], remove=remove)
+        )(*args).code.strip()
+        for name, (_, args) in functionalized_programs.programs(torch).items()
+        for remove in ("mutations", "mutations_and_views")
+    }
+    folder = Path(__file__).parents[1] / "data"
+    (folder / "captures.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "functionalized.json").write_text(json.dumps(written, indent=1) + "\n")

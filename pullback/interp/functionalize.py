@@ -1,0 +1,80 @@
+"""Functionalize: writes and, on demand, views become pure operators on the level below.
+
+The surface has turned writes into operators and rebinding already; this level only gives handles
+boxes, so that no memory is written, and may replace views by copies.  `func.functionalize` uses it.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .. import errors
+from ..core.handle import Tensor, make
+from ..core.op import overload
+from ..core.stack import Interpreter, bind, tensors_in
+from ..core.state import state
+from .box import Wrapped, map_tensors
+
+
+class Functional(Wrapped):
+    """A value of the level below."""
+
+    __slots__ = ()
+
+
+class Functionalize(Interpreter):
+    """Sees every operator; hands it on to the level below."""
+
+    modal = True
+    random = True
+    title = "func.functionalize"
+    label = "FunctionalTensor"
+
+    def __init__(self, views: bool):
+        self.views = views  # are they to become copies?
+
+    def wrap(self, t: Tensor) -> Tensor:
+        return make(Functional(self, t))
+
+    def unwrap(self, t):
+        return t._data.inner if self.mine(t) else t
+
+    def process(self, ov, flat):
+        tensors = list(tensors_in(flat))
+        own = not tensors or any(self.mine(t) for t in tensors)
+        if ov.is_view and self.views:
+            ov = copying(ov) or ov
+        before = state.mode, state.random
+        state.mode, state.random = self.previous
+        try:
+            out = bind(ov, tuple(map_tensors(self.unwrap, v) for v in flat))
+        finally:
+            state.mode, state.random = before
+        return map_tensors(self.wrap, out) if own else out
+
+    def fresh(self, t: Tensor) -> Tensor | None:
+        before = state.mode, state.random
+        state.mode, state.random = self.previous
+        try:
+            below = state.stack[state.mode].fresh(t) if state.mode else None
+        finally:
+            state.mode, state.random = before
+        return self.wrap(t if below is None else below)
+
+    def note_rebinding(self, handle, old) -> None:
+        raise errors.TransformError(errors.text(
+            "mutating a non-functional tensor with a functional tensor is not allowed: a tensor "
+            f"from outside of functionalize() is written with one from inside "
+            f"({errors.user_line(2)})",
+            f"tensor: {handle.dtype.name}{list(old.shape)}",
+            "pass it as an argument of the function"))
+
+
+@functools.cache
+def copying(ov):
+    """The overload that copies what a view shows; None if there is none."""
+    base, _, name = ov.name.partition(".")
+    try:
+        return overload(f"{base}_copy.{name}" if name else f"{base}_copy")
+    except (KeyError, AttributeError, errors.PullbackError):
+        return None

@@ -1,0 +1,83 @@
+"""Programs whose functionalized captures print as PyTorch's do (`record_captures.py`)."""
+
+
+def programs(torch) -> dict:
+    """Name -> (function, arguments)."""
+    ones = torch.ones
+
+    def simple(x: torch.Tensor) -> torch.Tensor:
+        tmp = torch.ones(2)
+        y = x.view(4, 2)
+        y.add_(tmp)
+        return x
+
+    def transposed_simple(x: torch.Tensor) -> torch.Tensor:
+        y = x.transpose(1, 0)
+        y.add_(1)
+        return y
+
+    def input_written(x):
+        x.add_(2)
+        return x * 3
+
+    def view_of_view(x):
+        v = x.view(4)
+        v[1:3].add_(1)
+        return v
+
+    def row(x):
+        y = x + 1
+        z = y[0]
+        z.mul_(2)
+        return y
+
+    def out(x):
+        y = torch.zeros(4)
+        torch.add(x.view(4), 1, out=y)
+        return y
+
+    def several_out(x):
+        low, high = torch.empty(0), torch.empty(0)
+        torch.aminmax(x, dim=0, out=(low, high))
+        return low, high
+
+    def pieces(x):
+        a, b = x.split(1)
+        a.diagonal().add_(1)
+        return x * b
+
+    def rows(x):
+        a, b = x.unbind(0)
+        b.mul_(a)
+        return x
+
+    def views(x):
+        y = x.expand(3, 2, 2).transpose(0, 1).unsqueeze(0).squeeze(0)[..., 0]
+        return y, x.detach(), x.permute(1, 0), x.narrow(0, 0, 1), x.t()
+
+    def index_list(x, i):
+        return x[i, :, i].sin_()
+
+    def places(x, i):
+        x[i] = x[i] * 2
+        return x.sum()
+
+    def linear(x, w, b):
+        return torch.nn.functional.linear(x, w, b).relu_()
+
+    x, i = ones(2, 2), torch.tensor([0, 1])
+    return {
+        "simple": (simple, (ones(4, 2),)),
+        "transposed": (transposed_simple, (x,)),
+        "input_written": (input_written, (x,)),
+        "view_of_view": (view_of_view, (x,)),
+        "row": (row, (x,)),
+        "out": (out, (x,)),
+        "several_out": (several_out, (x,)),
+        "pieces": (pieces, (x,)),
+        "rows": (rows, (x,)),
+        "views": (views, (x,)),
+        "index_list": (index_list, (ones(2, 3, 2), i)),
+        "places": (places, (ones(3, 2), i)),
+        "linear": (linear, (ones(3, 4), ones(5, 4), ones(5))),
+    }
