@@ -14,15 +14,19 @@ from .core.device import Device as device
 from .core.dtype import DType as dtype
 from .core.generator import Generator
 from .core.handle import Tensor as TensorBase
+from .core.handle import disabled as _disabled_torch_dispatch_impl
+from .core.handle import disabled as _disabled_torch_function_impl
+from .core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
 from .core.size import Size
 from .core.state import state, uncast
 from .errors import LinAlgError as _LinAlgError
 
 __all__ = [
-    "DispatchKey", "DispatchKeySet", "Generator", "Size", "TensorBase", "_ExcludeDispatchKeyGuard",
-    "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_function_impl",
-    "_get_default_device", "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled",
-    "device", "dtype",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
+    "Generator", "Size", "TensorBase", "_ExcludeDispatchKeyGuard", "_LinAlgError",
+    "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
+    "_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state",
+    "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
 ]  # fmt: skip
 
 DispatchKey = enum.Enum(
@@ -90,8 +94,3 @@ def _get_default_device() -> str:
     from . import empty
 
     return str(empty(0).device)
-
-
-def _disabled_torch_function_impl(function, types, args=(), kwargs=None):
-    """The value of `__torch_function__` for subclasses that let functions treat them as tensors."""
-    return function(*args, **(kwargs or {}))

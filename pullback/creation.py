@@ -12,6 +12,7 @@ from .core.data import make_tensor_data
 from .core.fake import fake_like
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
+from .core.overriding import offer_functions, plainly
 from .core.size import Size
 from .core.stack import lifted, note_birth
 
@@ -22,7 +23,8 @@ def tensor(
     """A new leaf with a copy of the data."""
 
     if isinstance(data, Tensor):
-        t = data.detach().clone()
+        with plainly():
+            t = data.detach().clone()
         t = t if dtype is None else t.to(dt.as_dtype(dtype))
     else:
         t = _place(make_tensor_data(data, dt.as_dtype(dtype)), device)
@@ -237,3 +239,7 @@ def get_device(input: Tensor) -> int:
 def detach_(input: Tensor) -> Tensor:
     """Cut a tensor off its history, in place."""
     return input.detach_()
+
+
+offer_functions(numel, is_floating_point, is_complex, is_nonzero, result_type, broadcast_tensors,
+                get_device, detach_)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .core.handle import Tensor
+from .core.overriding import offer_module
 from .core.table import ops
 from .errors import ArgumentError, BadValue, ShapeError
 
@@ -187,3 +188,6 @@ def __getattr__(name: str):
     if name in _ELSEWHERE:
         return getattr(sys.modules[__package__], name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+offer_module(__name__)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .core.handle import Tensor
 from .core.op import aliases, families
+from .core.overriding import offer_module
 from .core.table import ops
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
 
@@ -100,3 +101,6 @@ def __getattr__(name: str):
 def __dir__() -> list[str]:
     own = {n[len("linalg_"):] for n in (*families, *aliases) if n.startswith("linalg_")}
     return sorted(own | {"LinAlgError"})
+
+
+offer_module(__name__)

@@ -1,75 +1,145 @@
-"""The `__torch_function__` protocol for functions that users write.
+"""`__torch_function__`: classes and modes that answer for the functions of this package.
 
-A library's function asks `has_torch_function(args)` and hands the call to the arguments that define
-`__torch_function__`.  The operators of this package do not ask: their arguments are tensors.
+Every function, method and property asks the classes of its arguments first, where one of them
+takes part; `core/overriding.py` says how that costs nothing where none does.  A `TorchFunctionMode`
+is asked for all calls in a block.  A library's own functions ask with `has_torch_function` and
+hand calls over with `handle_torch_function`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
+from .core import overriding
 from .core.handle import Tensor
+from .core.overriding import (
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
+    answered,
+    members,
+    takes_part,
+)
+from .core.state import count, state
+from .core.table import Packet
 
 __all__ = [
-    "get_overridable_functions",
-    "handle_torch_function",
-    "has_torch_function",
-    "is_tensor_like",
-    "is_tensor_method_or_property",
-    "resolve_name",
-    "wrap_torch_function",
-]
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass",
+    "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
+    "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
+    "handle_torch_function", "has_torch_function", "is_tensor_like",
+    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+]  # fmt: skip
 
 
-def _overriding(args: Iterable) -> list:
-    """The arguments with a protocol of their own, a subclass before its base, each class once."""
-    found: list = []
-    for value in args:
-        kind = type(value)
-        if kind is Tensor or getattr(kind, "__torch_function__", None) in (None, _default):
-            continue
-        if any(type(v) is kind for v in found):
-            continue
-        place = next((i for i, v in enumerate(found) if issubclass(kind, type(v))), len(found))
-        found.insert(place, value)
-    return found
+# modes
 
 
-_default = getattr(Tensor, "__torch_function__", None)
+class TorchFunctionMode:
+    """A block in which `__torch_function__` of this object is asked for every call.
+
+    While it answers it is not asked again: calls inside go to the mode outside of it, if there is
+    one, and to the arguments.
+    """
+
+    def __torch_function__(self, func: Callable, types: tuple, args: tuple = (),
+                           kwargs: dict | None = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} defines no __torch_function__")
+
+    def __enter__(self) -> TorchFunctionMode:
+        overriding.arm()
+        state.function_modes = (*state.function_modes, self)
+        count("ACTIVE", 1)
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        state.function_modes = state.function_modes[:-1]
+        count("ACTIVE", -1)
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
+        """An old way to make one."""
+        warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just "
+                      "`with Mode()`", stacklevel=2)
+        return cls(*args, **kwargs)
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that lets every call pass."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost mode."""
+    return state.function_modes[-1] if state.function_modes else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """All modes, the outermost first."""
+    return list(state.function_modes)
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
+    """A block in which the innermost mode is not asked."""
+    before = state.function_modes
+    if not before:
+        raise RuntimeError("no function mode is active, so that none can be set aside")
+    state.function_modes = before[:-1]
+    try:
+        yield before[-1]
+    finally:
+        state.function_modes = before
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Inside of `__torch_dispatch__`: functions ask and operators are recorded again."""
+    record, plainly = state.record[:], state.plainly
+    state.record[:] = [True] * len(record)
+    state.plainly = 0
+    try:
+        yield
+    finally:
+        state.record[:], state.plainly = record, plainly
+
+
+# functions that users write
 
 
 def has_torch_function(relevant_args: Iterable) -> bool:
-    """Does an argument take part in the protocol, other than as a plain tensor?"""
-    return bool(_overriding(relevant_args))
+    """Is somebody to be asked, an argument that takes part or a mode?"""
+    if state.plainly == 2:
+        return False
+    return bool(state.function_modes or not state.plainly and members(tuple(relevant_args)))
 
 
-def has_torch_function_unary(arg) -> bool:
+def has_torch_function_unary(arg: Any) -> bool:
     """`has_torch_function` of one argument."""
-    return bool(_overriding((arg,)))
+    return has_torch_function((arg,))
 
 
-def has_torch_function_variadic(*args) -> bool:
+def has_torch_function_variadic(*args: Any) -> bool:
     """`has_torch_function` of several."""
-    return bool(_overriding(args))
+    return has_torch_function(args)
 
 
-def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args, **kwargs):
-    """Give a call to the first argument whose `__torch_function__` takes it."""
-    overriding = _overriding(relevant_args)
-    types = tuple(type(v) for v in overriding)
-    for value in overriding:
-        result = type(value).__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    raise TypeError(f"no implementation found for '{resolve_name(public_api)}' on types that "
-                    f"implement __torch_function__: {list(types)}")
+def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any,
+                          **kwargs: Any) -> Any:
+    """Give a call to the mode, or to the first argument whose `__torch_function__` takes it."""
+    return answered(public_api, members(tuple(relevant_args)), args, kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
     """Decorate a function so that it asks the arguments that `dispatcher` names."""
 
-    def decorate(function):
+    def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
             relevant = dispatcher(*args, **kwargs)
@@ -82,29 +152,105 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return decorate
 
 
-def is_tensor_like(value) -> bool:
+def redispatch_torch_function(func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+    """Ask the remaining arguments."""
+    return answered(func, members((*args, *kwargs.values())), args, kwargs)
+
+
+# questions
+
+
+def is_tensor_like(inp: Any) -> bool:
     """Is it a tensor, or something that takes part in the protocol?"""
-    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+    return isinstance(inp, Tensor) or takes_part(type(inp))
 
 
-def is_tensor_method_or_property(function: Callable) -> bool:
-    """Is it a method of `Tensor`?"""
-    name = getattr(function, "__name__", None)
-    return name == "__get__" or any(value is function for value in vars(Tensor).values())
+def get_default_nowrap_functions() -> set[Callable]:
+    """Functions whose results a subclass gets as they are."""
+    return overriding.unconverted()
 
 
-def resolve_name(function: Callable) -> str | None:
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Is it a method of `Tensor`, or the hook of one of its properties?"""
+    return func in _index() and _index()[func].startswith("torch.Tensor.")
+
+
+def resolve_name(f: Callable) -> str | None:
     """The name that people know a function by."""
-    name = getattr(function, "__name__", None)
-    return None if name is None else f"torch.{name}"
+    if isinstance(f, str):
+        return f
+    try:
+        found = _index().get(f)
+    except TypeError:
+        return None
+    if found is None and repr(f).startswith("aten."):
+        return repr(f)
+    return found
 
 
 @functools.cache
-def get_overridable_functions() -> dict:
-    """The public functions by namespace."""
+def get_ignored_functions() -> set[Callable]:
+    """Functions that ask nobody: they make tensors from other things, or change switches."""
     import pullback
 
-    own = {n: getattr(pullback, n) for n in dir(pullback) if not n.startswith("_")
-           and n in pullback._operators}
-    methods = [v for n, v in vars(Tensor).items() if callable(v)]
-    return {pullback: list(own.values()), Tensor: methods}
+    names = "typename is_tensor tensor as_tensor set_default_dtype get_default_dtype manual_seed"
+    return {getattr(pullback, n) for n in names.split()} | {Tensor.__new__, Tensor.as_subclass}
+
+
+@functools.cache
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """The functions that ask, by the module or class that has them."""
+    found: dict[Any, list[Callable]] = {}
+    for place, _, function in _offered():
+        found.setdefault(place, []).append(function)
+    return found
+
+
+@functools.cache
+def get_testing_overrides() -> dict[Callable, Callable]:
+    """A function of any arguments for every one that can be overridden, to test one's own."""
+    return {function: _minus_one for _, _, function in _offered()}
+
+
+def _minus_one(*args: Any, **kwargs: Any) -> int:
+    return -1
+
+
+@functools.cache
+def _index() -> dict[Callable, str]:
+    found: dict[Callable, str] = {}
+    for _, name, function in _offered():  # of several names that which the function has itself
+        own = f".{getattr(function, '__name__', '')}"
+        if function not in found or name.endswith(own) and not found[function].endswith(own):
+            found[function] = name
+    return found
+
+
+def _offered() -> Iterator[tuple[Any, str, Callable]]:
+    """(module or class, name, function) of everything that asks."""
+    import pullback
+    from pullback import creation, functional, linalg
+    from pullback.nn import functional as F
+
+    for name in dir(Tensor):
+        value = getattr(Tensor, name)
+        if type(value) is property:
+            for hook in ("__get__", "__set__", "__delete__"):
+                yield Tensor, f"torch.Tensor.{name}.{hook}", getattr(value, hook)
+        elif type(value) is types.FunctionType and value not in _UNASKED:
+            yield Tensor, f"torch.Tensor.{name}", value
+    for module, title in ((functional, "torch.functional"), (linalg, "torch.linalg"),
+                          (F, "torch.nn.functional")):
+        for name, value in vars(module).items():
+            own = type(value) is types.FunctionType and value.__module__.startswith(module.__name__)
+            if name[0] != "_" and (own or isinstance(value, Packet)):
+                yield module, f"{title}.{name}", value
+    for name in dir(pullback):
+        if not name.startswith("_") and name in pullback._operators:
+            yield pullback, f"torch.{name}", getattr(pullback, name)
+    for name in ("numel", "is_floating_point", "is_complex", "is_nonzero", "result_type",
+                 "broadcast_tensors", "get_device", "detach_"):
+        yield pullback, f"torch.{name}", getattr(creation, name)
+
+
+_UNASKED = {Tensor.as_subclass, Tensor._make_subclass, Tensor._make_wrapper_subclass}

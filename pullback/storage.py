@@ -17,7 +17,9 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import memory, shared_memory, surface
+from .core.dispatching import Outer, Undispatched, make_wrapper_subclass
 from .core.handle import Box, Tensor, cell_of, make, meta_of
+from .core.overriding import plainly
 from .core.state import state
 from .core.table import ops
 from .core.tape import Accumulate
@@ -677,6 +679,30 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
                 cure="detach() it first",
             )
         )
+    if isinstance(self._data, Outer):
+        return _wrapper_copied(self, memo)
+    with plainly(), Undispatched():
+        return _copied(self, memo)
+
+
+def _wrapper_copied(self: Tensor, memo: dict) -> Tensor:
+    """A copy of a wrapper: its class knows how, by its clone()."""
+    new = memo[id(self)] = self.detach().clone()
+    if type(new) is not type(self):
+        raise RuntimeError(
+            f"deepcopy() of a wrapper works for classes whose clone() gives one of them, but that "
+            f"of {type(self).__name__} gave a {type(new).__name__} ({errors.user_line(2)})")
+    for name, value in self.__dict__.items():  # tensors inside are clone's, and so is the rest
+        if name not in new.__dict__:
+            new.__dict__[name] = copy.deepcopy(value, memo)
+    if self.requires_grad:
+        new.requires_grad_()
+    if self.grad is not None:
+        meta_of(new).grad = copy.deepcopy(self.grad, memo)
+    return new
+
+
+def _copied(self: Tensor, memo: dict) -> Tensor:
     new = object.__new__(type(self))
     new._edge = new._link = new._cell = new._meta = None
     plain = self.data  # without a tangent
@@ -712,6 +738,24 @@ def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> 
 
 def reduce(self: Tensor) -> tuple:
     """How to pickle a tensor: its storage, which tensors that share it have in common."""
+    if isinstance(self._data, Outer):
+        box = self._data
+        facts = box.dtype, tuple(box.shape), tuple(box.strides), box.device_name, box.offset
+        return rebuild_wrapper, (type(self), *facts, self.requires_grad, dict(self.__dict__))
+    with plainly(), Undispatched():
+        return _reduced(self)
+
+
+def rebuild_wrapper(cls, dtype, size, strides, device, offset, requires_grad, extra) -> Tensor:
+    """A wrapper out of its pickled form."""
+    item = dtype.itemsize
+    new = make_wrapper_subclass(
+        cls, size, [s // item for s in strides], offset // item, dtype=dt.of(dtype), device=device)
+    new.__dict__.update(extra)
+    return new.requires_grad_() if requires_grad else new
+
+
+def _reduced(self: Tensor) -> tuple:
     plain = self.data  # without a tangent
     if not isinstance(plain._data, Box) and plain.device.type == "cpu":
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())

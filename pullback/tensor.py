@@ -7,6 +7,7 @@ from it; what stands here is only what the table cannot say.  Read next: `core/s
 from __future__ import annotations
 
 import math
+import types
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from .core import dtype as dt
 from .core import fast, hooks, legacy, surface
 from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
+from .core.dispatching import Outer, make_wrapper_subclass
 from .core.fake import Fake
 from .core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
 from .core.indexing import getitem, setitem
@@ -24,11 +26,12 @@ from .core.layout import STRIDED, is_arranged
 from .core.memory import hold_size
 from .core.op import aliases as op_aliases
 from .core.op import families, overload_of
+from .core.overriding import as_subclass, make_subclass, offer_methods
 from .core.size import Size
 from .core.stack import bind, lifted
 from .core.state import fast as space
 from .core.state import state
-from .core.table import ops
+from .core.table import method_packet, ops
 from .core.tape import Accumulate, Blind, Port, level_own
 from .core.views import view_of
 
@@ -303,6 +306,8 @@ def _set_data(self, value: Tensor) -> None:
     other = data.shape != old.shape or data.dtype != old.dtype
     if old is not _primal(old) and old.shape == data.shape:  # a dual: its tangent stays
         data = type(old)(old.interp, make(data), old.tangent)
+    if isinstance(data, Outer):
+        data = data.taken_by(self)
     self._data = data
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
         hooked, self._edge = self._edge.hooks, Accumulate(self)
@@ -319,9 +324,9 @@ def _device(self):
     data = self._data
     if type(data) is _ndarray:
         return dev.CPU
-    while isinstance(data, Box) and type(data) is not Fake:
+    while isinstance(data, Box) and not isinstance(data, Fake):
         data = data.inner._data
-    return dev.Device(data.device_name) if type(data) is Fake else dev.device_of(data)
+    return dev.Device(data.device_name) if isinstance(data, Fake) else dev.device_of(data)
 
 
 def stride(self: Tensor, dim: int | None = None):
@@ -513,6 +518,7 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
         grad_fn_name=name,
         device=str(self.device),
         default_dtype=dt.default().name,
+        prefix=f"{type(self).__name__}(" if self._asked or self._dispatched else "tensor(",
         extra=extra,
     )
 
@@ -598,7 +604,9 @@ def detach(self: Tensor) -> Tensor:
 
 def _detach(self: Tensor) -> Tensor:
     """The same memory without history."""
-    return ops.detach(self) if space["ACTIVE"] or isinstance(self._data, Box) else detach(self)
+    if space["ACTIVE"] or self._data.__class__ is not _ndarray:
+        return ops.detach(self)
+    return detach(self)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -774,9 +782,8 @@ def untracked_write(self: Tensor, array) -> None:
 # operators
 
 
-def _binary(base: str, swapped: str | None = None):
-    """An operator method of the general path."""
-    name = swapped or base
+def _binary(name: str, public: str | None = None):
+    """An operator method of the general path; `public` is the method that users know it by."""
     plans: dict = {}
 
     def method(self, other, **rest):
@@ -785,10 +792,10 @@ def _binary(base: str, swapped: str | None = None):
             plan = plans.get((type(self), type(other)))
             if plan is not None and not rest:
                 return plan(self, other)
-            packet = getattr(ops, name)
+            packet = method_packet(name, public or name)
             plans = packet._plans
             return packet(self, other, **rest)
-        except errors.ArgumentError:
+        except TypeError:
             if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
                 raise
             return NotImplemented
@@ -796,9 +803,9 @@ def _binary(base: str, swapped: str | None = None):
     return method
 
 
-def _reflected(name: str):
+def _reflected(name: str, public: str):
     """An operator method for `number + tensor`; called by hand it wants a tensor first."""
-    plain = _binary(name)
+    plain = _binary(name, public)
 
     def method(self, other, **rest):
         if not isinstance(self, Tensor):
@@ -871,22 +878,41 @@ INPLACE = {
 
 def _swapped(name: str):
     def method(self, other):
-        return getattr(ops, name)(other, self)
+        try:
+            return getattr(ops, name)(other, self)
+        except errors.ArgumentError:
+            return NotImplemented
 
     return method
+
+
+# methods of operators that users know by the operator, not by the name of the method
+_KNOWN_BY_OPERATOR = (
+    "__rsub__", "__floordiv__", "__pow__", "__ipow__", "__and__", "__or__", "__xor__",
+    "__lshift__", "__rshift__", "__eq__",
+)  # fmt: skip
+# and those that are written in Python: they ask like all other methods of that kind
+_WRITTEN = (
+    "__rtruediv__", "__rpow__", "__rmatmul__", "__rlshift__", "__rrshift__", "__rfloordiv__",
+    "__rmod__", "__invert__",
+)  # fmt: skip
+
+
+def _known_as(dunder: str, name: str) -> str:
+    return dunder if dunder in _KNOWN_BY_OPERATOR else name
 
 
 def _as_operand(value, like: Tensor) -> Tensor:
     return value if isinstance(value, Tensor) else make(np.asarray(value, dtype=like._data.dtype))
 
 
-def _equality(name: str):
+def _equality(name: str, public: str):
     def method(self, other):
         if isinstance(other, _ndarray):
             other = make(other)
         try:
-            return getattr(ops, name)(self, other)
-        except errors.ArgumentError:
+            return method_packet(name, public)(self, other)
+        except TypeError:
             if isinstance(other, (Tensor, int, float, complex, np.generic)):
                 raise
             return NotImplemented  # neither is: Python says that they are not the same
@@ -894,6 +920,9 @@ def _equality(name: str):
     return method
 
 
+# methods that ask nobody: they make tensors, or are what subclasses themselves are made of
+_UNASKING = ("__new__", "__hash__", "__setstate__", "as_subclass", "_make_subclass",
+             "_make_wrapper_subclass", "to_numpy")
 _ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "vulkan", "xla",
               "xpu")
 
@@ -971,7 +1000,6 @@ def attach(cls=Tensor) -> None:
         "__float__": lambda self: float(item(self)),
         "__complex__": lambda self: complex(item(self)),
         "__repr__": __repr__,
-        "__str__": __repr__,
         "__format__": __format__,
         "__len__": __len__,
         "__iter__": __iter__,
@@ -1028,16 +1056,21 @@ def attach(cls=Tensor) -> None:
         "is_neg": lambda self: False,
         "is_inference": lambda self: self._cell is INFERENCE,
         "__hash__": object.__hash__,
+        "as_subclass": as_subclass,
+        "_make_subclass": staticmethod(make_subclass),
+        "_make_wrapper_subclass": staticmethod(make_wrapper_subclass),
     }
     for name, value in own.items():
         setattr(cls, name, value)
     for dunder, name in REFLECTED.items():
-        setattr(cls, dunder, _reflected(name))
+        setattr(cls, dunder, _reflected(name, _known_as(dunder, name)))
     for dunder, name in PLAIN.items():
-        setattr(cls, dunder, _equality(name) if name in ("eq", "ne") else _binary(name))
+        maker = _equality if name in ("eq", "ne") else _binary
+        setattr(cls, dunder, maker(name, _known_as(dunder, name)))
     for dunder, name in INPLACE.items():
-        setattr(cls, dunder, _binary(name))
+        setattr(cls, dunder, _binary(name, _known_as(dunder, name)))
     cls.__rtruediv__ = lambda self, other: self.reciprocal() * other
+    cls.__rtruediv__.__name__ = "__rtruediv__"
     cls.__rdiv__ = cls.__rtruediv__
     cls.__rpow__ = _swapped("pow")
     cls.__rmatmul__ = _swapped("matmul")
@@ -1046,8 +1079,8 @@ def attach(cls=Tensor) -> None:
     cls.__rfloordiv__ = lambda self, other: ops.floor_divide(_as_operand(other, self), self)
     cls.__rmod__ = lambda self, other: ops.remainder(_as_operand(other, self), self)
     cls.__invert__ = lambda self: ops.bitwise_not(self)
-    cls.__pos__ = lambda self: self
-    cls.__abs__ = lambda self: ops.abs(self)
+    cls.__pos__ = _method("positive")
+    cls.__abs__ = _method("abs")
     for dunder, base, overload in (
         ("__add__", "add", "Tensor"),
         ("__sub__", "sub", "Tensor"),
@@ -1056,7 +1089,8 @@ def attach(cls=Tensor) -> None:
         ("__neg__", "neg", ""),
     ):
         install_fast(cls, dunder, base, overload)
-    cls.__pow__ = _binary("pow")
+    cls.__pow__ = _binary("pow", "__pow__")
+    offer_methods([*facts, *(n for n in own if n not in _UNASKING), *_WRITTEN])
 
 
 def _method(name: str):
@@ -1069,7 +1103,7 @@ def _method(name: str):
             if plan is not None:
                 return plan(self, *args)
         if packet is None:
-            packet = getattr(ops, name)
+            packet = method_packet(name, name)
             plans = packet._plans
         return packet(self, *args, **kwargs)
 
@@ -1119,6 +1153,7 @@ def attach_listed(cls=Tensor) -> None:
                 setattr(cls, full, (_fast_unary(cls, full) if kind == "p" else _method(full)))
     for name, target in CASTS.items():
         setattr(cls, name, _cast_method(target))
+    offer_methods(CASTS)
 
 
 def attach_entry(op, cls=Tensor) -> None:
@@ -1135,23 +1170,31 @@ def attach_entry(op, cls=Tensor) -> None:
 
 def _fast_unary(cls, name: str):
     """A unary pointwise method that becomes its generated fast version on the first call."""
-    slow = _method(name)
-
-    def first(self, *args, **kwargs):
-        if space["ACTIVE"] != space["WATCHED"]:
-            return slow(self, *args, **kwargs)
-        base = op_aliases.get(name, name)
-        family = families[base]
-        made = None
-        if len(family) == 1:
-            entry = overload_of(family[0])
-            if len(entry.schema.args) == 1:
-                made = fast.compile_fast(entry, slow, "method")
-        setattr(cls, name, made or slow)
-        return getattr(cls, name)(self, *args, **kwargs)
-
-    first.__name__ = name
+    first = types.FunctionType(_first.__code__, space, name)
+    first.__kwdefaults__ = {"_name": name}
+    first.__qualname__ = f"Tensor.{name}"
     return first
+
+
+def _first(self, *args, _name=None, **kwargs):
+    return first_call(_name, self, args, kwargs)  # noqa: F821  (in the generated namespace)
+
+
+def _first_call(name: str, self, args: tuple, kwargs: dict):
+    slow = fast.method_of(method_packet(name, name))
+    if space["ACTIVE"] != space["WATCHED"]:
+        return slow(self, *args, **kwargs)
+    made, family = None, families[op_aliases.get(name, name)]
+    if len(family) == 1:
+        entry = overload_of(family[0])
+        if len(entry.schema.args) == 1:
+            made = fast.compile_fast(entry, slow, f"method_{name}")
+    function = vars(Tensor)[name]
+    fast.become(function, made or slow)  # it stays the object that users have
+    return function(self, *args, **kwargs)
+
+
+space["first_call"] = _first_call
 
 
 __all__ = ["Tensor", "attach", "attach_entry", "bind", "concrete", "detach", "space", "state"]

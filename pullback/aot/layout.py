@@ -24,7 +24,6 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
-from ..fx.tables import as_called
 from .capture import Joint, Output
 
 _WRITE = InplaceOverload(overload("copy"))
@@ -181,7 +180,7 @@ class Layout:
             return None
         value = self.new[self.results[self.writes[i]]]
         for ov, rest, _ in o.chain:
-            args, _ = as_called(ov, (value, *rest))
+            args, _ = ov.schema.as_called((value, *rest))
             args = [list(v) if isinstance(v, tuple) else v for v in args]
             value = self.graph.call_function(ov, tuple(args))
         value.meta = dict(self.new[self.joint.leaves[self.joint.outputs.index(o)]].meta)

@@ -168,7 +168,7 @@ def transfer(array, device: Device):
 
 def device_of(array) -> Device:
     """The device that a raw array lives on."""
-    name = _BY_TYPE[type(array)][0]
+    name = lookup(array)[0]
     return CPU if name == "cpu" else Device(name, 0 if name == "cuda" else None)
 
 

@@ -108,6 +108,9 @@ def array_function(ov: OpOverload, tensors: list[str]) -> str | None:
     return match[1] if isinstance(getattr(np, match[1], None), np.ufunc) else None
 
 
+_purposes: dict[str, dict] = {}  # overload -> what functions were generated for
+
+
 def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     """The specialised function of an operator, or None where it does not fit.
 
@@ -118,6 +121,7 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     if tensors is None or (ov.rule is None and ov.op.promote != "bool"):
         return None
     function = array_function(ov, tensors)
+    _purposes.setdefault(ov.name, {})[purpose] = True
     key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
     space[f"slow_{key}"], space[f"kernel_{key}"] = (
         slow,
@@ -151,20 +155,51 @@ class _Watched:
 
 def renew(ov: OpOverload) -> None:
     """Generate the specialised functions anew, after the derivative formulas have changed."""
-    from .table import ops
+    from .table import packets_of
 
-    for packet in vars(ops).values():
-        if packet._base == ov.op.base_name:
-            packet.forget()
-    for purpose in ("function", "operator", "method"):
+    for packet in packets_of(ov.op.base_name):
+        packet.forget()
+    for purpose in _purposes.get(ov.name, ()):
         key = re.sub(r"\W", "_", f"{ov.name}_{purpose}")
         old = space.pop(f"fast_{key}", None)
         node = space.pop(f"Node_{key}", None)
         if node is not None:
             node.apply = Node.apply  # existing nodes go on with the rule that they were made with
-        for name in [n for n, value in vars(Tensor).items() if old is not None and value is old]:
-            slow = space[f"slow_{key}"]
-            setattr(Tensor, name, compile_fast(ov, slow, purpose) or slow)
+        if old is None:
+            continue
+        slow = space[f"slow_{key}"]
+        for name, value in list(vars(Tensor).items()):
+            if value is old:
+                setattr(Tensor, name, compile_fast(ov, slow, purpose) or slow)
+            elif getattr(value, "__code__", None) is old.__code__:
+                become(value, compile_fast(ov, slow, purpose) or slow)
+
+
+_METHOD = """
+def method_{key}(self, *args, **kwargs):
+    if not kwargs:
+        plan = plans_{key}.get((type(self), *map(type, args)))
+        if plan is not None:
+            return plan(self, *args)
+    return packet_{key}(self, *args, **kwargs)
+"""
+
+
+def method_of(packet):
+    """The general way of a method, as a function of the generated namespace."""
+    key = packet.purpose
+    if f"method_{key}" not in space:
+        space[f"packet_{key}"], space[f"plans_{key}"] = packet, packet._plans
+        exec(compile(_METHOD.format(key=key), f"<pullback method {packet.name}>", "exec"), space)
+    return space[f"method_{key}"]
+
+
+def become(function, other) -> None:
+    """Let a function of the generated namespace do what another one does, and stay the object that
+    users have.
+    """
+    function.__code__ = other.__code__
+    function.__defaults__, function.__kwdefaults__ = other.__defaults__, other.__kwdefaults__
 
 
 _HANDLE = """
@@ -433,7 +468,7 @@ def family(packet, slow):
             continue
         kind = "number" if ov.schema.names[len(tensors) :] and ov.op.promotes else "tensor"
         if kind not in made:
-            function = compile_fast(ov, slow)
+            function = compile_fast(ov, slow, packet.purpose)
             if function is not None:
                 made[kind] = (
                     function,

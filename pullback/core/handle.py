@@ -8,6 +8,14 @@ its methods. Read next: `stack.py`.
 from __future__ import annotations
 
 
+def disabled(function, types, args=(), kwargs=None):
+    """The value of `__torch_function__`, or `__torch_dispatch__`, of classes that take no part."""
+    from .overriding import plainly
+
+    with plainly():
+        return function(*args, **(kwargs or {}))
+
+
 class Tensor:
     """A multi-dimensional array that knows where it came from."""
 
@@ -23,6 +31,22 @@ class Tensor:
 
     # NumPy hands mixed expressions over to Tensor's reflected operators
     __array_priority__ = 1000
+
+    __torch_dispatch__ = disabled
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """Results of functions of a subclass are of that class."""
+        from .overriding import default
+
+        return default(cls, func, types, args, kwargs or {})
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.__torch_function__ is not disabled or cls.__torch_dispatch__ is not disabled:
+            from .overriding import begin
+
+            begin(cls)
 
 
 class Meta:

@@ -153,14 +153,24 @@ def rule_function(rule, schema: Schema, extra: tuple = ()):
     return plain(rule)
 
 
+class OpName(str):
+    """The name of an overload; called, as PyTorch's programs do, it says the namespace too."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return f"aten::{self}"
+
+
 class OpOverload:
     """The runtime object of one table entry; callable with tensors."""
 
+    namespace = "aten"
     custom = False  # registered by the user, outside of the table
 
     def __init__(self, op: type[Op]):
         self.op = op
-        self.name = op.full_name
+        self.name = OpName(op.full_name)
         self.__name__ = op.full_name
         self.kind = op.kind
         self.is_view = op.kind == "view"
@@ -196,6 +206,17 @@ class OpOverload:
     @property
     def _schema(self) -> Schema:
         return self.schema
+
+    @property
+    def overloadpacket(self):
+        """The family of overloads that this one belongs to."""
+        from .table import ops
+
+        return getattr(ops, self.op.base_name)
+
+    @property
+    def _overloadname(self) -> str:
+        return self.name.partition(".")[2] or "default"
 
     @functools.cached_property
     def kernel(self):

@@ -149,6 +149,12 @@ def _read_default(arg: Argument, whole: str):
     return value
 
 
+def _same(value, default) -> bool:
+    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
+        return list(value) == list(default)
+    return type(value) is type(default) and value == default or value is default
+
+
 class Schema:
     """A parsed schema."""
 
@@ -211,6 +217,23 @@ class Schema:
             tail = tails[-1]
             tails.append((spec.default, *tail) if there and tail is not None else None)
         return tails[::-1]
+
+    def as_called(self, flat: tuple) -> tuple[list, dict]:
+        """The arguments of a call as a user would write them: what the defaults say is left out."""
+        specs, split = self.args, self.kw_only_from
+        args = list(flat[:split])
+        while (
+            args
+            and specs[len(args) - 1].has_default
+            and _same(args[-1], specs[len(args) - 1].default)
+        ):
+            args.pop()
+        kwargs = {
+            s.name: v
+            for s, v in zip(specs[split:], flat[split:])
+            if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)
+        }
+        return args, kwargs
 
     def bind(self, args: tuple, kwargs: dict, scalars: tuple = ()) -> tuple | None:
         """All arguments in schema order, or None if the call does not match."""

@@ -117,6 +117,8 @@ def level_of(ov, data) -> int:
     if type(data) is _ndarray or type(data) is Fake or not isinstance(data, Box):
         return 0
     interp = data.interp
+    if interp is None:  # a wrapper
+        return 0
     if not interp.alive:
         raise escaped(ov, data)
     return interp.level
@@ -174,6 +176,10 @@ def bind(ov, flat: tuple):
             raise shown from error
     if not active:
         return bind_eager(ov, flat)
+    if fast["DISPATCHES"]:
+        out = dispatching.operator(ov, flat)
+        if out is not NotImplemented:
+            return out
     level = state.mode
     if ov.is_random and state.random > level:
         level = state.random
@@ -237,6 +243,10 @@ def interpret(ov, flat: tuple, level: int, space=None):
 def bind_eager(ov, flat: tuple):
     """`bind` where no transform is active in any thread: everything is at level 0."""
     raw, tracked, space = gather(ov, flat)
+    if space is None and fast["DISPATCHES"]:
+        out = dispatching.operator(ov, flat)
+        if out is not NotImplemented:
+            return out
     out = evaluate(ov, flat, raw, space)
     if fast["GRADOFF"] and not state.record[0]:
         if state.inference:
@@ -342,4 +352,4 @@ def facts(ov, flat: tuple) -> list[str]:
     ]
 
 
-from . import surface, tape  # noqa: E402  (they need the names above)
+from . import dispatching, surface, tape  # noqa: E402  (they need the names above)

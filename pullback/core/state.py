@@ -12,6 +12,7 @@ import itertools
 import threading
 
 fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
+              "OVERRIDES": 0, "DISPATCHES": 0,  # are there classes, or modes, that take part?
               "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
 _lock = threading.Lock()
@@ -43,6 +44,10 @@ class State(threading.local):
     default_device = False  # is the first of `devices` the default?
     faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
     keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
+    plainly = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
+    function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)
+    operator_modes: tuple = ()  # asked before operators run: (mode, level that it was entered on)
+    undispatched = 0  # operators ask no subclasses
     casting = None  # what this thread has asked of autocast so far
 
 

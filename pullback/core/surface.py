@@ -20,7 +20,7 @@ from . import memory
 from .evaluate import run_raw
 from .fake import Fake
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
-from .state import state, tick
+from .state import fast, state, tick
 
 _ndarray = np.ndarray
 
@@ -62,6 +62,10 @@ def mark_inference(out) -> None:
 def inplace(ov, flat: tuple) -> Tensor:
     """`x.op_(...)`: the pure operator, then the result takes x's place."""
     x = flat[0]
+    if fast["DISPATCHES"]:
+        out = dispatching.write(ov, flat)
+        if out is not NotImplemented:
+            return out
     if ov.is_view:
         return inplace_view(ov, flat)
     if not isinstance(x, Tensor):
@@ -181,10 +185,9 @@ def store(buffer, values) -> None:
         buffer[...] = values
 
 
-def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
-    """Flat arguments with x replaced by a stand-in that keeps its old value."""
-    data = x._data
-    saves_self = (
+def saves_self(ov, flat: tuple, x: Tensor) -> bool:
+    """Does the derivative of an operator need the value that is about to be overwritten?"""
+    return (
         ov.is_composite
         or ov.rule is None
         or any(
@@ -192,9 +195,15 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
             for _, kind, name, _ in ov.rule.saves
         )
     )
-    if is_buffer(data) and saves_self and state.record[0]:
+
+
+def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
+    """Flat arguments with x replaced by a stand-in that keeps its old value."""
+    data = x._data
+    saves = saves_self(ov, flat, x)
+    if is_buffer(data) and saves and state.record[0]:
         data = data.copy()
-    elif saves_self and not is_buffer(data) and data.cell is not None:  # of memory to be written
+    elif saves and not is_buffer(data) and data.cell is not None:  # of memory to be written
         data = data.shadow()
     shadow = make(data, x._edge)
     return tuple(shadow if v is x else v for v in flat)
@@ -295,6 +304,8 @@ def write_out(ov, flat: tuple, out):
                 )
             )
     _refuse_shared(ov, flat, outs)
+    if fast["DISPATCHES"] and dispatching.write_out(ov, flat, outs):
+        return out
     result = stack.bind_as_given(ov, _in_dtype_of(ov, flat, outs[0]))
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
@@ -519,7 +530,7 @@ class OutOverload:
         raise no_match(self.name, self.functional, args, kwargs)
 
 
-from . import stack, tape  # noqa: E402  (they need the names above)
+from . import dispatching, stack, tape  # noqa: E402  (they need the names above)
 from .views import (  # noqa: E402
     _recording,
     copy_slices,

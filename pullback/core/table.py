@@ -12,39 +12,27 @@ from .catalog import load_all
 from .handle import Tensor
 from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .op import _watchers as watchers
+from .overriding import UNASKED, answered, arm, asked, members
 from .stack import bind
 from .state import fast
 from .tape import place
 
 OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
 
-__all__ = ["Packet", "load_all", "ops", "registry"]
+__all__ = ["Packet", "load_all", "method_packet", "ops", "registry"]
 
 
-class Handed(Exception):
-    """A call was answered by an argument that is no tensor but knows what to do with it."""
-
-    def __init__(self, result):
-        self.result = result
-
-
-def _handed(packet: Packet, args: tuple, kwargs: dict):
-    """What an argument's `__torch_function__` makes of a call that no overload takes."""
-    given = (*args, *kwargs.values())
-    for value in [v for a in given for v in (a if type(a) in (list, tuple) else [a])]:
-        hook = getattr(type(value), "__torch_function__", None)
-        if hook is not None and not isinstance(value, Tensor):
-            result = hook(packet, (type(value),), args, kwargs)
-            if result is not NotImplemented:
-                return result
-    return NotImplemented
+class Strangers(Exception):
+    """Arguments that are no tensors take part in a call."""
 
 
 class Packet:
     """All overloads of one name; calling it picks the first that fits."""
 
-    def __init__(self, name: str, base: str, inplace: bool):
+    def __init__(self, name: str, base: str, inplace: bool, method: str | None = None):
         self.name = self.__name__ = self.__qualname__ = name
+        self._method = method  # of Tensor, if it is not the function of the package
+        self.purpose = "function" if method is None else f"as_{method}"
         self._base = base
         self._inplace = inplace
         self._overloads: list[OpOverload] = []
@@ -103,9 +91,8 @@ class Packet:
                 continue
             if flat is not None:
                 return o, flat
-        handed = _handed(self, args, kwargs) if hidden is None else NotImplemented
-        if handed is not NotImplemented:
-            raise Handed(handed)
+        if hidden is None and not fast["OVERRIDES"] and members((*args, *kwargs.values())):
+            raise Strangers
         raise hidden or no_match(self.name, self._overloads, args, kwargs)
 
     def __call__(self, *args, **kwargs):
@@ -120,8 +107,12 @@ class Packet:
         if not kwargs:
             if self._fast:
                 out = self._fast(*args)
-                if out._edge is not None:
-                    out._edge.where = place()  # the fast path took this frame for the user's
+                try:
+                    edge = out._edge
+                except AttributeError:  # an argument has answered, with something else
+                    return out
+                if edge is not None:
+                    edge.where = place()  # the fast path took this frame for the user's
                 return out
             if self._fast is None and fast["ACTIVE"] == fast["WATCHED"]:
                 self._fast = False
@@ -145,13 +136,39 @@ class Packet:
         self._plans.clear()
         self._seen.clear()
 
+    def _public(self):
+        """What users call."""
+        return self if self._method is None else getattr(Tensor, self._method)
+
+    def _as_written(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Arguments without the defaults that generated functions pass on."""
+        if families[self._base][0].kind != "pointwise":
+            return args, kwargs
+        specs = self.entries()[0].schema.args
+        defaults = {s.name: s.default for s in specs if s.has_default}
+        kwargs = {k: v for k, v in kwargs.items()
+                  if k not in defaults or type(v) is not type(defaults[k]) or v != defaults[k]}
+        while 1 < len(args) <= len(specs) and specs[len(args) - 1].has_default:
+            value, given = specs[len(args) - 1].default, args[-1]
+            if type(value) is not type(given) or value != given:
+                break
+            args = args[:-1]
+        return args, kwargs
+
     def _general(self, *args, **kwargs):
+        if fast["OVERRIDES"]:
+            answer = asked(self._public, *self._as_written(args, kwargs))
+            if answer is not UNASKED:
+                return answer
         out = kwargs.pop("out", None) if kwargs else None
         requires_grad = kwargs.pop("requires_grad", None) if kwargs else None
         try:
             chosen, flat = self.resolve(args, kwargs)
-        except Handed as handed:
-            return handed.result
+        except Strangers:
+            given = members((*args, *kwargs.values()))
+            if not all(type(v).__module__.startswith("pullback.") for v in given):
+                arm()  # our own (a symbolic trace's) see to the rest themselves
+            return answered(self._public(), given, args, kwargs)
         if requires_grad is not None and "pin_memory" not in chosen.schema.names:
             self._refuse("requires_grad")  # no argument of those that make tensors
         if self._inplace:
@@ -202,12 +219,26 @@ class _Ops:
 
 
 ops = _Ops()
+_methods: dict[tuple[str, str], Packet] = {}
+
+
+def method_packet(name: str, public: str) -> Packet:
+    """The overloads that a method of Tensor calls; `public` is the method that users know."""
+    found = _methods.get((name, public))
+    if found is None:
+        own = getattr(ops, name)
+        found = _methods[name, public] = Packet(own.name, own._base, own._inplace, public)
+    return found
+
+
+def packets_of(base: str) -> list[Packet]:
+    """All packets that stand for the overloads of a name."""
+    return [p for p in (*vars(ops).values(), *_methods.values()) if p._base == base]
 
 
 def _entry_added(op) -> None:
-    for packet in vars(ops).values():
-        if packet._base == op.base_name:
-            packet.forget()
+    for packet in packets_of(op.base_name):
+        packet.forget()
 
 
 watchers.append(_entry_added)

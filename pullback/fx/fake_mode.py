@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import errors
 from ..core.fake import fake_like, is_fake
-from ..core.handle import Tensor, make
+from ..core.handle import Tensor, disabled, make
 from ..core.state import count, state
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
@@ -33,6 +33,8 @@ class _FakeType(type):
 
 class FakeTensor(Tensor, metaclass=_FakeType):
     """What `isinstance` asks for: a tensor without data, wherever it was made."""
+
+    __torch_function__ = disabled
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         raise TypeError("make fake tensors with FakeTensorMode().from_tensor(t), or inside of one")

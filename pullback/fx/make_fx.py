@@ -28,7 +28,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 from .printer import Trees
-from .tables import as_called, normalized
+from .tables import normalized
 from .traits import has_side_effect, viewed
 
 has_side_effect(_set_grad_enabled)
@@ -124,7 +124,7 @@ class Recorder:
 
     def call(self, ov, flat: tuple, out):
         """The node of an operator call; trailing defaults are left out."""
-        args, kwargs = as_called(ov, flat)
+        args, kwargs = ov.schema.as_called(flat)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         if self.spelled and self.pulled is None:
             if ov.name == "slice.Tensor" and len(args) == 3:

@@ -13,31 +13,6 @@ from ..core.op import OpOverload
 from ..core.table import Packet
 
 
-def as_called(ov: OpOverload, flat: tuple) -> tuple[list, dict[str, Any]]:
-    """The arguments of a call as a user would write them: what the defaults say is left out."""
-    specs = ov.schema.args
-    split = ov.schema.kw_only_from
-    args = list(flat[:split])
-    while (
-        args
-        and specs[len(args) - 1].has_default
-        and _same(args[-1], specs[len(args) - 1].default)
-    ):
-        args.pop()
-    kwargs = {
-        s.name: v
-        for s, v in zip(specs[split:], flat[split:])
-        if not (s.has_default and _same(v, s.default)) and not (v is None and s.optional)
-    }
-    return args, kwargs
-
-
-def _same(value: Any, default: Any) -> bool:
-    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
-        return list(value) == list(default)
-    return type(value) is type(default) and value == default or value is default
-
-
 def overloads(thing: Any) -> list:
     """The overloads that an overload, a family, or a tree of them means."""
     if isinstance(thing, (OpOverload, surface.InplaceOverload, surface.OutOverload)):
@@ -65,7 +40,7 @@ def positional(ov: OpOverload, function: Callable) -> Callable:
         return flat
 
     def call(*flat: Any) -> Any:
-        args, kwargs = as_called(ov, flat)
+        args, kwargs = ov.schema.as_called(flat)
         return function(*args, **kwargs)
 
     return call

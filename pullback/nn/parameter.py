@@ -6,31 +6,42 @@ give them one when they see their first input.
 
 from __future__ import annotations
 
-from ..core.handle import Tensor, cell_of
-from ..core.stack import note_birth
-from ..core.state import state
+from .. import errors
+from ..core.handle import Tensor, disabled
+from ..core.overriding import make_subclass
 from ..core.table import ops
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
            "UninitializedTensorMixin", "is_lazy"]
 
 
-def _share(cls, data: Tensor, requires_grad: bool):
-    """A handle of another class on the same memory, without history."""
-    new = object.__new__(cls)
-    data = data.detach()
-    new._data, new._cell = data._data, cell_of(data)
-    new._edge = new._link = new._meta = None
-    if state.births:
-        note_birth(new)
-    return new.requires_grad_(True) if requires_grad else new
+class _ParameterType(type(Tensor)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance) -> bool:
+        """Tensors of other classes can be parameters, too: they have a mark."""
+        return super().__instancecheck__(instance) or (
+            cls is Parameter and isinstance(instance, Tensor)
+            and getattr(instance, "_is_param", False))
 
 
-class Parameter(Tensor):
-    """A tensor that a Module lists among its parameters; it requires grad by default."""
+class Parameter(Tensor, metaclass=_ParameterType):
+    """A tensor that a Module lists among its parameters; it requires grad by default.
+
+    A tensor of a subclass stays one: it gets a mark, which `isinstance` looks at.
+    """
+
+    __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True):
-        return _share(cls, ops.empty([0]) if data is None else data, requires_grad)
+        data = ops.empty([0]) if data is None else data
+        if type(data)._asked or type(data)._dispatched:
+            new = data.detach().requires_grad_(requires_grad)
+            if type(new) is not type(data):
+                raise RuntimeError(
+                    f"a Parameter of a {type(data).__name__} must be one, but its detach() gave "
+                    f"a {type(new).__name__} ({errors.user_line(2)})")
+            new._is_param = True
+            return new
+        return make_subclass(cls, data, requires_grad)
 
     def __deepcopy__(self, memo: dict):
         """Another parameter with the same values; neither gradient nor hooks are copied."""
@@ -41,7 +52,6 @@ class Parameter(Tensor):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
-    __str__ = __repr__
 
 
 class _BufferType(type):
@@ -51,6 +61,8 @@ class _BufferType(type):
 
 class Buffer(Tensor, metaclass=_BufferType):
     """A tensor that a Module lists among its buffers: an ordinary one, with a mark."""
+
+    __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True):
         data = ops.empty([0]) if data is None else data
@@ -143,7 +155,6 @@ class UninitializedTensorMixin:
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
 
-    __str__ = __repr__
 
     def __reduce_ex__(self, protocol):
         return type(self), (self.requires_grad, str(self.device), self.dtype)
@@ -173,6 +184,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer that has no shape yet."""
 
+    __torch_function__ = disabled
     cls_to_become = Tensor
     persistent = True
 

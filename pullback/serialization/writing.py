@@ -22,12 +22,14 @@ import numpy as np
 
 from .. import errors
 from ..core import device as dev
+from ..core.dispatching import Outer, Undispatched
 from ..core.dtype import DType, of
 from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
+from ..core.overriding import plainly
 from ..core.size import Size
-from ..storage import TypedStorage, UntypedStorage
+from ..storage import TypedStorage, UntypedStorage, reduce
 from ..tensor import concrete
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
@@ -140,12 +142,18 @@ class _Reducers:
         }  # fmt: skip
 
     def get(self, kind: type):
-        for ours, reduce in self.kinds.items():
+        for ours, reducer in self.kinds.items():
             if issubclass(kind, ours):
-                return reduce
+                return reducer
         return copyreg.dispatch_table.get(kind)
 
     def tensor(self, t: Tensor) -> tuple:
+        if isinstance(t._data, Outer):
+            return reduce(t)
+        with plainly(), Undispatched():
+            return self.held(t)
+
+    def held(self, t: Tensor) -> tuple:
         from ..nn.parameter import Buffer, Parameter
 
         attributes = dict(t.__dict__)

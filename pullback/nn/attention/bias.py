@@ -6,9 +6,9 @@ import warnings
 from enum import IntEnum, auto
 
 from ...core import dtype as dt
-from ...core.handle import Tensor
+from ...core.handle import Tensor, disabled
+from ...core.overriding import make_subclass
 from ...core.table import ops
-from ..parameter import _share
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -23,6 +23,8 @@ class CausalVariant(IntEnum):
 class CausalBias(Tensor):
     """A mask of truth values for `scaled_dot_product_attention`: true where keys may be seen."""
 
+    __torch_function__ = disabled
+
     def __new__(cls, variant: CausalVariant, seq_len_q: int, seq_len_kv: int):
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"variant must be a CausalVariant, got {type(variant).__name__}")
@@ -32,7 +34,7 @@ class CausalBias(Tensor):
                           "> seq_len_kv!", stacklevel=2)
         seen = ops.ones([seq_len_q, seq_len_kv], dtype=dt.bool_)
         mask = ops.tril(seen, seq_len_kv - seq_len_q if lower else 0)
-        new = _share(cls, mask, False)
+        new = make_subclass(cls, mask)
         new.variant, new.seq_len_q, new.seq_len_kv = variant, seq_len_q, seq_len_kv
         return new
 

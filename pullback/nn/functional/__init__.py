@@ -4,6 +4,7 @@ Each function sorts out its arguments (words for reductions, legacy flags, sizes
 operators of the table.  Modules that hold parameters are in the files beside this package.
 """
 
+from ...core.overriding import offer_module as _offer_module
 from .activations import *
 from .arguments import *
 from .attention import *
@@ -14,3 +15,5 @@ from .normalisation import *
 from .pooling import *
 from .resampling import *
 from .scaled import *
+
+_offer_module(__name__)

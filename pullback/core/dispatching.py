@@ -1,0 +1,372 @@
+"""Operators that ask their arguments first: `__torch_dispatch__`, wrapper subclasses and modes.
+
+The protocol of `overriding.py` once more, one layer deeper: what is handed over is an overload of
+the table, below the tape, after composite operators have been taken apart.  A wrapper has no
+memory of its own, only facts (`Outer`); its class knows what an operator does to the tensors
+inside.  The tape records the operator on the wrapper, as for any other tensor, and its formulas
+run on wrappers.  `bind` and the surface come here only if there is a class or a mode that takes
+part.  Read next: `stack.py`, `utils/_python_dispatch.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import errors
+from . import device as dev
+from . import dtype as dt
+from .fake import Fake
+from .handle import Cell, Tensor, cell_of, disabled, make
+from .layout import STRIDED
+from .overriding import _slot, plainly
+from .state import count, fast, state
+
+_new = object.__new__
+
+
+class Outer(Fake):
+    """The data of a wrapper: its facts, and what a handle of its class is made of."""
+
+    __slots__ = ("attributes", "cell", "cls")
+
+    @property
+    def interp(self):
+        """The trace that sees everything: wrappers have their history beside what it records."""
+        return state.stack[state.mode]
+
+    def concrete(self, handle: Tensor, what: str) -> Tensor:
+        """Its value, which only the class knows."""
+        from .table import ops
+
+        if self.size != 1:
+            raise RuntimeError(
+                f"{what} wants memory, and a {self.cls.__name__} has none of its own "
+                f"({errors.user_line(3)}): ask the tensors inside")
+        value = called(ops._local_scalar_dense.default, (handle,), (), [again(handle)], None)
+        return make(np.asarray(value))
+
+    def taken_by(self, handle: Tensor) -> Outer:
+        """The data of another handle that becomes the same wrapper, with its own attributes."""
+        handle.__dict__.update(self.attributes)
+        box = Outer(self.shape, self.dtype, self.strides, self.device_name, None, self.offset)
+        box.cls, box.attributes, box.cell = self.cls, handle.__dict__, cell_of(handle)
+        return box
+
+    def describe(self, handle: Tensor) -> str:
+        size = f"size={tuple(self.shape)}"
+        kind = dt.of(self.dtype)
+        named = "" if kind is dt.default() else f", dtype={kind}"
+        grad = ", requires_grad=True" if handle.requires_grad else ""
+        return f"{self.cls.__name__}(..., {size}{named}{grad})"
+
+
+def make_wrapper_subclass(
+    cls: type, size, strides=None, storage_offset=None, memory_format=None, dtype=None,
+    layout=STRIDED, device=None, pin_memory: bool = False, requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
+    dispatch_layout: bool = False, _extra_dispatch_keys=None, storage_size=None,
+) -> Tensor:
+    """A tensor of a subclass that has a size, a dtype and a device, but no memory."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            f"_make_wrapper_subclass(): cls must be a type that inherits from Tensor, got {cls!r}")
+    if cls.__torch_dispatch__ is disabled:
+        raise RuntimeError(
+            f"_make_wrapper_subclass(): {cls.__name__} defines no __torch_dispatch__, so that no "
+            "operator would know what to do with it")
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        raise RuntimeError(
+            "_make_wrapper_subclass(): sizes, strides, device and layout of a wrapper are those "
+            "that it is made with: the dispatch_ arguments are not supported")
+    kind = (dt.as_dtype(dtype) or dt.default()).np
+    steps = None if strides is None else tuple([int(s) * kind.itemsize for s in strides])
+    place = dev.chosen(None if device is None else dev.Device(device))
+    box = Outer(tuple(size), kind, steps, "cpu" if place is None else str(place), None,
+                (storage_offset or 0) * kind.itemsize)
+    new = _new(cls)
+    box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
+    new._data, new._cell = box, box.cell
+    new._edge = new._link = new._meta = None
+    return new.requires_grad_(True) if requires_grad else new
+
+
+def again(t: Tensor) -> Tensor:
+    """A handle of the right class: internal ones of a wrapper's data are plain tensors."""
+    box = t._data
+    if box.__class__ is not Outer or t.__class__ is not Tensor:
+        return t
+    new = _new(box.cls)
+    new.__dict__ = box.attributes
+    new._data, new._edge, new._link, new._meta = box, t._edge, t._link, t._meta
+    new._cell = t._cell or box.cell
+    return new
+
+
+def shared(cls: type, data: Tensor) -> Tensor:
+    """A handle of another class on the same memory, without history."""
+    with plainly(), Undispatched():
+        source = data.detach()
+        new = _new(cls)
+        new._data, new._cell = source._data, cell_of(source)
+    new._edge = new._link = new._meta = None
+    if state.births:
+        from .stack import note_birth
+
+        note_birth(new)
+    return new
+
+
+class Undispatched:
+    """Operators ask neither subclasses nor modes meanwhile."""
+
+    def __enter__(self):
+        self.before = state.undispatched, state.operator_modes
+        state.undispatched, state.operator_modes = 1, ()
+        return self
+
+    def __exit__(self, *exc):
+        state.undispatched, state.operator_modes = self.before
+
+
+# modes
+
+
+def enter(mode) -> None:
+    """Ask a mode before every operator from now on."""
+    state.operator_modes = (*state.operator_modes, (mode, state.mode))
+    fast["DISPATCHES"] += 1
+    count("ACTIVE", 1)
+
+
+def leave(mode) -> None:
+    """Ask the innermost mode no longer."""
+    state.operator_modes = state.operator_modes[:-1]
+    fast["DISPATCHES"] -= 1
+    count("ACTIVE", -1)
+
+
+# calls
+
+
+def participants(flat: tuple) -> list | None:
+    """The tensors to be asked, one of each class; None where a transform comes first."""
+    from .stack import tensors_in
+
+    found: list = []
+    for t in tensors_in(flat):
+        data = _slot.__get__(t) if t.__class__._dispatched else t._data
+        if data.__class__ is Outer:
+            t = again(t)
+        else:
+            interp = getattr(data, "interp", None)
+            if interp is not None and interp.level > state.mode:
+                return None
+            if not t.__class__._dispatched:
+                continue
+        kinds = [type(f) for f in found]
+        if type(t) not in kinds:
+            place = next((i for i, k in enumerate(kinds) if issubclass(type(t), k)), len(found))
+            found.insert(place, t)
+    return found
+
+
+def present_mode():
+    """The mode to be asked first; those outside of a trace come after it."""
+    modes = state.operator_modes
+    return modes[-1][0] if modes and modes[-1][1] >= state.mode else None
+
+
+def somebody(flat: tuple) -> tuple | None:
+    """(tensors to be asked, mode), None if nobody is."""
+    given = participants(flat)
+    if given is None:
+        return None
+    mode = present_mode()
+    given = [] if state.undispatched else given
+    return (given, mode) if given or mode is not None else None
+
+
+class Below:
+    """What a class or a mode does for an operator is beneath the tape, and part of the operator
+    for a trace."""
+
+    def __init__(self, ov, mode):
+        self.ov, self.mode = ov, mode
+
+    def __enter__(self):
+        self.before = state.record[:], state.operator_modes
+        state.record[:] = [False] * len(state.record)
+        count("GRADOFF", 1)
+        if self.mode is not None:
+            state.operator_modes = state.operator_modes[:-1]
+        level = state.stack[state.mode]
+        self.recorder = getattr(level, "recorder", None)
+        if self.recorder is not None:
+            self.origin = self.recorder.origin
+            self.recorder.origin = self.origin or self.ov
+
+    def __exit__(self, *exc):
+        state.record[:], state.operator_modes = self.before
+        count("GRADOFF", -1)
+        if self.recorder is not None:
+            self.recorder.origin = self.origin
+
+
+def called(function, args: tuple, kwargs, given: list, mode, ov=None):
+    """Give an operator to the mode, then to the classes of its arguments."""
+    kinds = tuple([type(t) for t in given])
+    kwargs = dict(kwargs)
+    with Below(ov or function, mode):
+        if mode is not None:
+            out = mode.__torch_dispatch__(function, kinds, args, kwargs)
+            if out is not NotImplemented:
+                return out
+        for t in given:
+            out = type(t).__torch_dispatch__(function, kinds, args, kwargs)
+            if out is not NotImplemented:
+                return out
+    asked = [k.__name__ for k in kinds] + ([] if mode is None else [type(mode).__name__])
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.ops.{function!r}' ({errors.user_line(3)}); all "
+        f"__torch_dispatch__ handlers returned NotImplemented: {', '.join(asked)}")
+
+
+def proper(value):
+    """Arguments as a handler sees them: wrappers are of their class."""
+    if isinstance(value, Tensor):
+        return again(value)
+    if type(value) is list or type(value) is tuple:
+        return type(value)([proper(v) for v in value])
+    return value
+
+
+def operator(ov, flat: tuple):
+    """An operator whose arguments, or a mode, are to be asked; NotImplemented if nobody is."""
+    found = somebody(flat)
+    if found is None:
+        return NotImplemented
+    from . import stack, surface
+
+    flat = tuple([proper(v) for v in flat])
+    for t in stack.tensors_in(flat):
+        if t._link is not None:
+            surface.refresh(t)
+    args, kwargs = ov.schema.as_called(flat)
+    level = state.mode
+    out = called(ov, tuple(args), kwargs, *found)
+    out = _apart(out, flat)
+    if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):
+        if level:
+            state.stack[level].record(ov, flat, out)
+        else:
+            stack.tape.record(ov, flat, out, 0)
+        if state.saving is not None:
+            state.saving.recorded(out, level)
+    if state.inference and not level:
+        surface.mark_inference(out)
+    if ov.is_view and isinstance(flat[0], Tensor):
+        surface.link_views(ov, flat, out, level)
+        for t in stack.tensors_in(out if isinstance(out, (list, tuple)) else (out,)):
+            if t._data.__class__ is Outer:
+                t._data.cell = t._cell
+    return out
+
+
+def _apart(out, flat: tuple):
+    """Results that are other handles than the arguments: they get a history of their own."""
+    from .stack import tensors_in
+
+    own = {id(t) for t in tensors_in(flat)}
+
+    def one(t):
+        if not isinstance(t, Tensor) or id(t) not in own and t._edge is None:
+            return t
+        box = t._data
+        new = _new(type(t))
+        new.__dict__ = t.__dict__ if box.__class__ is Outer else dict(t.__dict__)
+        new._data, new._cell = _slot.__get__(t), t._cell
+        new._edge = new._link = new._meta = None
+        return new
+
+    if isinstance(out, (list, tuple)):
+        items = [one(t) for t in out]
+        return type(out)(*items) if hasattr(out, "_fields") else type(out)(items)
+    return one(out)
+
+
+def write(ov, flat: tuple):
+    """`x.op_(...)` where somebody is to be asked; NotImplemented if nobody is."""
+    found = somebody(flat)
+    x = flat[0]
+    if found is None or not isinstance(x, Tensor):
+        return NotImplemented
+    from . import stack, surface, views
+
+    if ov.is_composite:  # by its parts, then a copy
+        from .table import ops
+
+        new = stack.bind_as_given(ov, flat)
+        return x if new is x else ops.copy_(x, new)
+    if x._link is not None:
+        surface.refresh(x)
+    level = state.mode
+    tracked = any(t._edge is not None for t in stack.tensors_in(flat))
+    recorded = tracked and state.record[level]
+    views.may_write(x, tracked, level, ov.is_view)
+    before = flat
+    if recorded and surface.saves_self(ov, flat, x):
+        from .table import ops
+
+        with Below(ov, None):
+            old = ops.clone(x)
+        old._edge = x._edge
+        before = tuple([old if v is x else v for v in flat])
+    function = surface.InplaceOverload(ov)
+    shown = tuple([proper(v) for v in flat])
+    args, kwargs = ov.schema.as_called(shown)
+    version = cell_of(x).version
+    called(function, tuple(args), kwargs, *found, ov)
+    if ov.is_view and x._data.__class__ is Outer:
+        _reshaped(ov, flat, x)
+    if cell_of(x).version == version:
+        surface.bump(x)
+    if recorded:
+        new = make(_slot.__get__(x))
+        if level:
+            state.stack[level].record(ov, before, new)
+        else:
+            stack.tape.record(ov, before, new, 0)
+        link = x._link
+        if link is None or ov.is_view:
+            x._edge = new._edge
+        else:
+            link.base._edge = views.copy_slices(link.base, x, new)
+            link.seen = -1
+    return x
+
+
+def _reshaped(ov, flat: tuple, x: Tensor) -> None:
+    """A wrapper's facts after `t_()` and the like: those of the view."""
+    from .evaluate import run_raw
+
+    box = x._data
+    facts = Fake(box.shape, box.dtype, box.strides, box.device_name, None, box.offset)
+    new = run_raw(ov, (facts, *flat[1:]))
+    box.shape, box.strides, box.offset = new.shape, tuple(new.strides), new.offset
+
+
+def write_out(ov, flat: tuple, outs: list) -> bool:
+    """`op(..., out=)` where somebody is to be asked: the operator, then a copy."""
+    from . import stack
+    from .table import ops
+
+    if somebody((*flat, *outs)) is None:
+        return False
+    result = stack.bind_as_given(ov, flat)
+    results = list(result) if isinstance(result, (tuple, list)) else [result]
+    for t, r in zip(outs, results):
+        if tuple(t._data.shape) != tuple(r._data.shape):
+            ops.resize_(t, list(r._data.shape))
+        ops.copy_(t, r)
+    return True
+

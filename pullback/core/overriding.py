@@ -1,0 +1,292 @@
+"""Functions that ask their arguments first: `__torch_function__`, subclasses and modes.
+
+Tensors of a class that takes part show `Marked` arrays, so that the test which the generated
+functions make anyway (`is it an ndarray?`) sends them to the general way, where `asked` looks for
+somebody to give the call to.  Functions that are written in Python (methods and properties that
+are not in the table, `nn.functional`) ask nobody until the first such class, or the first mode,
+comes into being: then `arm` exchanges their code, in place, for code that asks.  Programs without
+subclasses pay nothing.  Read next: `dispatching.py`, the same protocol for operators.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from functools import partial
+
+import numpy as np
+
+from .handle import Tensor, disabled
+from .state import fast, state
+
+_slot = Tensor._data
+_ndarray = np.ndarray
+UNASKED = object()  # nobody takes part in the call
+
+
+class Marked(np.ndarray):
+    """The memory of a tensor whose class is to be asked before anything is done with it."""
+
+
+class plainly:
+    """Functions ask no subclasses meanwhile, with level 2 no modes either."""
+
+    level = 1
+
+    def __enter__(self):
+        self.before = state.plainly
+        state.plainly = max(self.before, self.level)
+        return self
+
+    def __exit__(self, *exc):
+        state.plainly = self.before
+
+
+class DisableTorchFunctionSubclass(plainly):
+    """A block in which tensors of subclasses are treated as plain tensors by functions."""
+
+
+class DisableTorchFunction(plainly):
+    """The same, and modes are not asked either."""
+
+    level = 2
+
+
+# classes
+
+
+def _shown(t: Tensor):
+    data = _slot.__get__(t)
+    if data.__class__ is not _ndarray:
+        return data
+    cls = t.__class__
+    if (cls._asked and not state.plainly) or (cls._dispatched and not state.undispatched):
+        return data.view(Marked)
+    return data
+
+
+_held = property(_shown, _slot.__set__, doc="The memory, marked while the class is to be asked.")
+Tensor._asked = Tensor._dispatched = False
+
+
+def begin(cls: type) -> None:
+    """A class of tensors that takes part has come into being."""
+    own = getattr(cls.__torch_function__, "__func__", None)
+    if cls.__torch_dispatch__ is not disabled and own is Tensor.__torch_function__.__func__:
+        cls.__torch_function__ = disabled  # it takes part in operators, not in functions
+    cls._asked = cls.__torch_function__ is not disabled
+    cls._dispatched = cls.__torch_dispatch__ is not disabled
+    if "_data" not in cls.__dict__ and cls._data is _slot:
+        cls._data = _held
+    if cls._asked:
+        arm()
+    if cls._dispatched:
+        fast["DISPATCHES"] += 1
+
+
+def default(cls: type, function, kinds: tuple, args: tuple, kwargs: dict):
+    """`Tensor.__torch_function__`: compute as for plain tensors, results become of the class."""
+    if not all(issubclass(cls, kind) for kind in kinds):
+        return NotImplemented
+    with plainly():
+        out = function(*args, **kwargs)
+        return out if function in unconverted() else converted(out, cls)
+
+
+def unconverted() -> set:
+    """Functions whose results stay as they are: they hand out tensors that exist already."""
+    return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+
+
+def converted(value, cls: type):
+    """A result with its tensors made members of a class."""
+    if cls is Tensor:
+        return value
+    if isinstance(value, Tensor) and not isinstance(value, cls):
+        return as_subclass(value, cls)
+    if isinstance(value, (tuple, list)) and type(value).__module__ != "pullback.core.size":
+        items = [converted(v, cls) for v in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+def as_subclass(self: Tensor, cls: type) -> Tensor:
+    """The same tensor as a member of another class: shares memory and history."""
+    _refuse_stranger(cls, "as_subclass")
+    from .table import ops
+
+    with plainly():
+        t = ops.alias(self)
+    t.__class__ = cls
+    return t
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
+    """A member of a class on the memory of a tensor, without its history."""
+    _refuse_stranger(cls, "_make_subclass")
+    from .dispatching import shared
+
+    new = shared(cls, data)
+    return new.requires_grad_(True) if require_grad else new
+
+
+def _refuse_stranger(cls, name: str) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"{name}(): cls must be a type that inherits from Tensor, got {cls!r}")
+
+
+# calls
+
+
+def takes_part(kind: type) -> bool:
+    """Is a class to be asked before a function runs on a member of it?"""
+    hook = getattr(kind, "__torch_function__", None)
+    return hook is not None and hook is not disabled and kind is not Tensor
+
+
+def members(values) -> list:
+    """The values to be asked: one of each class, those of a subclass before those of its base."""
+    found: list = []
+    for value in values:
+        kind = value.__class__
+        if kind is Tensor:
+            continue
+        if kind is list or kind is tuple:
+            new = members(value)
+        else:
+            new = [value] if takes_part(type(value)) else ()
+        for v in new:
+            kinds = [type(f) for f in found]
+            if type(v) not in kinds:
+                place = next((i for i, k in enumerate(kinds) if issubclass(type(v), k)), len(found))
+                found.insert(place, v)
+    return found
+
+
+def asked(public, args: tuple, kwargs: dict):
+    """What somebody else makes of a call, `UNASKED` if all arguments are plain.
+
+    `public` gives the function that users know.
+    """
+    if state.plainly == 2:
+        return UNASKED
+    given = () if state.plainly else members((*args, *kwargs.values()) if kwargs else args)
+    if not given and not state.function_modes:
+        return UNASKED
+    return answered(public(), given, args, kwargs)
+
+
+def answered(public, given, args: tuple, kwargs: dict):
+    """Ask the innermost mode, then the arguments."""
+    kinds = tuple([type(v) for v in given])
+    modes = state.function_modes
+    if modes and state.plainly < 2:
+        state.function_modes = modes[:-1]
+        try:
+            out = modes[-1].__torch_function__(public, kinds, args, kwargs)
+        finally:
+            state.function_modes = modes
+        if out is not NotImplemented:
+            return out
+    for value in given:
+        out = type(value).__torch_function__(public, kinds, args, kwargs)
+        if out is not NotImplemented:
+            return out
+    by = f" nor in mode {type(modes[-1]).__name__}" if modes else ""
+    raise TypeError(f"no implementation found for '{_named(public)}' on types that implement "
+                    f"__torch_function__: {list(kinds)}{by}")
+
+
+def _named(public) -> str:
+    """A function's name in a message."""
+    name = getattr(public, "__qualname__", None) or getattr(public, "__name__", str(public))
+    module = getattr(public, "__module__", None) or ""
+    return f"torch.{name}" if module.startswith("pullback") else name
+
+
+# code that asks
+
+
+def _itself(function):
+    return function
+
+
+_waiting: list = []  # functions whose code does not ask yet
+
+
+def offer(*functions) -> None:
+    """Announce Python functions that are to ask: (gives what users call, function)."""
+    if fast["OVERRIDES"]:
+        for public, function in functions:
+            _exchange(public, function)
+    else:
+        _waiting.extend(functions)
+
+
+def offer_module(name: str) -> None:
+    """Announce the public functions of a module, from its last line."""
+    module = sys.modules[name]
+    names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
+    found = [vars(module).get(n) for n in names]
+    offer_functions(*[f for f in found if type(f) is types.FunctionType
+                      and f.__module__.startswith(name)])
+
+
+def offer_functions(*functions: types.FunctionType) -> None:
+    """Announce functions of a module."""
+    offer(*[(partial(_itself, f), f) for f in functions])
+
+
+def offer_methods(names, cls: type = Tensor) -> None:
+    """Announce methods and properties of the handle that are not operators of the table."""
+    for name in names:
+        value = cls.__dict__[name]
+        if type(value) is property:
+            for part, hook in (("fget", "__get__"), ("fset", "__set__"), ("fdel", "__delete__")):
+                if type(getattr(value, part)) is types.FunctionType:
+                    offer((partial(getattr, value, hook), getattr(value, part)))
+        elif type(value) is types.FunctionType:
+            offer((partial(_itself, value), value))
+
+
+def arm() -> None:
+    """From now on functions that are written in Python ask their arguments."""
+    if not fast["OVERRIDES"]:
+        fast["OVERRIDES"] = 1
+        for public, function in _waiting:
+            _exchange(public, function)
+        _waiting.clear()
+
+
+class _Entry:
+    """What stands in the exchanged code of a function."""
+
+    __slots__ = ("plain", "public")
+
+    def __init__(self, public, plain: types.FunctionType):
+        self.public, self.plain = public, plain
+
+    def run(self, args: tuple, kwargs: dict):
+        answer = asked(self.public, args, kwargs)
+        return self.plain(*args, **kwargs) if answer is UNASKED else answer
+
+
+def _asking(*args, **kwargs):
+    return "entry".run(args, kwargs)  # the text is replaced by an entry
+
+
+def _exchange(public, function: types.FunctionType) -> None:
+    """Give a function other code: it asks, and what it was runs if nobody takes part."""
+    if "_asks" in function.__dict__:
+        return
+    code = function.__code__
+    plain = types.FunctionType(code, function.__globals__, function.__name__,
+                               function.__defaults__, function.__closure__)
+    plain.__kwdefaults__ = function.__kwdefaults__
+    consts = tuple([_Entry(public, plain) if c == "entry" else c
+                    for c in _asking.__code__.co_consts])
+    function.__defaults__ = function.__kwdefaults__ = None
+    function.__code__ = _asking.__code__.replace(
+        co_consts=consts, co_freevars=code.co_freevars, co_name=code.co_name,
+        co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
+    function.__wrapped__, function._asks = plain, True

@@ -1,0 +1,278 @@
+"""Wrappers and modes that answer for operators: `__torch_dispatch__`.
+
+`TwoTensor` does everything to two tensors, so that each half must be what plain tensors give.
+"""
+
+import copy
+import pickle
+
+import pytest
+
+import pullback as torch
+from pullback.core import pytree
+from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
+from pullback.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode_temporarily,
+    is_traceable_wrapper_subclass,
+    no_dispatch,
+    transform_subclass,
+)
+
+F = torch.nn.functional
+log: list = []
+
+
+def named(start, names):
+    return [start + name for name in names.split()]
+
+
+def pair(*shape, grad=False, scale=3.0):
+    a = torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) / 4
+    return TwoTensor(a, a * scale, requires_grad=grad)
+
+
+def halves(function, *args):
+    """The gradients and values of each half by plain tensors."""
+    found = []
+    for name in "ab":
+        plain = [getattr(t, name).detach().clone().requires_grad_() if isinstance(t, TwoTensor)
+                 else t.detach().clone().requires_grad_() for t in args]
+        out = function(*plain)
+        out.sum().backward()
+        found.append((out.detach(), [t.grad for t in plain]))
+    return found
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (x * 2 + 1).sin(), lambda x: x.exp() * x, lambda x: x @ x.t(), lambda x: x[0] * x,
+    lambda x: x.softmax(1), lambda x: F.layer_norm(x, (2,)), lambda x: torch.cat([x, x * 2]),
+    lambda x: x.view(4).sum(), lambda x: torch.stack(x.unbind(0)[::-1]), lambda x: x.cumsum(0),
+    lambda x: F.gelu(x).reshape(-1), lambda x: (x * 1).mul_(3), lambda x: x.clone().t().sigmoid_(),
+], ids=range(13))
+def test_gradients_of_both_halves(function):
+    x = pair(2, 2, grad=True)
+    out = function(x)
+    assert type(out) is TwoTensor and out.requires_grad and type(out.grad_fn.name()) is str
+    out.sum().backward()
+    assert type(x.grad) is TwoTensor
+    for name, (value, (grad,)) in zip("ab", halves(function, x)):
+        assert torch.allclose(getattr(out, name), value)
+        assert torch.allclose(getattr(x.grad, name), grad)
+
+
+def test_plain_tensors_beside_a_wrapper():
+    x, p = pair(2, 2, grad=True), torch.ones(2, 2, requires_grad=True)
+    (x * p).sum().backward()
+    assert type(p.grad) is TwoTensor and torch.equal(p.grad.b, x.b)
+    assert torch.equal(x.grad.a, torch.ones(2, 2))
+    assert p.is_leaf and not p.grad.requires_grad
+
+
+def test_second_derivatives_and_hooks():
+    x = pair(2, grad=True)
+    seen = []
+    x.register_hook(lambda g: seen.append(type(g)))
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    assert torch.allclose(h.b, 6 * x.b) and seen == [TwoTensor, TwoTensor]
+
+
+def test_nested():
+    a, b = pair(2), pair(2, scale=5.0)
+    x = TwoTensor(a, b).requires_grad_()
+    (x * x).sum().backward()
+    assert type(x.grad.b) is TwoTensor and torch.allclose(x.grad.b.b, 2 * b.b)
+
+
+def test_views_and_writes():
+    x = pair(2, 2)
+    flat = x.view(4)
+    assert flat._is_view() and flat._base is x and flat.a.data_ptr() == x.a.data_ptr()
+    flat.add_(1)
+    x.mul_(x)
+    assert x._version == 2 == flat._version
+    want = (torch.arange(1.0, 5.0) / 4 + 1) ** 2
+    assert torch.allclose(flat.a, want) and torch.allclose(x.a.view(4), want)
+    assert x.t_() is x and x.stride() == (1, 2) == x.a.stride()
+    x.unsqueeze_(0)
+    assert x.shape == (1, 2, 2) == x.b.shape
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        pair(2, grad=True).add_(1)
+    y = pair(2, grad=True)
+    with torch.no_grad():
+        y.add_(1)
+    assert y._version == 1 and y.requires_grad
+    saved = y.exp()
+    (saved * y).sum().backward()
+    z = pair(2, grad=True) * 1
+    loss = (z * z).sum()
+    z.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
+
+
+def test_copies_pickles_parameters_and_modules():
+    x = pair(2, 2, grad=True)
+    (x * 2).sum().backward()
+    y = copy.deepcopy(x)
+    assert type(y) is TwoTensor and y.requires_grad and torch.equal(y.a, x.a)
+    assert y.a.data_ptr() != x.a.data_ptr() and torch.equal(y.grad.b, x.grad.b)
+    z = pickle.loads(pickle.dumps(x.detach()))
+    assert type(z) is TwoTensor and torch.equal(z.b, x.b) and z.stride() == x.stride()
+    p = torch.nn.Parameter(x.detach())
+    assert type(p) is TwoTensor and isinstance(p, torch.nn.Parameter) and p.requires_grad
+    module = torch.nn.Linear(2, 2)
+    module.weight = p
+    module(torch.ones(1, 2)).sum().backward()
+    assert type(module.weight.grad) is TwoTensor and type(module.bias.grad) is TwoTensor
+    module.to(torch.float64)
+    assert module.weight.dtype is torch.float64 is module.weight.a.dtype
+    assert x.sum().item() == x.a.sum().item()
+    assert repr(pair(1)) == "TwoTensor(tensor([0.2500]), tensor([0.7500]))" == str(pair(1))
+    with pytest.raises(RuntimeError, match="has none of its own"):
+        x.detach().numpy()
+
+
+def test_flatten_and_transform():
+    x = pair(2, 2)
+    assert is_traceable_wrapper_subclass(x) and not is_traceable_wrapper_subclass(x.a)
+    y = transform_subclass(x, lambda name, t: t + (name == "b"))
+    assert torch.equal(y.a, x.a) and torch.equal(y.b, x.b + 1)
+    with pytest.raises(TypeError, match="inherits from Tensor"):
+        torch.Tensor._make_wrapper_subclass(int, (2,))
+    with pytest.raises(RuntimeError, match="no __torch_dispatch__"):
+        torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,))
+
+
+class Logged(torch.Tensor):
+    """A wrapper that notes the operators."""
+
+    @staticmethod
+    def __new__(cls, elem, requires_grad=False):
+        new = torch.Tensor._make_wrapper_subclass(
+            cls, elem.size(), strides=elem.stride(), dtype=elem.dtype, requires_grad=requires_grad)
+        new.elem = elem
+        return new
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        log.append(str(func))
+        assert func.overloadpacket.__name__ == str(func).split(".")[1] and types == (cls,)
+        args = pytree.tree_map_only(cls, lambda t: t.elem, args)
+        return pytree.tree_map_only(torch.Tensor, cls, func(*args, **(kwargs or {})))
+
+
+def test_a_logging_tensor():
+    x = Logged(torch.ones(2, 2), requires_grad=True)
+    log.clear()
+    (x @ x).exp().sum().backward()
+    assert log == named("aten.",
+        "mm.default exp.default sum.default ones_like.default expand.default mul.Tensor "
+        "t.default mm.default t.default mm.default add.Tensor")
+    assert type(x.grad) is Logged and torch.allclose(x.grad.elem, 4 * torch.full((2, 2), 2.0).exp())
+
+
+def test_data_of_its_own():
+    class Real(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            log.append(str(func))
+            with no_dispatch():
+                return func(*args, **(kwargs or {}))
+
+    x = torch.Tensor._make_subclass(Real, torch.ones(2), True)
+    log.clear()
+    y = x * 2
+    y.sum().backward()
+    assert log == ["aten.mul.Tensor"] and type(y) is torch.Tensor and x.grad.tolist() == [2, 2]
+
+
+class Noting(TorchDispatchMode):
+    def __init__(self, name):
+        self.name = name
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        log.append(f"{self.name}:{func}")
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_see_operators_below_the_tape():
+    x, w = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
+    log.clear()
+    with Noting("m"):
+        y = F.linear(x, w).relu()
+        y.sum().backward()
+    assert log == named("m:aten.",
+        "t.default mm.default relu.default sum.default expand.default "
+        "threshold_backward.default t.default mm.default t.default t.default mm.default "
+        "t.default")
+    assert y.grad_fn.name() == "ReluBackward0" and x.grad.tolist() == [[4, 4, 4]] * 2
+    log.clear()
+    with Noting("m"):
+        q = torch.zeros(2)
+        q.add_(1)
+        v = q.view(1, 2)
+        v.mul_(3)
+    assert log == named("m:aten.",
+        "zeros.default add_.Tensor view.default mul_.Tensor")
+    assert q.tolist() == [3, 3] and q._version == 2 and v._base is q
+    log.clear()
+    torch.ones(1) + 1
+    assert log == []
+
+
+def test_modes_nest():
+    log.clear()
+    with Noting("a") as a, Noting("b") as b:
+        assert _get_current_dispatch_mode_stack() == [a, b] and _get_current_dispatch_mode() is b
+        torch.ones(2)
+        with _pop_mode_temporarily() as popped:
+            assert popped is b
+            torch.zeros(1)
+        with _disable_current_modes() as modes:
+            assert modes == [a, b]
+            torch.zeros(1)
+        with no_dispatch():
+            torch.zeros(1)
+    assert log == ["b:aten.ones.default", "a:aten.ones.default", "a:aten.zeros.default"]
+    x = pair(2)
+    log.clear()
+    with Noting("m"):
+        y = x * 2
+    assert type(y) is TwoTensor and log == ["m:aten.mul.Tensor"]
+    with TwoTensorMode():
+        made = torch.ones(2)
+        assert type(made) is TwoTensor and type(made + 1) is TwoTensor
+    assert type(torch.ones(2)) is torch.Tensor
+
+
+def test_refusals():
+    class Refuses(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.ones"), \
+            Refuses():
+        torch.ones(2)
+    assert torch.ones(1).tolist() == [1]
+
+
+def test_traces_go_through_wrappers():
+    def f(a, b):
+        return (TwoTensor(a, b) * 2 + TwoTensor(b, a)).sin().a
+
+    graph = torch.make_fx(f)(torch.ones(2), torch.zeros(2))
+    assert [str(n.target) for n in graph.graph.nodes if n.op == "call_function"] == [
+        "aten.mul.Tensor", "aten.mul.Tensor", "aten.add.Tensor", "aten.add.Tensor",
+        "aten.sin.default", "aten.sin.default"]
+    assert torch.allclose(graph(torch.ones(2), torch.zeros(2)), torch.full((2,), 2.0).sin())
+
+
+def test_transforms_come_before_wrappers():
+    x = pair(2)
+    g = torch.func.grad(lambda t: (t * t).sum())(x)
+    assert type(g) is TwoTensor and torch.allclose(g.b, 2 * x.b)

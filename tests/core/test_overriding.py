@@ -1,0 +1,299 @@
+"""Subclasses, modes and strangers that answer for functions: `__torch_function__`.
+
+Which function each expression hands over is recorded from PyTorch 2.13 (`functions.json`).
+"""
+
+import copy
+import inspect
+import json
+import pathlib
+import pickle
+
+import pytest
+
+import pullback as torch
+from pullback.core import fast as generated
+from pullback.core.overriding import Marked
+from pullback.overrides import (
+    BaseTorchFunctionMode,
+    DisableTorchFunctionSubclass,
+    TorchFunctionMode,
+    _get_current_function_mode,
+    _get_current_function_mode_stack,
+    get_overridable_functions,
+    get_testing_overrides,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    is_tensor_method_or_property,
+    resolve_name,
+    wrap_torch_function,
+)
+
+F = torch.nn.functional
+RECORDED = json.loads((pathlib.Path(__file__).parent.parent / "data/functions.json").read_text())
+log: list = []
+
+
+def named(start, names):
+    return [start + name for name in names.split()]
+
+
+class Plain(torch.Tensor):
+    """A class that changes nothing."""
+
+
+class Logging(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        log.append(resolve_name(func))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+Pickled = Plain
+
+
+@pytest.mark.parametrize("text", RECORDED)
+def test_what_is_handed_over(text):
+    x = torch.arange(1.0, 10.0).reshape(3, 3).as_subclass(Logging)
+    given = {"x": x, "p": torch.ones(3, 3), "torch": torch, "F": F,
+             "i": torch.ones(2, 2, dtype=torch.int64).as_subclass(Logging)}
+    log.clear()
+    result = eval(text, given)
+    names, kind = RECORDED[text]
+    assert log == names
+    kind = {"S": "Logging", "dtype": "DType", "tuple": type(result).__name__}.get(kind, kind)
+    assert type(result).__name__ == kind
+
+
+def test_results_are_of_the_class_and_keep_their_history():
+    x = torch.rand(3, requires_grad=True)
+    y = x.as_subclass(Plain)
+    assert type(y) is Plain and not y.is_leaf and y.grad_fn.name() == "AliasBackward0"
+    assert y._base is x and y.data_ptr() == x.data_ptr()
+    z = (y * 2).exp()
+    assert type(z) is Plain and isinstance(z, torch.Tensor)
+    z.sum().backward()
+    assert torch.allclose(x.grad, 2 * (2 * x.detach()).exp()) and type(x.grad) is torch.Tensor
+    values, indices = y.max(0)
+    assert type(values) is Plain and type(indices) is Plain
+    assert all(type(t) is Plain for t in y.split(1))
+    assert type(y.as_subclass(torch.Tensor)) is torch.Tensor
+    leaf = torch.Tensor._make_subclass(Plain, torch.ones(2), True)
+    (leaf * leaf).sum().backward()
+    assert leaf.is_leaf and leaf.grad.tolist() == [2, 2]
+    for wrong in (int, 3):
+        with pytest.raises(TypeError, match="inherits from Tensor"):
+            x.as_subclass(wrong)
+
+
+def test_writes_reach_the_memory_that_is_shared():
+    base = torch.zeros(2, 2)
+    x = base.as_subclass(Plain)
+    x[0] = 1
+    x += 1
+    x.T.mul_(2)
+    assert base.tolist() == [[4, 4], [2, 2]] and type(x) is Plain and x._version == 3
+    out = torch.empty(2, 2)
+    assert torch.add(x, 1, out=out) is not None and out.tolist() == [[5, 5], [3, 3]]
+
+
+def test_a_subclass_before_its_base():
+    order = []
+
+    class A(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            order.append((cls.__name__, [t.__name__ for t in types]))
+            return NotImplemented
+
+    class B(A):
+        pass
+
+    a, b = torch.ones(1).as_subclass(A), torch.ones(1).as_subclass(B)
+    with pytest.raises(TypeError, match=r"no implementation found for 'torch.add'.*B.*A"):
+        torch.add(a, b)
+    assert order == [("B", ["B", "A"]), ("A", ["B", "A"])]
+    order.clear()
+    with pytest.raises(TypeError, match="no implementation found"):
+        torch.stack([torch.ones(1), a])
+    assert order == [("A", ["A"])]
+
+
+def test_unrelated_classes_do_not_take_each_other():
+    class Other(torch.Tensor):
+        pass
+
+    with pytest.raises(TypeError, match="no implementation found"):
+        torch.add(torch.ones(1).as_subclass(Plain), torch.ones(1).as_subclass(Other))
+
+
+def test_attributes_metadata_example():
+    class Tagged(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            tags = [a.tag for a in args if isinstance(a, cls) and hasattr(a, "tag")]
+            out = super().__torch_function__(func, types, args, kwargs or {})
+            if isinstance(out, cls):
+                out.tag = "+".join(tags)
+            return out
+
+    x, y = torch.ones(2).as_subclass(Tagged), torch.ones(2).as_subclass(Tagged)
+    x.tag, y.tag = "x", "y"
+    assert (x + y).tag == "x+y" and (x.sin() * y).tag == "x+y"
+
+
+def test_strangers():
+    """Arguments that are no tensors."""
+    handled = {}
+
+    class Scalar:
+        def __init__(self, value):
+            self.value = value
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return handled[func](*args, **(kwargs or {})) if func in handled else NotImplemented
+
+    handled |= {
+        torch.mean: lambda s: s.value, F.gelu: lambda s: ("gelu", s.value),
+        torch.cat: lambda items, dim=0: len(items), torch.Tensor.add: lambda a, b: ("add", b.value),
+        F.dropout: lambda s, p=0.5: ("dropout", p), torch.sin: lambda s: ("sin", s.value),
+    }
+    assert torch.mean(Scalar(3)) == 3 and F.gelu(Scalar(4)) == ("gelu", 4)
+    assert torch.cat([torch.ones(1), Scalar(1)]) == 2 and torch.ones(1) + Scalar(5) == ("add", 5)
+    assert torch.sin(Scalar(1)) == ("sin", 1) and F.dropout(Scalar(1), p=0.25) == ("dropout", 0.25)
+    with pytest.raises(TypeError, match=r"no implementation found for 'torch.cos'"):
+        torch.cos(Scalar(1))
+    assert is_tensor_like(Scalar(1)) and not is_tensor_like(3)
+
+
+def test_functions_of_users():
+    @wrap_torch_function(lambda x, y=None: (x, y))
+    def ours(x, y=None):
+        return "plain"
+
+    assert ours(torch.ones(1)) == "plain"
+    x = torch.ones(1).as_subclass(Logging)
+    log.clear()
+    assert ours(torch.ones(1), x) == "plain" and log == [None]
+    assert has_torch_function((x,)) and has_torch_function_unary(x)
+    assert not has_torch_function_variadic(torch.ones(1), 3, torch.nn.Parameter(torch.ones(1)))
+    with DisableTorchFunctionSubclass():
+        assert not has_torch_function((x,))
+        assert type(x + 1) is torch.Tensor
+    log.clear()
+    y = handle_torch_function(torch.add, (x,), x, 1)
+    assert log == ["torch.add"] and y.tolist() == [2]
+
+
+class Named(TorchFunctionMode):
+    def __init__(self, name):
+        self.name = name
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        log.append(f"{self.name}:{resolve_name(func)}")
+        return func(*args, **(kwargs or {}))
+
+
+def test_modes_see_everything():
+    log.clear()
+    with Named("f"):
+        a = torch.randn(3)
+        a + 1
+        a.size(), a.shape
+        F.dropout(a, 0.0)
+        a[0] = 1
+        float(a[1])
+        torch.stack([a, a])
+        a.add_(1)
+        -a
+    assert log == named("f:torch.",
+        "randn Tensor.add Tensor.size Tensor.shape.__get__ nn.functional.dropout "
+        "Tensor.__setitem__ Tensor.__getitem__ Tensor.__float__ stack Tensor.add_ Tensor.neg")
+    log.clear()
+    a + 1
+    assert log == [] and _get_current_function_mode() is None
+
+
+def test_modes_nest_and_come_before_subclasses():
+    x = torch.ones(2).as_subclass(Logging)
+    log.clear()
+    with Named("f") as outer, Named("g") as inner:
+        assert _get_current_function_mode_stack() == [outer, inner]
+        assert type(torch.add(x, 1)) is Logging
+    assert log == ["g:torch.add", "f:torch.add", "torch.add"]
+    with BaseTorchFunctionMode():
+        assert type(x + 1) is Logging
+
+    class Refuses(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="no implementation found"), Refuses():
+        torch.ones(2)
+    with Refuses(), torch._C.DisableTorchFunction():
+        assert torch.ones(2).tolist() == [1, 1]
+
+    class Replaces(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return "ones" if func is torch.ones else func(*args, **(kwargs or {}))
+
+    with Replaces():
+        assert torch.ones(2) == "ones" and torch.zeros(1).tolist() == [0]
+
+
+def test_what_there_is_to_override():
+    found = get_overridable_functions()
+    assert torch.add in found[torch] and torch.Tensor.add in found[torch.Tensor]
+    assert F.gelu in found[F] and torch.Tensor.shape.__get__ in found[torch.Tensor]
+    assert set(get_testing_overrides()) == {f for fs in found.values() for f in fs}
+    assert resolve_name(torch.add) == "torch.add" and resolve_name(F.relu) == (
+        "torch.nn.functional.relu")
+    assert resolve_name(torch.Tensor.grad.__set__) == "torch.Tensor.grad.__set__"
+    assert is_tensor_method_or_property(torch.Tensor.add)
+    assert is_tensor_method_or_property(torch.Tensor.shape.__get__)
+    assert not is_tensor_method_or_property(torch.add)
+
+
+def test_methods_stay_the_objects_that_they_were():
+    """The generated fast versions take the place of the first ones' code, not of the objects."""
+    sinh, keys = torch.Tensor.sinh, {torch.Tensor.sinh: "sinh", torch.Tensor.mul: "mul"}
+    for _ in range(20):
+        torch.ones(2).sinh().mul(torch.ones(2))
+    assert torch.Tensor.sinh is sinh and set(keys) == {torch.Tensor.sinh, torch.Tensor.mul}
+    assert sinh.__code__.co_filename.startswith("<pullback fast path")
+    assert sinh.__globals__ is generated.space
+    torch.ones(2).as_subclass(Plain)
+    assert list(inspect.signature(F.dropout).parameters) == ["input", "p", "training", "inplace"]
+
+
+def test_memory_is_marked_only_while_the_class_is_asked():
+    x = torch.ones(2).as_subclass(Plain)
+    assert type(x._data) is Marked
+    with DisableTorchFunctionSubclass():
+        assert type(x._data) is not Marked
+    p = torch.nn.Parameter(torch.ones(2))
+    assert type(p._data) is not Marked and type(p * 2) is torch.Tensor
+
+
+def test_copies_pickles_and_print():
+    x = torch.ones(2, 2).as_subclass(Pickled)
+    x.tag = [1]
+    for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(y) is Pickled and y.tolist() == [[1, 1], [1, 1]] and y.tag == [1]
+        assert y.tag is not x.tag
+    assert repr(x) == "Plain([[1., 1.],\n       [1., 1.]])"
+
+
+def test_parameters_of_a_class():
+    p = torch.nn.Parameter(torch.ones(2).as_subclass(Plain))
+    assert type(p) is Plain and isinstance(p, torch.nn.Parameter) and p.requires_grad and p.is_leaf
+    module = torch.nn.Module()
+    module.p = p
+    assert [n for n, _ in module.named_parameters()] == ["p"]
+    assert not isinstance(torch.ones(2).as_subclass(Plain), torch.nn.Parameter)
+    (module.p * 3).sum().backward()
+    assert p.grad.tolist() == [3, 3]
