@@ -38,7 +38,8 @@ def users_own() -> bool:
 
 
 # Between a line that reads a tensor and this file.
-_ON_THE_WAY = {f"pullback.{n}" for n in ("aot.decisions", "aot.capture", "interp.trace", "tensor")}
+_ON_THE_WAY = {f"pullback.{n}" for n in ("aot.decisions", "aot.capture", "interp.trace", "tensor",
+                                         "core.overriding")}
 
 
 def contents(array) -> tuple:

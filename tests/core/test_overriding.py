@@ -297,3 +297,14 @@ def test_parameters_of_a_class():
     assert not isinstance(torch.ones(2).as_subclass(Plain), torch.nn.Parameter)
     (module.p * 3).sum().backward()
     assert p.grad.tolist() == [3, 3]
+
+
+def test_conditions_in_compiled_functions_are_still_the_users():
+    torch.ones(1).as_subclass(Plain)  # functions ask from now on
+
+    @torch.compile
+    def either(x):
+        return x if x.sum() > 0 else -x
+
+    assert either(torch.ones(3)).tolist() == [1] * 3 == either(-torch.ones(3)).tolist()
+    assert len(either.programs) == 2
