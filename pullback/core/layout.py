@@ -63,12 +63,15 @@ _LAST = {"channels_last": 4, "channels_last_3d": 5}  # and the number of dims th
 
 def _order(array, kind):
     """The dims from the outermost in memory to the innermost; None: as they are numbered."""
+    return (0, *range(2, array.ndim), 1) if wants_channels_last(kind, array.ndim) else None
+
+
+def wants_channels_last(kind, ndim: int) -> bool:
+    """Is it a format with channels last?  Then the number of dims has to be right."""
     wanted = _LAST.get(str(kind).removeprefix("torch."))
-    if wanted is None:
-        return None
-    if array.ndim != wanted:
+    if wanted not in (None, ndim):
         raise RuntimeError(f"required rank {wanted} tensor to use {str(kind)[6:]} format")
-    return (0, *range(2, array.ndim), 1)
+    return wanted is not None
 
 
 def memory_order(array) -> tuple[int, ...] | None:

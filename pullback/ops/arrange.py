@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core import dtype as dt
 from ..core.device import transfer
 from ..core.dims import expanded_shape, wrap_dim, wrap_dims
-from ..core.layout import arranged, is_arranged
+from ..core.layout import CONSTANTS, arranged, is_arranged, wants_channels_last
 from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.table import ops
 from ..errors import NotInThisBuild
@@ -82,6 +82,13 @@ class to_copy(Pointwise):
         if memory_format is not None and not is_arranged(out, memory_format):
             out = arranged(out, memory_format)
         return out if device is None else transfer(out, device)
+
+    def batch(n, batched, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
+        last = wants_channels_last(memory_format, self.ndim - 1)
+        if last:  # of each example
+            self, memory_format = self.movedim(2, -1), CONSTANTS["contiguous_format"]
+        out = ops._to_copy(self, dtype=dtype, device=device, memory_format=memory_format)
+        return out.movedim(-1, 2) if last else out
 
     def samples(s):
         yield s(s.real(3, 4))

@@ -7,6 +7,7 @@ import pytest
 import pullback as torch
 from pullback import func
 from pullback.aot import aot_function
+from pullback.as_torch import counterpart
 from pullback.control import associative_scan, map, scan, while_loop
 from pullback.core.pytree import tree_leaves
 from pullback.fx.make_fx import make_fx
@@ -260,8 +261,6 @@ def test_a_batch_of_loops_runs_until_the_last_has_ended():
 
 
 def test_torchs_paths():
-    with torch.install_as_torch():
-        from torch._higher_order_ops.cond import cond_op
-        from torch._higher_order_ops.while_loop import while_loop as found
-
-        assert cond_op is torch.ops.higher_order.cond and found is while_loop
+    cond_op = counterpart("torch._higher_order_ops.cond").cond_op
+    found = counterpart("torch._higher_order_ops.while_loop").while_loop
+    assert cond_op is torch.ops.higher_order.cond and found is while_loop

@@ -149,3 +149,11 @@ def test_the_package_contains_itself():
     assert torch.torch is torch
     x = torch.tensor([1 + 2j])
     assert torch.resolve_conj(x) is x and torch.resolve_neg(x) is x
+
+
+def test_channels_last_of_each_example_of_a_batch():
+    x = torch.arange(72.0).reshape(2, 2, 3, 2, 3)
+    y = torch.vmap(lambda a: a.to(torch.float64, memory_format=torch.channels_last))(x)
+    assert y.stride() == (36, 18, 1, 9, 3) and y.tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="rank 4"):
+        torch.vmap(lambda a: a.to(torch.float64, memory_format=torch.channels_last))(x[0])
