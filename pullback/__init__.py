@@ -58,6 +58,7 @@ _LAZY = {
     "onnx": "onnx",
     "ao": "ao",
     "fx": "fx",
+    "export": "export",
     "compile": "compile",
     "linalg": "linalg",
     "special": "special",

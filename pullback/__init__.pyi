@@ -70,6 +70,7 @@ from pullback import derivatives as derivatives
 from pullback import distributions as distributions
 from pullback.autograd.grad_mode import enable_grad as enable_grad
 from pullback import errors as errors
+from pullback import export as export
 from pullback import fft as fft
 from pullback.core.dtype import finfo as finfo
 from pullback import func as func

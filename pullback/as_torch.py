@@ -67,6 +67,7 @@ PLACES = {
     "torch._functorch": "func",
     "torch._functorch.aot_autograd": "aot aot.partition aot.export aot.signature",
     "torch._functorch._aot_autograd": "aot",
+    "torch.export.exported_program": "export.program",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",
     "torch._functorch._aot_autograd.fx_utils": "aot.lookup",
     "torch._functorch._aot_autograd.schemas": "aot.signature aot.export",

@@ -3,6 +3,7 @@
     python -m pullback table                 all operators
     python -m pullback table tanh            one, with everything derived from its entry
     python -m pullback table tanh --yaml     its derivative in the classic layout
+    python -m pullback show FILE             the text of an exported program
     python -m pullback run FILE [ARGS]       run a program that says `import torch`
     python -m pullback run -m MODULE [ARGS]  the same for a module
     python -m pullback demo                  train a small transformer
@@ -36,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
     table = commands.add_parser("table", help="print the operator table, or one entry of it")
     table.add_argument("op", nargs="?", help="an operator (tanh) or an overload (mul.Tensor)")
     table.add_argument("--yaml", action="store_true", help="in the classic derivatives.yaml layout")
+    show = commands.add_parser("show", help="print an exported program")
+    show.add_argument("file", help="a file or a folder that pullback.export.save has written")
     commands.add_parser("version", help="print the version")
     commands.add_parser("run", usage="pullback run (FILE | -m MODULE) [ARGS]",
                         help="run a program that says `import torch`, unchanged")
@@ -47,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if chosen.command == "table":
             return show_table(chosen.op, chosen.yaml)
+        if chosen.command == "show":
+            return show_program(chosen.file)
         if chosen.command == "version":
             print(f"pullback {__version__}")
         elif chosen.command == "demo":
@@ -62,7 +67,21 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
 
-# run, demo
+# show, run, demo
+
+
+def show_program(path: str) -> int:
+    """Print the text of an exported program, once it has been checked."""
+    from . import errors
+    from .export import load
+    from .export.text import program_text
+
+    try:
+        print(program_text(load(path)), end="")
+    except (errors.FileFormatError, OSError) as error:
+        print(f"pullback show: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def run_program(arguments: list[str]) -> int:

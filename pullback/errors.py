@@ -384,6 +384,14 @@ class ExportError(PullbackError, RuntimeError):
     """
 
 
+class SignatureError(ExportError, ValueError, AssertionError):
+    """An exported program was called with other arguments than it was exported for.
+
+    Cause: another number, another structure, dtype or shape, or another value where the value is
+    part of the program.  Cure: pass what the message names, or export the module for it.
+    """
+
+
 class TransformError(PullbackError, RuntimeError):
     """A function transform was called with arguments that it cannot take.
 

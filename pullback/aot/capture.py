@@ -75,6 +75,7 @@ class Capture(Trace):
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
+        self.functions: list[type] = []  # custom functions that were recorded
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?

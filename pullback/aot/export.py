@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import operator
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .. import errors
@@ -64,9 +64,10 @@ class ExportCapture(Capture):
 
     title = "an exported function"
 
-    def __init__(self, recorder: CaptureRecorder, decompositions: dict, pre_dispatch: bool):
+    def __init__(self, recorder: CaptureRecorder, decompositions: dict, pre_dispatch: bool,
+                 switches: bool):
         super().__init__(recorder, decompositions)
-        self.keeps_composites, self.pre_dispatch = True, pre_dispatch
+        self.keeps_composites, self.pre_dispatch, self.switches = True, pre_dispatch, switches
         self.frozen: list[Tensor] = []  # results that must not be written
 
     def cut(self, t: Tensor) -> Tensor:
@@ -80,10 +81,10 @@ class ExportCapture(Capture):
         saved_results(self, node)
         return super().pull(node, grads, needs)
 
-    def switched(self, mode: bool) -> None:
-        """Grad modes are shown in graphs of operators that are not taken apart."""
-        if self.pre_dispatch:
-            super().switched(mode)
+    def switched(self, mode: bool, leaves: bool) -> None:
+        """Grad modes are shown where they are wanted."""
+        if self.switches:
+            super().switched(mode, leaves)
 
     def whole(self, ov: Any, flat: tuple) -> Any:
         """A composite operator as one node, if they are to be seen.
@@ -111,6 +112,8 @@ class Exported:
     tensors: list[Tensor]  # the same as the capture saw them
     results: list  # nodes of the user's flat results, or plain values
     in_spec: TreeSpec
+    functions: list[type]  # custom functions that the function has called
+    constants: dict[str, Tensor] = field(default_factory=dict)  # tensors from outside
 
     def moved(self, copied: dict[Node, Node]) -> None:
         """The graph was copied."""
@@ -139,9 +142,14 @@ class Exported:
                 "gradients": all_of[count:]}[kind]
 
 
-def trace(function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dispatch: bool = False,
-          decompositions: Any = None, title: str = "<lambda>") -> Exported:
-    """Capture a function of the arguments, without history unless the joint graph is wanted."""
+def trace(
+    function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dispatch: bool = False,
+    switches: bool | None = None, decompositions: Any = None, title: str = "<lambda>"
+) -> Exported:
+    """Capture a function of the arguments, without history unless the joint graph is wanted.
+
+    `pre_dispatch` keeps composite operators whole, and grad modes unless `switches` says otherwise.
+    """
     flat, spec = tree_flatten((args, kwargs))
     given = [v for v in flat if isinstance(v, Tensor)]
     fresh = iter([_input(t, joint) for t in given])
@@ -154,7 +162,9 @@ def trace(function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dis
         return out
 
     table = normalized(decompositions)
-    level = ExportCapture(CaptureRecorder() if joint else ExportRecorder(), table, pre_dispatch)
+    recorder = CaptureRecorder() if joint else ExportRecorder()
+    level = ExportCapture(
+        recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
     found = capture(traced, flat, spec, table, level=level)
     if any(t._cell is not None and t._cell.version for t in level.frozen):
         raise errors.ExportError(errors.text(
@@ -163,7 +173,9 @@ def trace(function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dis
             cure="write to a copy of it: clone()"))
     results = [o._data.node if isinstance(o, Tensor) else o for o in leaves]
     tensors = [v for v in flat if isinstance(v, Tensor)]
-    made = Exported(found, found.module, flat, given, tensors, results, spec)
+    made = Exported(
+        found, found.module, flat, given, tensors, results, spec, level.functions,
+        {node.target: t for t, node in level.recorder._nodes.values()})
     made.module._class_name = title
     _refuse(made)
     _lift_constants(made)
@@ -245,6 +257,7 @@ def _lift_constants(found: Exported) -> None:
                      graph.find_nodes(op="get_attr"))
         name = f"_tensor_constant{number}"
         module._install(name, make(tensor._data))
+        found.constants[name] = tensor
         with graph.inserting_before(next(iter(node.users), graph.output_node())):
             constant = graph.get_attr(name)
         constant.meta.update(node.meta)
@@ -260,7 +273,7 @@ def _lift_constants(found: Exported) -> None:
     joint.adopted = []
 
 
-def _finish(found: Exported, results: tuple | list, descs: list | None,
+def finish(found: Exported, results: tuple | list, descs: list | None,
             kept: list | tuple = ()) -> GraphModule:
     """The graph with other outputs, without what they do not need; `kept` inputs are written."""
     graph = found.module.graph
@@ -369,7 +382,7 @@ def aot_export_module(
             node.meta["desc"] = desc
         descs = [*[InputMutationAOTOutput(plain[i]) for i in found.written],
                  *[PlainAOTOutput(i) for i in range(len(results))]]
-    module = _finish(found, (*written, *results, *gradients.values()), descs)
+    module = finish(found, (*written, *results, *gradients.values()), descs)
     if trace_joint:
         tracked = [t.requires_grad for t in found.tensors]
         copied = traced_again(module, inputs, tracked)
@@ -499,7 +512,7 @@ def aot_export_joint_simple(
         return _joint_graph(found, plain)[0]
     for node, desc in zip(found.inputs, plain):
         node.meta["desc"] = desc
-    return _finish(found, tuple(found.results),
+    return finish(found, tuple(found.results),
                    [PlainAOTOutput(i) for i in range(len(found.results))])
 
 
@@ -541,7 +554,7 @@ def _aot_export_function(
         for node, desc in zip(inputs, plain):
             node.meta["desc"] = desc
         written = [] if kept else found.outputs("written")
-        module = _finish(found, (*written, *found.results), [
+        module = finish(found, (*written, *found.results), [
             *[InputMutationAOTOutput(plain[i]) for i in meta.written],
             *[PlainAOTOutput(i) for i in range(len(found.results))]], kept)
     return module, meta, found.in_spec, joint.out_spec
@@ -587,7 +600,7 @@ def _joint_graph(
     ends = [(gradients.get(i), GradAOTOutput(descs[i]) if gradients.get(i) else None)
             for i in range(len(inputs))]
     forward = [node for node, _, _ in shown]
-    module = _finish(found, [*forward, *[n for n, _ in ends]],
+    module = finish(found, [*forward, *[n for n, _ in ends]],
                      [*[d for _, d, _ in shown], *[d for _, d in ends]], kept)
     shape = tuple(inputs), [*tangents]
     graph.trees = Trees(("primals", "tangents"), tree_flatten(shape)[1],

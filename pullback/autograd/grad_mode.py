@@ -12,10 +12,10 @@ import inspect
 from ..core.state import count, state
 
 
-def _note(mode: bool) -> None:
+def _note(mode: bool, leaves: bool = False) -> None:
     """Tell a trace that records what was switched (see `fx/make_fx.py`, `pre_dispatch`)."""
     if state.keeping is not None:
-        state.keeping.switched(mode)
+        state.keeping.switched(mode, leaves)
 
 
 def _levels() -> range:
@@ -56,7 +56,7 @@ class _Switch:
         levels, before = self._before.pop()
         for i, value in zip(levels, before):
             state.record[i] = value
-        _note(before[-1])
+        _note(before[-1], True)
         count("GRADOFF", -1)
 
     def clone(self):

@@ -121,6 +121,8 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     edges = [args[i]._edge if level_own(args[i]._data) == level else None for i in places]
     tracked = state.record[level] and any(e is not None for e in edges)
+    if adopts and state.record[level]:
+        owner.functions.append(cls)
     needs = list(above) if above and not plan.split else [False] * len(args)
     for i in places:
         needs[i] = needs[i] or args[i]._edge is not None

@@ -161,9 +161,9 @@ class Recorder:
             meta["entry"] = overload.name
             meta["formula"] = {", ".join(f.names): f.text for f in rule.all_formulas()}
 
-    def switched(self, mode: bool) -> None:
-        """A change of the grad mode, as a call in the graph."""
-        self.graph.call_function(_set_grad_enabled, (mode,))
+    def switched(self, mode: bool, leaves: bool) -> None:
+        """A change of the grad mode, as a call in the graph; `leaves` at the end of a block."""
+        self.graph.call_function(_set_grad_enabled, (mode,)).meta["leaves"] = leaves
 
     def write(self, node, box, cell):
         """What a call does to an input, at its end: the node of the input after that."""

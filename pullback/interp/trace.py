@@ -107,6 +107,12 @@ def _few(t: Tensor):
     return np.broadcast_to(np.ones((), t._data.dtype), shape)
 
 
+def _root(t: Tensor) -> Tensor:
+    while t._link is not None:
+        t = t._link.base
+    return t
+
+
 _FOLDED = 1024  # elements of constants up to which the results on them are known, too
 
 
@@ -140,10 +146,10 @@ class Trace(Interpreter):
         state.keeping = self.keeping
         return super().__exit__(kind, value, trace)
 
-    def switched(self, mode: bool) -> None:
+    def switched(self, mode: bool, leaves: bool) -> None:
         """Recording of histories was switched by the function, not by an operator inside of it."""
         if self.recorder.origin is None and self.recorder.pulled is None:
-            self.recorder.switched(mode)
+            self.recorder.switched(mode, leaves)
 
     def pull(self, node, grads, needs):
         """A node of the tape is about to send gradients on: it explains what is recorded."""
@@ -157,7 +163,7 @@ class Trace(Interpreter):
     def whole(self, ov, flat):
         """A composite operator as one node; NotImplemented where its parts are needed.
 
-        They are for gradients, where the result is a view: writes go through it,
+        They are for gradients, where the result is a view of an argument: writes go through it,
         and where the operator writes statistics.
         """
         if not (self.keeps_composites or ov.op.base_name.endswith("_copy")):
@@ -180,8 +186,8 @@ class Trace(Interpreter):
         finally:
             state.keeping = self
         made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
-        shared = {id(t._data) for t in tensors_in(values)}
-        if not made or any(t._link is not None or id(t._data) in shared for t in made):
+        shared = {id(_root(t)._data) for t in tensors_in(values)}
+        if not made or any(id(_root(t)._data) in shared for t in made):
             return NotImplemented
         return self._recorded(ov, flat, out)
 
@@ -240,13 +246,13 @@ class Trace(Interpreter):
         values = map_tensors(lambda t: recorder.known(self.node(t)), flat)
         if sum(t.numel() for t in tensors_in(values)) > _FOLDED:
             return None
-        before = state.mode, state.random, state.fake
+        before = state.mode, state.random, state.fake, state.keeping
         state.mode, state.random = self.previous
-        state.fake = False
+        state.fake, state.keeping = False, None
         try:
             return bind(ov, values)
         finally:
-            state.mode, state.random, state.fake = before
+            state.mode, state.random, state.fake, state.keeping = before
 
     def _replaced(self, ov, replacement, flat):
         """A decomposition without history: the operator itself goes on the tape, by its own

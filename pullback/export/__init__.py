@@ -1,0 +1,34 @@
+"""Programs to keep: `export` makes one of a module, `save` writes it, `load` needs no code for it.
+
+`program.py` has `ExportedProgram`, `trace.py` makes one, `text.py` and `parse.py` are the two
+directions of the file format, `archive.py` puts text and weights into a file or a folder.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+_FROM = {
+    "trace": "export",
+    "archive": "load save",
+    "program": "CallSpec ExportedProgram ModuleCallEntry ModuleCallSignature",
+    "graph_signature": """
+        ConstantArgument ExportBackwardSignature ExportGraphSignature InputKind InputSpec OutputKind
+        OutputSpec SymIntArgument TensorArgument
+    """,
+    "dynamic_shapes": "Dim dims",
+}
+_PLACE = {name: module for module, names in _FROM.items() for name in names.split()}
+__all__ = sorted(_PLACE)
+
+
+def __getattr__(name: str):
+    if name not in _PLACE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_PLACE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

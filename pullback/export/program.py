@@ -1,0 +1,389 @@
+"""`ExportedProgram`: a graph, what its inputs and outputs are, and the tensors that it holds.
+
+`module()` makes it a module again: parameters that can be trained, buffers that are written,
+arguments that are checked against those of the export.  `trace.py` makes programs, `parse.py` reads
+them.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import keyword
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import errors
+from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
+from ..core.handle import Tensor
+from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node
+from ..nn.module import Module
+from ..nn.parameter import Parameter
+from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind
+
+
+@dataclass
+class CallSpec:
+    """Structures of (args, kwargs) and of the results."""
+
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+
+
+@dataclass
+class ModuleCallSignature:
+    """How a module is called."""
+
+    inputs: list
+    outputs: list
+    in_spec: TreeSpec
+    out_spec: TreeSpec
+    forward_arg_names: list[str] | None = None
+
+
+@dataclass
+class ModuleCallEntry:
+    """One module of a program, by its name in it."""
+
+    fqn: str
+    signature: ModuleCallSignature | None = None
+
+
+@dataclass(eq=False)
+class ExportedProgram:
+    """A program that needs nobody's code: graph, signature, state."""
+
+    graph_module: GraphModule
+    graph_signature: ExportGraphSignature
+    state_dict: dict[str, Tensor]  # parameters and buffers, but for those that are not saved
+    constants: dict[str, Tensor]  # buffers that are not saved, and other tensors
+    call_spec: CallSpec
+    arg_names: list[str]  # of the module's arguments, keyword ones last
+    example_inputs: tuple[tuple, dict] | None = None
+    range_constraints: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph: parameters, buffers, constants, arguments -> writes, results."""
+        return self.graph_module.graph
+
+    @property
+    def dialect(self) -> str:
+        """Which operators the graph has: all of the table, without writes."""
+        return "ATEN"
+
+    @property
+    def tensor_constants(self) -> dict[str, Tensor]:
+        """The tensors that are part of the program."""
+        return self.constants
+
+    @property
+    def module_call_graph(self) -> list[ModuleCallEntry]:
+        """How the program is called."""
+        spec = self.call_spec
+        return [ModuleCallEntry("", ModuleCallSignature(
+            [], [], spec.in_spec, spec.out_spec, list(self.arg_names)))]
+
+    def tensor(self, target: str) -> Tensor:
+        """A parameter, a buffer or a constant, by its name."""
+        return self.state_dict[target] if target in self.state_dict else self.constants[target]
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and values of the parameters."""
+        for name in self.graph_signature.parameters:
+            yield name, self.state_dict[name]
+
+    def parameters(self) -> Iterator[Tensor]:
+        """The parameters."""
+        for _, value in self.named_parameters():
+            yield value
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Names and values of the buffers."""
+        for name in self.graph_signature.buffers:
+            yield name, self.tensor(name)
+
+    def buffers(self) -> Iterator[Tensor]:
+        """The buffers."""
+        for _, value in self.named_buffers():
+            yield value
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise errors.ExportError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` "
+            f"instead. ({errors.user_line(2)})")
+
+    def module(self, check_guards: bool = True) -> ExportedModule:
+        """The program as a module, which shares the program's parameters and buffers."""
+        return ExportedModule(self, check_guards)
+
+    def run_decompositions(self, decomp_table: dict | None = None) -> ExportedProgram:
+        """The same program in simpler operators: core ones, or those that a table leaves."""
+        from .trace import decomposed
+
+        return decomposed(self, decomp_table)
+
+    def validate(self) -> None:
+        """Check that the graph is sound, and gives what it says it gives."""
+        from .check import check_program
+
+        check_program(self)
+
+    def __deepcopy__(self, memo: dict) -> ExportedProgram:
+        return ExportedProgram(
+            copy.deepcopy(self.graph_module, memo), copy.deepcopy(self.graph_signature, memo),
+            copy.deepcopy(self.state_dict, memo), copy.deepcopy(self.constants, memo),
+            self.call_spec, list(self.arg_names), self.example_inputs,
+            dict(self.range_constraints))
+
+    def __str__(self) -> str:
+        code = self.graph_module.print_readable(print_output=False)
+        signature = str(self.graph_signature)
+        return (f"ExportedProgram:\n{_indented(code)}\nGraph signature:{_indented(signature)[4:]}\n"
+                f"Range constraints: {self.range_constraints}\n")
+
+    __repr__ = __str__
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))
+
+
+class ExportedModule(Module):
+    """A program as a module."""
+
+    def __init__(self, program: ExportedProgram, check_guards: bool = True) -> None:
+        super().__init__()
+        signature = program.graph_signature
+        held = []
+        for spec in signature.input_specs:
+            if spec.kind is InputKind.USER_INPUT:
+                continue
+            value = program.tensor(spec.target)
+            held.append((install(self, spec.target, value, spec.persistent), spec.target))
+        switches = grad_modes(program.graph)
+        # outside of the tables of modules: these are not part of the module's state
+        self.__dict__.update(
+            _program=program,
+            _graph=_following(program) if switches else program.graph_module,
+            _check=check_guards,
+            _held=[(owner._parameters if path.rpartition(".")[2] in owner._parameters
+                    else owner._buffers, path.rpartition(".")[2]) for owner, path in held],
+            _inputs=_expected(program),
+            _switches=bool(switches),
+            _writes=_places(program),
+        )
+
+    @property
+    def graph(self) -> Graph:
+        """The program's graph."""
+        return self._program.graph
+
+    @property
+    def code(self) -> str:
+        """The program's graph as Python."""
+        return self._program.graph_module.code
+
+    def _get_name(self) -> str:
+        return "ExportedModule"
+
+    def train(self, mode: bool = True) -> Module:
+        """Refused: which mode the program is for was decided when it was exported."""
+        raise NotImplementedError("Calling train() is not supported yet.")
+
+    def eval(self) -> Module:
+        """Refused, as `train`."""
+        raise NotImplementedError("Calling eval() is not supported yet.")
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the graph, write what it says is written, and give results their structure."""
+        program = self._program
+        leaves = bound(program, args, kwargs)
+        if self._check:
+            for value, expected in zip(leaves, self._inputs):
+                expected.check(value)
+        held = [table[name] for table, name in self._held]
+        if self._switches:
+            caller = is_grad_enabled()
+            with set_grad_enabled(caller):
+                out = self._graph(*held, *leaves, caller)
+        else:
+            out = self._graph(*held, *leaves)
+        count = len(self._writes)
+        inputs = (*held, *leaves)
+        for number, value in zip(self._writes, out):
+            inputs[number].copy_(value)
+        results = list(out[count:])
+        for i, value in enumerate(results):  # what is returned as it was written is the input
+            for number, new in zip(self._writes, out):
+                if value is new:
+                    results[i] = inputs[number]
+        return tree_unflatten(results, program.call_spec.out_spec)
+
+
+def placeholder(graph: Graph, name: str) -> Node:
+    """An input under a name that may be one of Python's functions (`input`), but no keyword."""
+    node = graph.create_node("placeholder", name, name=name)
+    allowed = hasattr(builtins, name) and not keyword.iskeyword(name)
+    if allowed and all(n.name != name for n in graph.nodes):
+        node.name = name
+    node.target = node.name
+    return node
+
+
+CALLERS = "caller"  # the grad mode in which a program is called
+
+
+def grad_modes(graph: Graph) -> dict[Node, tuple[Any, bool]]:
+    """The grad mode that each switch of a graph leads to, and whether it ends a block.
+
+    A block that ends restores what was before it: at the outermost, what the caller has.
+    """
+    out: dict[Node, tuple[Any, bool]] = {}
+    now: Any = CALLERS
+    before: list = []
+    for node in graph.nodes:
+        if node.target is not _set_grad_enabled:
+            continue
+        mode = node.args[0]
+        back = bool(node.meta.get("leaves") and before)
+        if back:
+            now = before.pop()
+            back = now in (CALLERS, mode)
+        else:
+            before.append(now)
+        now = now if back else mode
+        out[node] = now, back
+    return out
+
+
+def _following(program: ExportedProgram) -> GraphModule:
+    """The graph with one more input, the caller's grad mode."""
+    graph = copy.deepcopy(program.graph)
+    last = graph.find_nodes(op="placeholder")[-1:]
+    with graph.inserting_after(last[0]) if last else graph.inserting_before(
+            next(iter(graph.nodes))):
+        caller = placeholder(graph, "grad_mode")
+    for node, (mode, _) in grad_modes(graph).items():
+        node.args = (caller if mode is CALLERS else mode,)
+    return GraphModule({}, graph)
+
+
+def install(module: Module, path: str, value: Tensor, persistent: bool | None) -> Module:
+    """Put a tensor at a dotted path; gives the module that holds it."""
+    *parents, last = path.split(".")
+    for part in parents:
+        child = module._modules.get(part)
+        if child is None:
+            child = Module()
+            module.add_module(part, child)
+        module = child
+    if isinstance(value, Parameter):
+        module.register_parameter(last, value)
+    else:
+        module.register_buffer(last, value, persistent=bool(persistent))
+    return module
+
+
+def _places(program: ExportedProgram) -> list[int]:
+    """The inputs that the first outputs are new values of."""
+    signature = program.graph_signature
+    by_target = {s.target: i for i, s in enumerate(signature.input_specs) if s.target is not None}
+    by_name = {s.arg.name: i for i, s in enumerate(signature.input_specs)}
+    return [by_name[s.target] if s.kind is OutputKind.USER_INPUT_MUTATION else by_target[s.target]
+            for s in signature.written]
+
+
+@dataclass
+class _Expected:
+    """What an argument must be."""
+
+    name: str
+    shape: tuple | None = None
+    dtype: Any = None
+    value: Any = None
+
+    def check(self, given: Any) -> None:
+        if self.shape is None:
+            same = type(given) is type(self.value) and (
+                given == self.value or given != given and self.value != self.value)
+            if same:
+                return
+            found, wanted = repr(given), f"the value {self.value!r}, which is part of the program"
+        elif not isinstance(given, Tensor):
+            found, wanted = f"a {type(given).__name__}", "a tensor"
+        elif given.dtype is not self.dtype:
+            found, wanted = given.dtype.name, f"dtype {self.dtype.name}"
+        elif tuple(given.shape) != self.shape:
+            found, wanted = f"shape {list(given.shape)}", f"shape {list(self.shape)}"
+        else:
+            return
+        raise errors.SignatureError(errors.text(
+            f"the argument {self.name!r} of an exported program has {found} "
+            f"({errors.user_line(3)})", f"it was exported for {wanted}",
+            "pass what it was exported for, or export it again"))
+
+
+def _expected(program: ExportedProgram) -> list[_Expected]:
+    nodes = program.graph.find_nodes(op="placeholder")
+    out = []
+    for spec, node in zip(program.graph_signature.input_specs, nodes):
+        if spec.kind is InputKind.USER_INPUT:
+            if isinstance(spec.arg, ConstantArgument):
+                out.append(_Expected(spec.arg.name, value=spec.arg.value))
+            else:
+                val = node.meta["val"]
+                out.append(_Expected(spec.arg.name, tuple(val.shape), val.dtype))
+    return out
+
+
+def bound(program: ExportedProgram, args: tuple, kwargs: dict) -> list:
+    """The leaves of the arguments, which must have the structure of the export."""
+    want = program.call_spec.in_spec
+    positional, keywords = want.children()
+    names, count = program.arg_names, positional.num_children
+    if len(args) > count and len(args) <= len(names):  # keyword arguments given by position
+        kwargs = {**dict(zip(names[count:], args[count:])), **kwargs}
+        args = args[:count]
+    elif len(args) < count and kwargs:  # positional ones given by name
+        more = names[len(args):count]
+        if all(n in kwargs for n in more):
+            args = (*args, *[kwargs[n] for n in more])
+            kwargs = {k: v for k, v in kwargs.items() if k not in more}
+    if kwargs:
+        order = {k: i for i, k in enumerate(keywords.context or ())}
+        kwargs = dict(sorted(kwargs.items(), key=lambda item: order.get(item[0], len(order))))
+    leaves, found = tree_flatten((args, kwargs))
+    if found != want:
+        raise errors.SignatureError(errors.text(
+            "the arguments of an exported program do not have the structure that it was exported "
+            f"for ({errors.user_line(2)})",
+            [f"exported for: {signature_text(names, want)}",
+             f"given: {signature_text([], found)}"],
+            "pass arguments of the same number, names and nesting"))
+    return leaves
+
+
+def signature_text(names: list[str], spec: TreeSpec) -> str:
+    """A structure of (args, kwargs) as a call."""
+    positional, keywords = spec.children()
+    shown = [f"{name}={_tree(child)}" if name else _tree(child) for name, child in zip(
+        [*names, *[""] * positional.num_children], positional.children())]
+    shown += [f"{key}={_tree(child)}" for key, child in zip(
+        keywords.context or (), keywords.children())]
+    return f"({', '.join(shown)})"
+
+
+def _tree(spec: TreeSpec) -> str:
+    if spec.is_leaf():
+        return "*"
+    inside = [_tree(child) for child in spec.children()]
+    if spec.type is dict:
+        return "{" + ", ".join(f"{k!r}: {v}" for k, v in zip(spec.context, inside)) + "}"
+    text = ", ".join(inside)
+    return {list: f"[{text}]", tuple: f"({text})"}.get(
+        spec.type, f"{getattr(spec.type, '__name__', spec.type)}({text})")

@@ -1,0 +1,200 @@
+"""A program as text: what `save` writes and people read and compare.
+
+    pullback program 1
+
+    inputs
+      %p_weight: f32[2, 3] = parameter "weight"
+      %b_count: i64[] = buffer "count"
+      %x: f32[5, 3] = argument
+      %scale = value 2.0
+
+    graph
+      %linear: f32[5, 2] = aten.linear.default(%x, %p_weight)
+      %mul: f32[5, 2] = aten.mul.Tensor(%linear, 2.0)
+      %add: i64[] = aten.add.Tensor(%b_count, 1)
+
+    writes
+      %b_count = %add
+
+    takes
+      x = %x
+      keyword scale = %scale
+
+    gives
+      {"out": %mul}
+
+Values are names with `%`, operators are entries of the table, everything else is a literal.  The
+same program gives the same bytes: no dates, no places in files.  `parse.py` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import operator
+from collections import OrderedDict
+from typing import Any
+
+from .. import errors
+from ..core.device import Device
+from ..core.dtype import DType
+from ..core.handle import Tensor
+from ..core.layout import _Named
+from ..core.op import OpOverload
+from ..core.pytree import TreeSpec
+from ..fx.node import Node
+from ..fx.readable import _ABBREVIATIONS
+from ..fx.traits import is_pure
+from .graph_signature import ConstantArgument, InputKind, InputSpec
+from .program import ExportedProgram, grad_modes
+
+VERSION = 1
+TITLE = "pullback program"
+KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer",
+         InputKind.CONSTANT_TENSOR: "constant"}
+WORDS = {True: "true", False: "false", None: "none"}
+CONTAINERS = {tuple: "()", list: "[]"}
+
+
+def refused(what: str, cure: str = "") -> Exception:
+    """The error for a program that a file cannot hold."""
+    return errors.ExportError(errors.text(f"{what} ({errors.user_line(2)})", cure=cure))
+
+
+def program_text(program: ExportedProgram) -> str:
+    """The text of a program."""
+    nodes = list(program.graph.nodes)
+    placeholders = [n for n in nodes if n.op == "placeholder"]
+    specs = program.graph_signature.input_specs
+    switches = grad_modes(program.graph)
+    sections = {
+        "inputs": [_input(program, s, n) for s, n in zip(specs, placeholders)],
+        "graph": [_statement(n, switches) for n in nodes if n.op not in ("placeholder", "output")],
+        "writes": _writes(program),
+        "takes": _takes(program),
+        "gives": [_gives(program)],
+    }
+    text = [f"{TITLE} {VERSION}"]
+    for title, lines in sections.items():
+        if lines:
+            text += ["", title, *[f"  {line}" for line in lines]]
+    return "\n".join([*text, ""])
+
+
+def _input(program: ExportedProgram, spec: InputSpec, node: Node) -> str:
+    if isinstance(spec.arg, ConstantArgument):
+        return f"%{node.name} = value {literal(spec.arg.value)}"
+    if spec.kind is InputKind.USER_INPUT:
+        return f"%{node.name}: {type_text(node.meta['val'])} = argument"
+    value = program.tensor(spec.target)
+    word = KINDS[spec.kind]
+    if spec.kind is InputKind.PARAMETER and not value.requires_grad:
+        word = f"frozen {word}"
+    if spec.kind is InputKind.BUFFER and not spec.persistent:
+        word = f"temporary {word}"
+    return f"%{node.name}: {type_text(value)} = {word} {json.dumps(spec.target)}"
+
+
+def type_text(value: Any) -> str:
+    """`f32[3, 4]`, or a list of such, for an example value."""
+    if isinstance(value, Tensor):
+        return f"{_ABBREVIATIONS[value.dtype.name]}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(type_text, value))}]"
+    if value is None:
+        return "none"
+    if type(value) in (int, float, bool):  # among several results, sizes for instance
+        return type(value).__name__
+    raise refused(f"a value of a program is a {type(value).__name__}: it can be no part of a file")
+
+
+def _statement(node: Node, switches: dict[Node, tuple]) -> str:
+    if node in switches:
+        mode, back = switches[node]
+        return f"grad {'back' if back else 'on' if mode else 'off'}"
+    name = f"%{node.name}: {type_text(node.meta.get('val'))}"
+    if node.target is operator.getitem:
+        return f"{name} = {literal(node.args[0])}[{literal(node.args[1])}]"
+    ov = node.target
+    if not isinstance(ov, OpOverload) or ov.custom or not is_pure(ov):
+        raise refused(
+            f"{node.name} calls {ov}, which is no operator of the table: whoever loads the file "
+            "would not have it", "write it in operators of the table before it is exported")
+    args = [literal(a) for a in node.args]
+    args += [f"{key}={literal(value)}" for key, value in node.kwargs.items()]
+    return f"{name} = {ov}({', '.join(args)})"
+
+
+def literal(value: Any) -> str:
+    """A value as it is written; the inverse of `parse.Reader.value`."""
+    if isinstance(value, Node):
+        return f"%{value.name}"
+    if value is None or type(value) is bool:
+        return WORDS[value]
+    if type(value) is int:
+        return repr(value)
+    if isinstance(value, float):
+        return number(value)
+    if isinstance(value, complex):
+        return f"complex({number(value.real)}, {number(value.imag)})"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, DType):
+        return f"dtype.{value.name}"
+    if isinstance(value, _Named):
+        return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, Device):
+        return f"device({json.dumps(str(value))})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    raise refused(f"a program has a {type(value).__name__} in it ({value!r:.60}): a file holds "
+                  "numbers, texts, tensors and lists of these")
+
+
+def number(value: float) -> str:
+    """A float that comes back as it was."""
+    return repr(float(value)) if math.isfinite(value) else str(float(value))
+
+
+def _writes(program: ExportedProgram) -> list[str]:
+    signature = program.graph_signature
+    names = {s.target: s.arg.name for s in signature.input_specs if s.target is not None}
+    return [f"%{names.get(s.target, s.target)} = %{s.arg.name}" for s in signature.written]
+
+
+def _takes(program: ExportedProgram) -> list[str]:
+    specs = program.graph_signature.input_specs
+    leaves = iter([f"%{s.arg.name}" for s in specs if s.kind is InputKind.USER_INPUT])
+    positional, keywords = program.call_spec.in_spec.children()
+    count = positional.num_children
+    lines = [f"{name} = {tree_text(child, leaves)}"
+             for name, child in zip(program.arg_names, positional.children())]
+    return lines + [f"keyword {name} = {tree_text(child, leaves)}"
+                    for name, child in zip(program.arg_names[count:], keywords.children())]
+
+
+def _gives(program: ExportedProgram) -> str:
+    written = len(program.graph_signature.written)
+    outputs = program.graph.output_node().args[0][written:]
+    return tree_text(program.call_spec.out_spec, iter([literal(v) for v in outputs]))
+
+
+def tree_text(spec: TreeSpec, leaves: Any) -> str:
+    """A structure with its leaves in place."""
+    if spec.is_leaf():
+        return next(leaves)
+    inside = [tree_text(child, leaves) for child in spec.children()]
+    if spec.type in (dict, OrderedDict):
+        keys = [literal(key) for key in spec.context]
+        text = "{" + ", ".join([f"{k}: {v}" for k, v in zip(keys, inside)]) + "}"
+        return text if spec.type is dict else f"ordered{text}"
+    if spec.type not in CONTAINERS:
+        name = getattr(spec.context, "__name__", getattr(spec.type, "__name__", spec.type))
+        raise refused(
+            f"a {name} among the arguments or results: whoever loads the file may not have that "
+            "class", "use tuples, lists and dictionaries")
+    opened, closed = CONTAINERS[spec.type]
+    comma = "," if spec.type is tuple and len(inside) == 1 else ""
+    return f"{opened}{', '.join(inside)}{comma}{closed}"

@@ -1,0 +1,309 @@
+"""`export`: a module becomes a program.
+
+The module runs once on shapes, as in `aot/export.py`, with composite operators whole; inputs get
+the names that they have in the module and among its arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+from .. import errors
+from ..aot.export import Exported, finish, trace
+from ..autograd.grad_mode import _set_grad_enabled
+from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten, tree_flatten_with_path
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node, map_arg
+from ..nn.module import Module
+from ..nn.stateless import functional_call
+from .graph_signature import (
+    Argument,
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from .program import CallSpec, ExportedProgram, placeholder
+
+
+def export(
+    mod: Module,
+    args: tuple,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:
+    """A module as a program, for arguments like those given.
+
+    The program has the module's parameters and buffers themselves, not copies.  `strict` makes no
+    difference: nothing is read from bytecode here.
+    """
+    if not isinstance(mod, Module):
+        raise errors.BadValue(
+            f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}. "
+            f"({errors.user_line(2)})")
+    if not isinstance(args, tuple):
+        raise errors.BadValue(
+            f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}. "
+            f"({errors.user_line(2)})")
+    if _varies(dynamic_shapes):
+        raise errors.ExportError(errors.text(
+            f"sizes that vary are not exported ({errors.user_line(2)})",
+            f"dynamic_shapes={dynamic_shapes!r}",
+            "leave dynamic_shapes out: the program is for the sizes of the arguments"))
+    kwargs = kwargs or {}
+    parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
+    held = {**parameters, **buffers}
+
+    def call(*given: Any, **named: Any) -> Any:
+        replaced = dict(zip(held, given))
+        return functional_call(mod, replaced, given[len(held):], named, tie_weights=True)
+
+    found = trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
+                  title="GraphModule")
+    _refuse_functions(found)
+    in_spec = tree_flatten((args, kwargs))[1]
+    names = _argument_names(mod, args, kwargs)
+    transient = _transient(mod)
+    specs = [
+        *[_Input("p", InputKind.PARAMETER, name) for name in parameters],
+        *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in buffers]]
+    constants = _constants(mod, found)
+    builder = _Builder(found)
+    for spec in specs:
+        builder.held(spec)
+    for node_name, (target, _) in constants.items():
+        builder.constant(node_name, _Input("c", InputKind.CONSTANT_TENSOR, target))
+    builder.arguments(_leaf_names(names, args, kwargs), len(held))
+    module = builder.finish()
+    state = {k: v for k, v in held.items() if k not in transient}
+    others = {k: v for k, v in held.items() if k in transient}
+    return ExportedProgram(
+        module, builder.signature, state, {**others, **dict(constants.values())},
+        CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs))
+
+
+def _varies(dynamic_shapes: Any) -> bool:
+    leaves = tree_flatten(dynamic_shapes)[0]
+    return any(leaf is not None and not isinstance(leaf, int) for leaf in leaves)
+
+
+def _refuse_functions(found: Exported) -> None:
+    """A custom backward is Python code, and would be lost."""
+    own = [f for f in found.functions if getattr(f, "_registered", None) is None]
+    if own:
+        name = own[0].__name__
+        raise errors.ExportError(errors.text(
+            f"{name} has a backward of its own, in Python, which an exported program cannot hold "
+            f"({errors.user_line(3)})", cure=[
+                "export under torch.no_grad() if gradients are not needed",
+                "or write it in operators, whose gradients are known"]))
+
+
+class _Input:
+    """An input to be: its kind and what it stands for."""
+
+    def __init__(self, prefix: str, kind: InputKind, target: str, persistent: bool | None = None):
+        self.kind, self.target, self.persistent = kind, target, persistent
+        self.name = f"{prefix}_{_identifier(target)}"
+
+
+def _identifier(text: str) -> str:
+    return re.sub(r"\W", "_", text)
+
+
+class _Builder:
+    """Makes the graph of a program: the captured one with inputs named and in order."""
+
+    def __init__(self, found: Exported):
+        self.found, self.graph = found, Graph()
+        self.copied: dict[Node, Any] = {}
+        self.signature = ExportGraphSignature()
+        self.inputs = iter(found.inputs)
+        self.attributes: dict[str, Node] = {}  # constants, by their name in the captured graph
+
+    def _placeholder(self, name: str, old: Node | None) -> Node:
+        node = placeholder(self.graph, name)
+        if old is not None:
+            node.meta = {k: v for k, v in old.meta.items() if k != "desc"}
+            self.copied[old] = node
+        return node
+
+    def held(self, spec: _Input) -> None:
+        """A parameter or a buffer."""
+        node = self._placeholder(spec.name, next(self.inputs))
+        self._add(spec, node)
+
+    def constant(self, attribute: str, spec: _Input) -> None:
+        """A tensor that the graph has as an attribute."""
+        nodes = [n for n in self.found.module.graph.find_nodes(op="get_attr")
+                 if n.target == attribute]
+        node = self._placeholder(spec.name, nodes[0] if nodes else None)
+        node.meta = {"val": nodes[0].meta["val"]} if nodes else {}
+        self.copied.update(dict.fromkeys(nodes, node))
+        self._add(spec, node)
+
+    def _add(self, spec: _Input, node: Node) -> None:
+        self.signature.input_specs.append(
+            InputSpec(spec.kind, TensorArgument(node.name), spec.target, spec.persistent))
+
+    def arguments(self, names: list[str], skip: int) -> None:
+        """The user's arguments; those that are no tensors are inputs that nobody reads."""
+        for name, value in zip(names, self.found.arguments[skip:]):
+            tensor = isinstance(value, Tensor)
+            node = self._placeholder(name, next(self.inputs) if tensor else None)
+            arg: Argument = TensorArgument(node.name) if tensor else ConstantArgument(
+                node.name, value)
+            self.signature.input_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
+
+    def finish(self) -> GraphModule:
+        """Copy the rest, and describe the outputs."""
+        found = self.found
+        finish(found, (*found.outputs("written"), *found.results), None)
+        for node in found.module.graph.nodes:
+            if node in self.copied:
+                continue
+            if node.op == "output":
+                self.graph.output(map_arg(node.args[0], self.copied.__getitem__))
+                continue
+            if _repeated(node):
+                continue
+            self.copied[node] = self.graph.node_copy(node, self.copied.__getitem__)
+        specs = self.signature.input_specs
+        results = list(self.graph.output_node().args[0])
+        for number, node in zip(found.written, results):
+            spec = specs[self._position(number)]
+            kind = {InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
+                    InputKind.BUFFER: OutputKind.BUFFER_MUTATION}.get(
+                        spec.kind, OutputKind.USER_INPUT_MUTATION)
+            target = spec.target if spec.target is not None else spec.arg.name
+            self._result(kind, node, target)
+        for node in results[len(found.written):]:
+            self._result(OutputKind.USER_OUTPUT, node, None)
+        return GraphModule({}, self.graph, "GraphModule")
+
+    def _position(self, number: int) -> int:
+        """The place among all inputs of the n-th tensor of the capture."""
+        tensors = [i for i, s in enumerate(self.signature.input_specs)
+                   if isinstance(s.arg, TensorArgument)
+                   and s.kind is not InputKind.CONSTANT_TENSOR]
+        return tensors[number]
+
+    def _result(self, kind: OutputKind, node: Any, target: str | None) -> None:
+        arg: Argument = TensorArgument(node.name) if isinstance(node, Node) else ConstantArgument(
+            "", node)
+        self.signature.output_specs.append(OutputSpec(kind, arg, target))
+
+
+def _repeated(node: Node) -> bool:
+    """`set_grad_enabled` switches when it is made, and once more when its block begins."""
+    last = node.prev
+    return (node.target is _set_grad_enabled and last.target is _set_grad_enabled
+            and node.args == last.args and not (
+                node.meta.get("leaves") or last.meta.get("leaves")))
+
+
+def _transient(mod: Module) -> set[str]:
+    """Buffers that are not part of the state dict."""
+    return {f"{path}.{name}".lstrip(".") for path, m in mod.named_modules()
+            for name in m._non_persistent_buffers_set}
+
+
+def _constants(mod: Module, found: Exported) -> dict[str, tuple[str, Tensor]]:
+    """Attribute of the captured graph -> name and tensor, under the module's name for it."""
+    known = {}
+    for path, m in mod.named_modules():
+        for name, value in m.__dict__.items():
+            if isinstance(value, Tensor):
+                known.setdefault(id(value), f"{path}.{name}".lstrip("."))
+    used = {n.target for n in found.module.graph.find_nodes(op="get_attr") if n.users}
+    out, lifted = {}, 0
+    for attribute, tensor in found.constants.items():
+        if attribute not in used:
+            continue
+        name = known.get(id(tensor))
+        if name is None:
+            name, lifted = f"lifted_tensor_{lifted}", lifted + 1
+        out[attribute] = (name, make(tensor._data))
+    return out
+
+
+def _argument_names(mod: Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+    """What the module calls its arguments."""
+    names: list[str] = []
+    try:
+        parameters = list(inspect.signature(mod.forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for p in parameters:
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(names) < len(args):
+            names.append(p.name)
+        elif p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}_{i}" for i in range(len(args) - len(names))]
+    names += [f"arg_{i}" for i in range(len(names), len(args))]
+    return [*names, *kwargs]
+
+
+def _leaf_names(names: list[str], args: tuple, kwargs: dict[str, Any]) -> list[str]:
+    """A name for each leaf of the arguments: the argument's, then the way to the leaf."""
+    out = []
+    for name, value in zip(names, (*args, *kwargs.values())):
+        for path, _ in tree_flatten_with_path(value)[0]:
+            keys = [str(getattr(key, key.__match_args__[0])) for key in path]
+            out.append(_identifier("_".join([name, *keys])))
+    return out
+
+
+def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
+    """A program captured again, with operators taken apart."""
+    from ..decomp import core_aten_decompositions
+
+    if table is None:
+        table = core_aten_decompositions()
+    old = program.graph_signature
+    specs = old.input_specs
+    examples = [n.meta.get("val", s.arg.value if isinstance(s.arg, ConstantArgument) else None)
+                for n, s in zip(program.graph.find_nodes(op="placeholder"), specs)]
+
+    def call(*given: Any) -> Any:
+        return tuple(program.graph_module(*given))
+
+    found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=not table, switches=True,
+                  decompositions=table, title="GraphModule")
+    for new, was in zip(_switches(found.module.graph), _switches(program.graph)):
+        new.meta["leaves"] = was.meta.get("leaves")
+    builder = _Builder(found)
+    for spec in specs:
+        if isinstance(spec.arg, ConstantArgument):
+            node = builder._placeholder(spec.arg.name, None)
+        else:
+            node = builder._placeholder(spec.arg.name, next(builder.inputs))
+        builder.signature.input_specs.append(
+            InputSpec(spec.kind, type(spec.arg)(node.name, *_value(spec.arg)), spec.target,
+                      spec.persistent))
+    module = builder.finish()
+    results = list(module.graph.output_node().args[0])
+    builder.signature.output_specs = []
+    for spec, node in zip(old.output_specs, results):
+        builder._result(spec.kind, node, spec.target)
+    return ExportedProgram(
+        module, builder.signature, program.state_dict, program.constants, program.call_spec,
+        program.arg_names, program.example_inputs, program.range_constraints)
+
+
+def _switches(graph: Graph) -> list[Node]:
+    return graph.find_nodes(op="call_function", target=_set_grad_enabled)
+
+
+def _value(arg: Argument) -> tuple:
+    return (arg.value,) if isinstance(arg, ConstantArgument) else ()
