@@ -56,6 +56,7 @@ def run_page(path: Path) -> int:
 @pytest.mark.parametrize("path", [p for p in PAGES if p.exists()], ids=lambda p: p.name)
 def test_code_blocks_run(path, tmp_path, monkeypatch, without_torch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # for processes that a page starts
     run_page(path)
 
 
