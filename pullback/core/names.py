@@ -33,9 +33,11 @@ NAMES = {
     "binary": (
         "add:pi sub:pi subtract=sub:pi rsub mul:pi multiply=mul:pi div:pi divide=div:pi "
         "true_divide=div:pi floor_divide:pi remainder:pi fmod:pi pow:pi maximum:p minimum:p "
-        "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi atan2:pi arctan2=atan2:pi "
-        "hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi special_xlogy=xlogy:pi logaddexp:p "
-        "copysign:pi heaviside:pi"
+        "fmax:p fmin:p clamp:pi clip=clamp:pi clamp_min:pi clamp_max:pi"
+    ),
+    "mixed": (
+        "atan2:pi arctan2=atan2:pi hypot:pi lerp:pi addcmul:pi addcdiv:pi xlogy:pi "
+        "special_xlogy=xlogy:pi logaddexp:p copysign:pi heaviside:pi"
     ),
     "compare": (
         "where eq:pi ne:pi not_equal=ne:pi lt:pi less=lt:pi le:pi less_equal=le:pi gt:pi "
@@ -116,15 +118,23 @@ NAMES = {
     "random": (
         "rand randn randint randperm rand_like randn_like randint_like bernoulli:mi normal:mi "
         "uniform:mi normal_functional random:mi exponential:mi geometric:mi cauchy:mi "
-        "log_normal:mi multinomial:m poisson binomial _standard_gamma _gamma_ratio "
-        "_standard_gamma_grad _sample_dirichlet _beta_ratio _dirichlet_grad dropout:i "
-        "feature_dropout:i alpha_dropout:i feature_alpha_dropout:i native_dropout "
+        "log_normal:mi multinomial:m"
+    ),
+    "rejection": (
+        "poisson binomial _standard_gamma _gamma_ratio _standard_gamma_grad _sample_dirichlet "
+        "_beta_ratio _dirichlet_grad"
+    ),
+    "dropout": (
+        "dropout:i feature_dropout:i alpha_dropout:i feature_alpha_dropout:i native_dropout "
         "native_dropout_backward _masked_scale _fused_dropout"
     ),
     "matmul": (
-        "mm:m bmm:m mv:m dot:m vdot:m addmm:mi baddbmm:mi addbmm:mi addmv:mi addr:mi outer:m "
-        "ger:m inner:m linalg_vecdot:m trace:m matmul:m linalg_matmul:m linear tensordot kron:m "
-        "linalg_multi_dot chain_matmul linalg_cross:m cross:m einsum"
+        "mm:m bmm:m mv:m dot:m vdot:m addmm:mi baddbmm:mi addbmm:mi addmv:mi addr:mi matmul:m "
+        "linalg_matmul:m linear einsum"
+    ),
+    "vectors": (
+        "outer:m ger:m inner:m linalg_vecdot:m trace:m tensordot kron:m linalg_multi_dot "
+        "chain_matmul linalg_cross:m cross:m"
     ),
     "linalg": (
         "linalg_cholesky_ex linalg_cholesky cholesky:m linalg_solve_triangular cholesky_solve:m "
@@ -151,9 +161,12 @@ NAMES = {
     ),
     "loss": (
         "nll_loss_forward nll_loss_backward nll_loss2d_forward nll_loss2d_backward nll_loss "
-        "nll_loss2d nll_loss_nd cross_entropy_loss mse_loss mse_loss_backward smooth_l1_loss "
-        "smooth_l1_loss_backward huber_loss huber_loss_backward l1_loss binary_cross_entropy "
-        "binary_cross_entropy_backward binary_cross_entropy_with_logits kl_div"
+        "nll_loss2d nll_loss_nd cross_entropy_loss"
+    ),
+    "regression": (
+        "mse_loss mse_loss_backward smooth_l1_loss smooth_l1_loss_backward huber_loss "
+        "huber_loss_backward l1_loss binary_cross_entropy binary_cross_entropy_backward "
+        "binary_cross_entropy_with_logits kl_div"
     ),
     "attention": (
         "scaled_dot_product_attention _scaled_dot_product_attention_math"
@@ -208,8 +221,11 @@ NAMES = {
         "max_pool3d_with_indices_backward max_pool3d avg_pool3d avg_pool3d_backward "
         "_adaptive_avg_pool3d _adaptive_avg_pool3d_backward adaptive_avg_pool3d "
         "adaptive_max_pool3d adaptive_max_pool3d_backward fractional_max_pool3d "
-        "fractional_max_pool3d_backward max_pool1d_with_indices max_pool1d avg_pool1d "
-        "adaptive_avg_pool1d adaptive_max_pool1d max_pool2d_backward max_unpool2d max_unpool3d"
+        "fractional_max_pool3d_backward"
+    ),
+    "unpool": (
+        "max_pool1d_with_indices max_pool1d avg_pool1d adaptive_avg_pool1d adaptive_max_pool1d "
+        "max_pool2d_backward max_unpool2d max_unpool3d"
     ),
     "pad": (
         "reflection_pad1d reflection_pad1d_backward reflection_pad2d reflection_pad2d_backward "
@@ -234,8 +250,10 @@ NAMES = {
     ),
     "conv": (
         "convolution _convolution convolution_backward _convolution_double_backward conv1d conv2d "
-        "conv3d _convolution_mode conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc "
-        "conv_tbc_backward im2col col2im"
+        "conv3d _convolution_mode conv_transpose1d conv_transpose2d conv_transpose3d"
+    ),
+    "blocks": (
+        "conv_tbc conv_tbc_backward im2col col2im"
     ),
     "special": (
         "special_ndtr special_log_ndtr _normal_hazard special_ndtri special_erfcx _erfcx_integral "
@@ -268,8 +286,10 @@ NAMES = {
         "_fft_c2c _fft_r2c _fft_c2r fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft "
         "fft_fft2 fft_fftn fft_ifft2 fft_ifftn fft_rfft2 fft_rfftn fft_irfft2 fft_irfftn "
         "fft_hfft2 fft_hfftn fft_ihfft2 fft_ihfftn fft_fftfreq fft_rfftfreq fft_fftshift "
-        "fft_ifftshift stft:m istft:m hann_window hamming_window blackman_window bartlett_window "
-        "kaiser_window"
+        "fft_ifftshift"
+    ),
+    "stft": (
+        "stft:m istft:m hann_window hamming_window blackman_window bartlett_window kaiser_window"
     ),
     "statistics": (
         "mode:m nanmedian:m nanmean:m quantile:m nanquantile:m renorm:mi dist:m segment_reduce "

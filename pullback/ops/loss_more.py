@@ -1,6 +1,6 @@
 """Margin and distance losses, and the distances that they are made of.
 
-`reduction` is 0 (none), 1 (mean) or 2 (sum) as in `ops/loss.py`, where the common losses are.
+`reduction` is 0 (none), 1 (mean) or 2 (sum) as in `ops/loss.py` and `regression.py`, where the common losses are.
 Longer formulas are in `formulas/loss.py`; the alignment loss of sequences is in `ops/ctc.py`.
 """
 
@@ -22,9 +22,10 @@ from ..formulas.loss import (
     rows_of_classes,
     soft_margin_slope,
 )
-from .loss import MEAN, NONE, loss_shape, loss_value
+from .loss import MEAN, NONE
 from .norm import narrowed, widened
 from .pointwise import refuse, title
+from .regression import loss_shape, loss_value
 
 # ---------------------------------------------------------------------------------------------
 # Logistic margin

@@ -2,7 +2,7 @@
 
 All take the number of points `M` and `sym`: a symmetric window, for filters, or one period of a
 periodic one, for spectral analysis.  The older functions (`hann_window` ...) are operators of the
-table, see `ops/fft.py`.
+table, see `ops/stft.py`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,539 @@
+"""Losses of distances, of chances and of divergence: mse, huber, binary cross entropy, kl_div.
+
+Read next: `loss_more.py`.
+"""
+
+from __future__ import annotations
+
+from ..core.dims import broadcast_shapes
+from ..core.op import Composite, Op
+from ..core.table import ops
+from ..errors import DTypeError, ShapeError
+from ..formulas.loss import bce_slope, loss_scale, reduce_loss, weighted
+from .loss import MEAN, NONE, SUM
+from .norm import narrowed, widened
+
+# ---------------------------------------------------------------------------------------------
+# Distances between input and target
+
+
+def _batched_terms(n, batched, self, target):
+    """Both operands with the batch dim in front and equal ranks, and the shape of one example."""
+    shapes = [t.shape[1:] if b else t.shape
+              for t, b in zip((self, target), batched, strict=True)]
+    rank = max(map(len, shapes))
+    both = []
+    for t, b, shape in zip((self, target), batched, shapes, strict=True):
+        pad = (1,) * (rank - len(shape))
+        both.append(t.reshape((n if b else 1, *pad, *shape)))
+    return *both, broadcast_shapes(*shapes)
+
+
+def _pad_grad(grad_output, batched, rank):
+    """An output gradient (batched or not) that broadcasts against batched terms."""
+    if not batched:
+        return grad_output
+    extra = rank + 1 - grad_output.ndim
+    return grad_output.reshape(grad_output.shape + (1,) * extra) if extra > 0 else grad_output
+
+
+def loss_value(xp, terms, reduction, dtype):
+    """The terms of a loss, reduced, in a NumPy dtype."""
+    if reduction == MEAN:
+        terms = terms.mean()
+    elif reduction == SUM:
+        terms = terms.sum()
+    return narrowed(xp.asarray(terms), dtype)
+
+
+def loss_shape(self, target, reduction):
+    """Shape of a loss whose terms broadcast."""
+    shape = broadcast_shapes(self.shape, target.shape)
+    return shape if reduction == NONE else ()
+
+
+def _needs_float(name, self):
+    if self.dtype.kind in "biu":
+        raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.name}\'')
+
+
+class mse_loss(Op):
+    """Squared differences, reduced."""
+
+    schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    out = ("castable",)
+    promote = "default"
+    grad = {
+        "self": "mse_loss_backward(grad, self, target, reduction)",
+        "target": "mse_loss_backward(grad, target, self, reduction)",
+    }
+    push = "reduce_loss((self_t - target_t) * (self_p - target_p) * 2, reduction)"
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, self, target, reduction):
+        _needs_float("mse_cpu", self)
+        difference = xp.subtract(widened(xp, self), widened(xp, target))
+        if reduction == NONE:
+            return narrowed(difference * difference, self.dtype)
+        flat = difference.reshape(-1)
+        total = xp.dot(flat, flat)
+        if reduction == MEAN:
+            total = total / flat.size if flat.size else total * xp.nan
+        return narrowed(xp.asarray(total), self.dtype)
+
+    def shape(self, target, reduction):
+        return loss_shape(self, target, reduction)
+
+    def batch(n, batched, self, target, reduction):
+        a, b, _ = _batched_terms(n, batched[:2], self, target)
+        return reduce_loss(ops.mse_loss(a, b, 0), reduction, keep=1)
+
+    def decomp(self, target, reduction):
+        difference = self - target
+        return reduce_loss(difference * difference, reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4), reduction)
+        yield s(s.real(3, 1), s.real(4), 1)
+        yield s(s.real(), s.real())
+        yield s(s.real(0, 2), s.real(0, 2), 2)
+
+
+class mse_loss_backward(Op):
+    """Gradient of mse_loss."""
+
+    schema = ("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction)"
+              " -> Tensor")
+    promote = "default"
+    grad = {
+        "grad_output": ("grad * (self - target)"
+                        " * (2 * loss_scale(reduction, self.shape, target.shape))"),
+        "self": "grad * grad_output * (2 * loss_scale(reduction, self.shape, target.shape))",
+        "target": "grad * grad_output * (-2 * loss_scale(reduction, self.shape, target.shape))",
+    }
+    push = ("(grad_output_t * (self_p - target_p) + grad_output_p * (self_t - target_t))"
+            " * (2 * loss_scale(reduction, self_p.shape, target_p.shape))")
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, target, reduction):
+        g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
+        scale = 2 * loss_scale(reduction, x.shape, t.shape)
+        out = xp.subtract(x, t)
+        return narrowed(out * (g * scale), self.dtype)
+
+    def shape(grad_output, self, target, reduction):
+        return broadcast_shapes(self.shape, target.shape)
+
+    def batch(n, batched, grad_output, self, target, reduction):
+        a, b, shape = _batched_terms(n, batched[1:3], self, target)
+        g = _pad_grad(grad_output, batched[0], len(shape))
+        return (g * (a - b) * (2 * loss_scale(reduction, shape))).expand([n, *shape])
+
+    def decomp(grad_output, self, target, reduction):
+        return (self - target) * (grad_output * (2 * loss_scale(reduction, self.shape,
+                                                                target.shape)))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 0)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 1)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 2)
+
+
+class smooth_l1_loss(Op):
+    """Squared differences near zero and absolute ones beyond `beta`, reduced."""
+
+    schema = ("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.)"
+              " -> Tensor")
+    out = ("castable",)
+    promote = "default"
+    grad = {
+        "self": "smooth_l1_loss_backward(grad, self, target, reduction, beta)",
+        "target": "smooth_l1_loss_backward(grad, target, self, reduction, beta)",
+    }
+    push = ("reduce_loss(smooth_l1_slope(self_p - target_p, beta) * (self_t - target_t),"
+            " reduction)")
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, self, target, reduction, beta):
+        _needs_float("smooth_l1_cpu", self)
+        if beta < 0:
+            raise ShapeError("smooth_l1_loss does not support negative values for beta.")
+        size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
+        if beta > 0:
+            size = xp.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+        return loss_value(xp, size, reduction, self.dtype)
+
+    def shape(self, target, reduction, beta):
+        return loss_shape(self, target, reduction)
+
+    def batch(n, batched, self, target, reduction, beta):
+        a, b, _ = _batched_terms(n, batched[:2], self, target)
+        return reduce_loss(ops.smooth_l1_loss(a, b, 0, beta), reduction, keep=1)
+
+    def decomp(self, target, reduction, beta):
+        size = (self - target).abs()
+        if beta > 0:
+            size = ops.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta)
+        return reduce_loss(size, reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4), reduction)
+        yield s(s.real(3, 4), s.real(3, 4), 1, 0.5)
+        yield s(s.real(3, 4), s.real(4), 1, 2.0)
+
+
+class smooth_l1_loss_backward(Op):
+    """Gradient of smooth_l1_loss."""
+
+    schema = ("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
+              " int reduction, float beta) -> Tensor")
+    promote = "default"
+    grad = {
+        "grad_output": ("grad * smooth_l1_slope(self - target, beta)"
+                        " * loss_scale(reduction, self.shape, target.shape)"),
+        "self": ("grad * grad_output * smooth_l1_curvature(self - target, beta)"
+                 " * loss_scale(reduction, self.shape, target.shape)"),
+        "target": ("-grad * grad_output * smooth_l1_curvature(self - target, beta)"
+                   " * loss_scale(reduction, self.shape, target.shape)"),
+    }
+    push = ("(grad_output_t * smooth_l1_slope(self_p - target_p, beta) + grad_output_p"
+            " * smooth_l1_curvature(self_p - target_p, beta) * (self_t - target_t))"
+            " * loss_scale(reduction, self_p.shape, target_p.shape)")
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, target, reduction, beta):
+        g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
+        out = xp.subtract(x, t)
+        out = xp.clip(out / beta, -1, 1) if beta else xp.sign(out)
+        return narrowed(out * (g * loss_scale(reduction, x.shape, t.shape)), self.dtype)
+
+    def shape(grad_output, self, target, reduction, beta):
+        return broadcast_shapes(self.shape, target.shape)
+
+    def batch(n, batched, grad_output, self, target, reduction, beta):
+        a, b, shape = _batched_terms(n, batched[1:3], self, target)
+        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
+        return ops.smooth_l1_loss_backward(g, a, b, 0, beta).expand([n, *shape])
+
+    def decomp(grad_output, self, target, reduction, beta):
+        difference = self - target
+        slope = (difference / beta).clamp(-1, 1) if beta else difference.sign()
+        return slope * (grad_output * loss_scale(reduction, self.shape, target.shape))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 0, 1.0)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 1, 0.5)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 2, 2.0)
+
+
+class huber_loss(Op):
+    """Half squared differences near zero and scaled absolute ones beyond `delta`, reduced."""
+
+    schema = ("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.)"
+              " -> Tensor")
+    out = ("castable",)
+    promote = "default"
+    grad = {
+        "self": "huber_loss_backward(grad, self, target, reduction, delta)",
+        "target": "huber_loss_backward(grad, target, self, reduction, delta)",
+    }
+    push = "reduce_loss((self_p - target_p).clamp(-delta, delta) * (self_t - target_t), reduction)"
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, self, target, reduction, delta):
+        _needs_float("huber_cpu", self)
+        if delta <= 0:
+            raise ShapeError("huber_loss does not support non-positive values for delta.")
+        size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
+        terms = xp.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+        return loss_value(xp, terms, reduction, self.dtype)
+
+    def shape(self, target, reduction, delta):
+        return loss_shape(self, target, reduction)
+
+    def batch(n, batched, self, target, reduction, delta):
+        a, b, _ = _batched_terms(n, batched[:2], self, target)
+        return reduce_loss(ops.huber_loss(a, b, 0, delta), reduction, keep=1)
+
+    def decomp(self, target, reduction, delta):
+        size = (self - target).abs()
+        terms = ops.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+        return reduce_loss(terms, reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4), reduction)
+        yield s(s.real(3, 4), s.real(3, 4), 1, 0.5)
+        yield s(s.real(3, 4), s.real(4), 1, 2.0)
+
+
+class huber_loss_backward(Op):
+    """Gradient of huber_loss."""
+
+    schema = ("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction,"
+              " float delta) -> Tensor")
+    promote = "default"
+    grad = {
+        "grad_output": ("grad * (self - target).clamp(-delta, delta)"
+                        " * loss_scale(reduction, self.shape, target.shape)"),
+        "self": ("grad * grad_output * huber_curvature(self - target, delta)"
+                 " * loss_scale(reduction, self.shape, target.shape)"),
+        "target": ("-grad * grad_output * huber_curvature(self - target, delta)"
+                   " * loss_scale(reduction, self.shape, target.shape)"),
+    }
+    push = ("(grad_output_t * (self_p - target_p).clamp(-delta, delta) + grad_output_p"
+            " * huber_curvature(self_p - target_p, delta) * (self_t - target_t))"
+            " * loss_scale(reduction, self_p.shape, target_p.shape)")
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, target, reduction, delta):
+        g, x, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
+        out = xp.clip(xp.subtract(x, t), -delta, delta)
+        return narrowed(out * (g * loss_scale(reduction, x.shape, t.shape)), self.dtype)
+
+    def shape(grad_output, self, target, reduction, delta):
+        return broadcast_shapes(self.shape, target.shape)
+
+    def batch(n, batched, grad_output, self, target, reduction, delta):
+        a, b, shape = _batched_terms(n, batched[1:3], self, target)
+        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
+        return ops.huber_loss_backward(g, a, b, 0, delta).expand([n, *shape])
+
+    def decomp(grad_output, self, target, reduction, delta):
+        slope = (self - target).clamp(-delta, delta)
+        return slope * (grad_output * loss_scale(reduction, self.shape, target.shape))
+
+    def samples(s):
+        yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4), 0, 1.0)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 1, 0.5)
+        yield s(s.real(), s.real(3, 4), s.real(3, 4), 2, 2.0)
+
+
+class l1_loss(Composite):
+    """Absolute differences, reduced."""
+
+    schema = "l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    method = False
+    function = False
+    complex = True
+
+    def compose(self, target, reduction):
+        return reduce_loss((self - target).abs(), reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4), reduction)
+
+
+# ---------------------------------------------------------------------------------------------
+# Binary cross entropy and divergence
+
+
+def _same_float(self, *others):
+    for other in others:
+        if other is not None and other.dtype != self.dtype:
+            raise DTypeError(f"Found dtype {other.dtype.name} but expected {self.dtype.name}")
+
+
+def _batched_with_weights(n, batched, tensors):
+    """Operands of equal rank with the batch dim in front; None stays None."""
+    shapes = [() if t is None else t.shape[1:] if b else t.shape
+              for t, b in zip(tensors, batched, strict=True)]
+    rank = max(map(len, shapes))
+    out = [None if t is None else
+           t.reshape((n if b else 1, *(1,) * (rank - len(shape)), *shape))
+           for t, b, shape in zip(tensors, batched, shapes, strict=True)]
+    return out, broadcast_shapes(*shapes)
+
+
+def _bce_terms(self, target, weight):
+    logs = (target - 1) * (-self).log1p().clamp(min=-100)
+    return weighted(logs - target * self.log().clamp(min=-100), weight)
+
+
+def _logits_terms(self, target, weight, pos_weight):
+    soft = (-self.abs()).exp().log1p() + (-self).clamp(min=0)
+    if pos_weight is not None:
+        soft = (1 + (pos_weight - 1) * target) * soft
+    return weighted((1 - target) * self + soft, weight)
+
+
+class binary_cross_entropy(Op):
+    """Cross entropy between probabilities and targets, reduced."""
+
+    schema = ("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None,"
+              " int reduction=Mean) -> Tensor")
+    grad = {
+        "self": "binary_cross_entropy_backward(grad, self, target, weight, reduction)",
+        "target": ("grad * bce_target_slope(self, weight)"
+                   " * loss_scale(reduction, self.shape, target.shape)"),
+    }
+    push = ("reduce_loss(binary_cross_entropy_backward(self_t, self_p, target_p, weight, 0)"
+            " + bce_target_slope(self_p, weight) * target_t, reduction)")
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, self, target, weight, reduction):
+        _needs_float("binary_cross_entropy", self)
+        _same_float(self, target, weight)
+        p, t = widened(xp, self), widened(xp, target)
+        if p.size and not (p.min() >= 0 and p.max() <= 1):
+            raise ShapeError("all elements of input should be between 0 and 1")
+        terms = (t - 1) * xp.maximum(xp.log1p(-p), -100) - t * xp.maximum(xp.log(p), -100)
+        if weight is not None:
+            terms = terms * widened(xp, weight)
+        return loss_value(xp, terms, reduction, self.dtype)
+
+    def shape(self, target, weight, reduction):
+        return loss_shape(self, target, reduction)
+
+    def batch(n, batched, self, target, weight, reduction):
+        (p, t, w), shape = _batched_with_weights(n, batched[:3], (self, target, weight))
+        terms = ops.binary_cross_entropy(p.expand([n, *shape]), t, w, NONE)
+        return reduce_loss(terms, reduction, keep=1)
+
+    def decomp(self, target, weight, reduction):
+        return reduce_loss(_bce_terms(self, target, weight), reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4, low=0.1, high=0.9), s.real(3, 4, low=0.1, high=0.9), None,
+                    reduction)
+        yield s(s.real(3, 4, low=0.1, high=0.9), s.real(3, 4, low=0.1, high=0.9),
+                s.real(3, 4, low=0.1, high=1), 1)
+
+
+class binary_cross_entropy_backward(Op):
+    """Gradient of binary_cross_entropy."""
+
+    schema = ("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target,"
+              " Tensor? weight=None, int reduction=Mean) -> Tensor")
+    grad = {
+        "grad_output": ("grad * bce_slope(self, target, weight)"
+                        " * loss_scale(reduction, self.shape, target.shape)"),
+        "self": ("grad * grad_output * bce_curvature(self, target, weight)"
+                 " * loss_scale(reduction, self.shape, target.shape)"),
+        "target": ("grad * grad_output * bce_mixed(self, weight)"
+                   " * loss_scale(reduction, self.shape, target.shape)"),
+    }
+    push = ("(grad_output_t * bce_slope(self_p, target_p, weight) + grad_output_p"
+            " * (bce_curvature(self_p, target_p, weight) * self_t"
+            " + bce_mixed(self_p, weight) * target_t))"
+            " * loss_scale(reduction, self_p.shape, target_p.shape)")
+    cost = "cheap"
+    method = False
+    function = False
+
+    def run(xp, grad_output, self, target, weight, reduction):
+        g, p, t = widened(xp, grad_output), widened(xp, self), widened(xp, target)
+        out = (p - t) / xp.maximum((1 - p) * p, 1e-12)
+        if weight is not None:
+            out = out * widened(xp, weight)
+        return narrowed(out * (g * loss_scale(reduction, p.shape, t.shape)), self.dtype)
+
+    def shape(grad_output, self, target, weight, reduction):
+        return broadcast_shapes(self.shape, target.shape)
+
+    def batch(n, batched, grad_output, self, target, weight, reduction):
+        (p, t, w), shape = _batched_with_weights(n, batched[1:4], (self, target, weight))
+        g = _pad_grad(grad_output, batched[0], len(shape)) * loss_scale(reduction, shape)
+        p, g = p.expand([n, *shape]), g.expand([n, *shape])
+        return ops.binary_cross_entropy_backward(g, p, t, w, NONE)
+
+    def decomp(grad_output, self, target, weight, reduction):
+        scale = grad_output * loss_scale(reduction, self.shape, target.shape)
+        return bce_slope(self, target, weight) * scale
+
+    def samples(s):
+        def chance():
+            return s.real(3, 4, low=0.1, high=0.9)
+
+        yield s(s.real(3, 4), chance(), chance(), None, 0)
+        yield s(s.real(), chance(), chance(), chance(), 1)
+        yield s(s.real(), chance(), chance(), None, 2)
+
+
+class binary_cross_entropy_with_logits(Op):
+    """Cross entropy between sigmoid(self) and targets, stable for any logit, reduced."""
+
+    schema = ("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None,"
+              " Tensor? pos_weight=None, int reduction=Mean) -> Tensor")
+    promote = "default"
+    grad = {
+        "self": ("grad * logits_slope(self, target, weight, pos_weight)"
+                 " * loss_scale(reduction, self.shape, target.shape)"),
+        "target": ("grad * logits_target_slope(self, weight, pos_weight, log_sigmoid)"
+                   " * loss_scale(reduction, self.shape, target.shape)"),
+    }
+    push = ("reduce_loss(logits_slope(self_p, target_p, weight, pos_weight) * self_t"
+            " + logits_target_slope(self_p, weight, pos_weight, log_sigmoid) * target_t,"
+            " reduction)")
+    cost = "reduce"
+    method = False
+    function = False
+
+    def run(xp, self, target, weight, pos_weight, reduction):
+        _needs_float("binary_cross_entropy_with_logits", self)
+        x, t = widened(xp, self), widened(xp, target)
+        soft = xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(-x, 0)  # -log(sigmoid(x))
+        if pos_weight is None:
+            terms = (1 - t) * x + soft
+        else:
+            terms = (1 - t) * x + (1 + (widened(xp, pos_weight) - 1) * t) * soft
+        if weight is not None:
+            terms = terms * widened(xp, weight)
+        return loss_value(xp, terms, reduction, self.dtype)
+
+    def shape(self, target, weight, pos_weight, reduction):
+        return loss_shape(self, target, reduction)
+
+    def batch(n, batched, self, target, weight, pos_weight, reduction):
+        tensors = self, target, weight, pos_weight
+        (x, *others), shape = _batched_with_weights(n, batched[:4], tensors)
+        terms = ops.binary_cross_entropy_with_logits(x.expand([n, *shape]), *others, NONE)
+        return reduce_loss(terms, reduction, keep=1)
+
+    def decomp(self, target, weight, pos_weight, reduction):
+        terms = _logits_terms(self, target, weight, pos_weight)
+        return reduce_loss(terms, reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4, low=0.1, high=0.9), None, None, reduction)
+        yield s(s.real(3, 4), s.real(3, 4, low=0.1, high=0.9), s.real(4, low=0.1, high=1),
+                s.real(4, low=0.1, high=2), 1)
+
+
+class kl_div(Composite):
+    """Divergence of `target` from the distribution whose logarithm is `self`, reduced."""
+
+    schema = ("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False)"
+              " -> Tensor")
+    method = False
+
+    def compose(self, target, reduction, log_target):
+        if log_target:
+            terms = target.exp() * (target - self)
+        else:
+            terms = ops.xlogy(target, target) - target * self
+        return reduce_loss(terms, reduction)
+
+    def samples(s):
+        for reduction in (0, 1, 2):
+            yield s(s.real(3, 4), s.real(3, 4, low=0.1, high=1), reduction)
+        yield s(s.real(3, 4), s.real(3, 4), 1, log_target=True)
