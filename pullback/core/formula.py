@@ -238,6 +238,16 @@ class Rule:
         results = "".join(f"g{i}, " for i in range(len(self.inputs)))
         return "\n".join([*lines, f"    return ({results.rstrip()})"])
 
+    def formula_at(self, line: int) -> Formula | None:
+        """The formula that stands on a line of the pullback's text."""
+        key = DEFAULT if DEFAULT in self.parts else next(iter(self.parts))
+        lines = self.source(key).splitlines()
+        target = lines[line - 1].partition(" = ")[0].strip() if line <= len(lines) else ""
+        for formula in self.formulas[key]:
+            if target == ", ".join(f"g{i}" for i in self._positions(formula.names)):
+                return formula
+        return None
+
     @property
     def _any_defined(self) -> str:
         """Test that some output gradient is defined."""

@@ -5,6 +5,7 @@ and example values are looked at by shape and dtype only. Read `node.py`, `graph
 `graph_module.py`, `interpreter.py` in this order; the rewrites are in `passes/`.
 """
 
+from .codegen import CodeGen
 from .errors import GraphError, LintError, TraceError
 from .graph import Graph
 from .graph_module import GraphModule
@@ -13,10 +14,11 @@ from .interpreter import Interpreter, Transformer
 from .node import Node, map_aggregate, map_arg
 from .printer import PythonCode
 from .proxy import GraphAppendingTracer, Proxy
-from .tracer import PH, Tracer, symbolic_trace, wrap
+from .tracer import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .traits import has_side_effect
 
 __all__ = [
+    "CodeGen",
     "Graph",
     "GraphAppendingTracer",
     "GraphError",
@@ -26,6 +28,7 @@ __all__ = [
     "PH",
     "Node",
     "Proxy",
+    "ProxyableClassMeta",
     "PythonCode",
     "TraceError",
     "Tracer",
@@ -39,7 +42,7 @@ __all__ = [
     "wrap",
 ]
 
-_LATER = ("subgraph_rewriter", "passes", "make_fx")
+_LATER = ("subgraph_rewriter", "passes", "make_fx", "traceback", "operator_schemas")
 
 
 def __getattr__(name: str):

@@ -10,11 +10,20 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ..core.pytree import tree_unflatten
+from .codegen import CodeGen
 from .errors import GraphError, LintError
 from .naming import Namespace, name_of_target
 from .node import Node, fetch_attribute, map_aggregate, map_arg
 from .passes.dce import eliminate_dead_code
-from .printer import PythonCode, Trees, format_graph, format_table, python_code
+from .printer import (
+    PythonCode,
+    Trees,
+    format_graph,
+    format_table,
+    python_code,
+    tree_flatten_spec,
+)
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _NO_DEFAULT = object()
@@ -74,6 +83,8 @@ class Graph:
         self._ranked = True  # whether the ranks of the nodes grow along the list
         self._cursor, self._cursor_after = self._root, False
         self.trees: Trees | None = None  # where `forward` takes and returns trees
+        self.codegen: CodeGen | None = None  # where its source is to be another than usual
+        self.body_transformer: Callable[[list[str]], list[str]] | None = None
         self._owner: weakref.ref | None = None
         self.owning_module = owning_module
 
@@ -257,7 +268,8 @@ class Graph:
 
     def __deepcopy__(self, memo: dict | None = None) -> "Graph":
         copy = Graph()
-        copy.trees = self.trees
+        copy.trees, copy.codegen = self.trees, self.codegen
+        copy.body_transformer = self.body_transformer
         mapping: dict[Node, Any] = {}
         found = copy.graph_copy(self, mapping, return_output_node=True)
         if found is not None:
@@ -365,12 +377,51 @@ class Graph:
             expanded_def=expanded_def,
         )
 
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Write the source in another way from now on."""
+        self.codegen = codegen
+
+    def on_generate_code(self, make_transformer: Callable) -> "Transforming":
+        """Change the lines of the body whenever source is made.
+
+        `make_transformer` gets the transformer of before (or None) and returns a function from
+        lines to lines.  As a context manager the former one comes back at the end.
+        """
+        former = self.body_transformer
+        self.body_transformer = make_transformer(former)
+        return Transforming(self, former)
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The values of the placeholders, from the arguments of a call."""
+        if self.codegen is not None:
+            return self.codegen.process_inputs(*args)
+        return args if self.trees is None else tree_flatten_spec(args, self.trees.in_spec)
+
+    def process_outputs(self, out: Any) -> Any:
+        """What a call returns, from the value of the output node."""
+        if self.codegen is not None:
+            return self.codegen.process_outputs(out)
+        return out if self.trees is None else tree_unflatten(out, self.trees.out_spec)
+
     def print_tabular(self) -> None:
         """Print the nodes as a table."""
         print(format_table(self))
 
     def __str__(self) -> str:
         return format_graph(self)
+
+
+class Transforming:
+    """What `on_generate_code` returns: the end of a `with` block undoes it."""
+
+    def __init__(self, graph: Graph, former: Any) -> None:
+        self._graph, self._former = graph, former
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exception: Any) -> None:
+        self._graph.body_transformer = self._former
 
 
 class _Reference:

@@ -10,7 +10,10 @@ import copy
 import functools
 import itertools
 import linecache
+import pickle
+import textwrap
 import weakref
+from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -23,6 +26,24 @@ from .readable import format_class
 
 _serial = itertools.count()
 _OWN = ("_graph", "_class_name", "_forward", "_code", "_source_name", "meta")
+
+
+_FOLDER = """import pickle
+from pathlib import Path
+
+import pullback as torch
+from pullback import device, inf, nan
+
+
+class {name}(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        held = pickle.loads(Path(__file__).with_name("held.pkl").read_bytes())
+        for key, value in held.items():
+            setattr(self, key, value)
+
+{body}
+"""
 
 
 class Container:
@@ -195,6 +216,10 @@ class GraphModule:
             if name in called or isinstance(value, (GraphModule, Container))
         ]
 
+    def _held(self) -> dict[str, Any]:
+        """Tensors and submodules by their names."""
+        return self._attributes()
+
     def _attributes(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in _OWN}
 
@@ -206,6 +231,49 @@ class GraphModule:
         """Install a submodule at a dotted path, with containers on the way where needed."""
         _set_attribute(self, target, module)
         return True
+
+    def delete_submodule(self, target: str) -> bool:
+        """Take away the submodule at a dotted path; False if there is none."""
+        path, _, name = target.rpartition(".")
+        try:
+            holder = self.get_submodule(path)
+        except AttributeError:
+            return False
+        return vars(holder).pop(name, None) is not None
+
+    def delete_all_unused_submodules(self) -> None:
+        """Take away the submodules that the graph neither calls nor reads from."""
+        used: set[str] = set()
+        for node in self._graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[:i]) for i in range(1, len(parts) + 1))
+                if node.op == "call_module":
+                    inside = self._paths_below(self.get_submodule(node.target), node.target)
+                    used.update(inside)
+        for path in self._paths_below(self, ""):
+            if path not in used:
+                self.delete_submodule(path)
+
+    def _paths_below(self, module: Any, path: str) -> list[str]:
+        """The dotted paths of everything inside of a submodule."""
+        children = getattr(module, "named_children", None)
+        pairs = children() if children else [
+            (n, v) for n, v in vars(module).items() if isinstance(v, (GraphModule, Container))]
+        found = []
+        for name, child in pairs:
+            at = f"{path}.{name}".lstrip(".")
+            found += [at, *self._paths_below(child, at)]
+        return found
+
+    def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:
+        """Write a Python package with the module as source, and what it holds as a pickle."""
+        path = Path(folder)
+        path.mkdir(parents=True, exist_ok=True)
+        (path / "held.pkl").write_bytes(pickle.dumps(self._held()))
+        body = textwrap.indent(self.code.strip(), "    ")
+        (path / "module.py").write_text(_FOLDER.format(name=module_name, body=body))
+        (path / "__init__.py").write_text("from .module import *\n")
 
     # Copying ------------------------------------------------------------------------------------
 

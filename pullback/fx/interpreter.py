@@ -7,12 +7,12 @@ than calling the `GraphModule`; values are dropped after their last use just as 
 from collections.abc import Iterator
 from typing import Any
 
-from ..core.pytree import tree_unflatten
+from . import traceback
 from .errors import GraphError
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, fetch_attribute, map_arg
-from .printer import last_uses, tree_flatten_spec
+from .printer import last_uses
 from .proxy import GraphAppendingTracer, Proxy
 
 
@@ -39,9 +39,8 @@ class Interpreter:
 
         Trees of arguments are taken apart, and results put together, unless told not to.
         """
-        trees = self.graph.trees if enable_io_processing else None
-        if trees is not None and args:
-            args = tuple(tree_flatten_spec(args, trees.in_spec))
+        if enable_io_processing and args:
+            args = tuple(self.graph.process_inputs(*args))
         self.env = dict(initial_env or {})
         self.args_iter = iter(args)
         try:
@@ -50,7 +49,7 @@ class Interpreter:
                     continue
                 value = self._run_with_context(node)
                 if node.op == "output":
-                    return value if trees is None else tree_unflatten(value, trees.out_spec)
+                    return self.graph.process_outputs(value) if enable_io_processing else value
                 self.env[node] = value
                 for dead in self._freed.get(node, ()):
                     self.env.pop(dead, None)
@@ -80,8 +79,9 @@ class Interpreter:
 
     def run_node(self, n: Node) -> Any:
         """Execute one node on the values of its inputs."""
-        args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        with traceback.set_current_meta(n):
+            args, kwargs = self.fetch_args_kwargs_from_env(n)
+            return getattr(self, n.op)(n.target, args, kwargs)
 
     # One method per kind of node ----------------------------------------------------------------
 

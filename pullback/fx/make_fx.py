@@ -24,6 +24,7 @@ from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
+from . import traceback
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
@@ -101,6 +102,17 @@ def metadata(value: Any) -> Any:
     return [metadata(v) for v in value] if isinstance(value, (list, tuple)) else None
 
 
+def _formula(rule: Any) -> Any:
+    """The formula of a rule that is running, None if none is (the shape of a result, say)."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "backward" and code.co_filename.startswith("<pullback derivative of"):
+            return rule.formula_at(frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
 class Recorder:
     """Builds a graph from operator calls."""
 
@@ -115,6 +127,7 @@ class Recorder:
         self.fake = fake
         self.origin = None  # the operator whose decomposition is being recorded
         self.pulled = None  # the node of the tape whose formula is running
+        self.annotations: dict[int, dict] = {}  # number of a node of the tape -> what the user said
         self.fresh: list | None = None  # nodes of a region that wants to know them
 
     def placeholder(self, name: str, value: Tensor):
@@ -148,8 +161,10 @@ class Recorder:
     def place(self, meta: dict) -> None:
         """Where a node comes from: its line; in a backward pass the operator and its formulas."""
         pulled = self.pulled
+        if traceback.current_meta:
+            meta.update(traceback.noted())
         if pulled is None:
-            meta["stack_trace"] = source_line(3)
+            meta.setdefault("stack_trace", source_line(3))
             return
         meta["stack_trace"] = errors.traceback_line(pulled.where) or source_line(3)
         meta["autograd_backward"] = True
@@ -159,7 +174,13 @@ class Recorder:
         overload = getattr(rule, "overload", None)
         if overload is not None:  # not a function of the user
             meta["entry"] = overload.name
-            meta["formula"] = {", ".join(f.names): f.text for f in rule.all_formulas()}
+            formula = _formula(rule)
+            if formula is not None:
+                meta["formula"] = {", ".join(formula.names): formula.text}
+        meta["partitioner_tag"] = "is_backward"
+        noted = self.annotations.get(pulled.seq)
+        if noted:
+            meta["custom"] = {**noted, **meta.get("custom", {})}
 
     def switched(self, mode: bool, leaves: bool) -> None:
         """A change of the grad mode, as a call in the graph; `leaves` at the end of a block."""
@@ -181,6 +202,12 @@ class Recorder:
             node.meta["val"] = fake_of(value)
             node.meta["stack_trace"] = cell and errors.traceback_line(cell.where)
         return node
+
+    def taped(self, node, seq: int) -> None:
+        """The call of a node is on the tape under a number; its backward will have that, too."""
+        node.meta.setdefault("seq_nr", seq)
+        if node.meta.get("custom"):
+            self.annotations[seq] = node.meta["custom"]
 
     def pick(self, node, i: int, out):
         picked = self.graph.call_function(operator.getitem, (node, i))

@@ -210,6 +210,21 @@ class Node:
             )
         return self.op in ("placeholder", "output")
 
+    def normalized_arguments(
+        self, root: Any, arg_types: tuple | None = None,
+        kwarg_types: dict[str, Any] | None = None, normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
+        """The arguments with defaults filled in, as `(args, kwargs)`; None if they fit nothing."""
+        from .operator_schemas import normalize_function, normalize_module
+
+        if self.op == "call_function":
+            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types,
+                                      normalize_to_only_use_kwargs)
+        if self.op == "call_module":
+            return normalize_module(root, self.target, self.args, self.kwargs,
+                                    normalize_to_only_use_kwargs)
+        return None
+
     def format_node(self) -> str:
         """The node as a line of `str(graph)`."""
         from .printer import format_node  # the printer needs nodes, and only here the other way
@@ -247,27 +262,27 @@ def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
     return value
 
 
-def map_aggregate(value: Any, fn: Callable[[Any], Any]) -> Any:
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     """Rebuild an argument with `fn` applied to everything in it that is not a container."""
-    kind = type(value)
+    kind = type(a)
     if kind is Node or kind in _ATOMS:
-        return fn(value)
-    if isinstance(value, tuple):
-        items = [map_aggregate(item, fn) for item in value]
-        return kind(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [map_aggregate(item, fn) for item in value]
-    if isinstance(value, dict):
-        return {key: map_aggregate(item, fn) for key, item in value.items()}
+        return fn(a)
+    if isinstance(a, tuple):
+        items = [map_aggregate(item, fn) for item in a]
+        return kind(*items) if hasattr(a, "_fields") else tuple(items)
+    if isinstance(a, list):
+        return [map_aggregate(item, fn) for item in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(item, fn) for key, item in a.items()}
     if kind is slice:
-        parts = (value.start, value.stop, value.step)
+        parts = (a.start, a.stop, a.step)
         return slice(*[map_aggregate(part, fn) for part in parts])
-    return fn(value)
+    return fn(a)
 
 
-def map_arg(value: Any, fn: Callable[[Node], Any]) -> Any:
+def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
     """Rebuild an argument with `fn` applied to every node in it."""
-    return map_aggregate(value, lambda item: fn(item) if type(item) is Node else item)
+    return map_aggregate(a, lambda item: fn(item) if type(item) is Node else item)
 
 
 def fetch_attribute(module: Any, path: str) -> Any:

@@ -291,6 +291,13 @@ def _parameter(node: Node, spelling: Display, annotation: str) -> str:
     return f"{node.target}{annotation}{default}"
 
 
+class _Text(str):
+    """Source text that `repr` leaves as it is."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def _source(graph: "Graph", root: str, spelling: Display) -> str:
     """Source text of `forward`, three blank lines in front as PyTorch has them."""
     notes = spelling.notes
@@ -314,6 +321,9 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
             if node.type is not None and spelling.typed:
                 returns = f" -> {type_name(node.type)}"
             text = format_statement(node, root, spelling)
+            if graph.codegen is not None:
+                text = graph.codegen.generate_output(
+                    _Text(text.removeprefix("return "))).rstrip()
             if trees is not None:
                 leaves = text.removeprefix("return ")
                 text = f"return {spelling.unflatten()}({leaves}, {root}._out_spec)"
@@ -339,6 +349,12 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
         body[:0] = [*notes.leaves(flattened), f"{names} = {call}" if names else call]
         parameters = notes.trees(parameters)
     head = notes.signature(root, parameters, returns)
+    if graph.codegen is not None:
+        head = graph.codegen.gen_fn_def(list(parameters), returns).lstrip("\n")
+        spelling.globals.update(graph.codegen.additional_globals())
+    if graph.body_transformer is not None:
+        changed = graph.body_transformer([f"{line}\n" for line in body])
+        body = "".join(changed).splitlines()
     lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
     return f"\n\n\n{head}\n{lines}\n    "
 

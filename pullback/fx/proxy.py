@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from . import traceback
 from .errors import TraceError
 from .graph import Graph
 from .naming import OPERATORS
@@ -41,7 +42,10 @@ class GraphAppendingTracer:
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any],
                     name: str | None = None, type_expr: Any = None) -> Node:
         """Add a node."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if traceback.current_meta:
+            node.meta.update(traceback.noted())
+        return node
 
 
 _SLOTS = frozenset(("_cell", "_data", "_link", "_meta"))  # what tensors have

@@ -41,8 +41,8 @@ def _graph(thing: Any) -> Graph:
 
 
 class _Matcher:
-    def __init__(self, pattern: Graph) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: Graph, ignore_literals: bool = False) -> None:
+        self.pattern, self.ignore_literals = pattern, ignore_literals
         output = pattern.output_node()
         self.anchors = output.all_input_nodes
         self.inside = [n for n in pattern.nodes if n.op not in ("placeholder", "output")]
@@ -109,6 +109,8 @@ class _Matcher:
                 and pattern.keys() == value.keys()
                 and all(self._same(p, value[k], found) for k, p in pattern.items())
             )
+        if self.ignore_literals:
+            return not isinstance(value, Node)
         return type(pattern) is type(value) and pattern == value
 
 
@@ -128,18 +130,21 @@ def replace_pattern_with_filters(
     match_filters: list[Callable] | None = None,
     ignore_literals: bool = False,
     replacement_callback: Callable | None = None,
+    node_name_match: str = "",
 ) -> list[ReplacedPatterns]:
     """The same, for the matches that every filter `(match, graph, pattern graph)` accepts.
 
     `replacement_callback(match, graph, pattern graph)` may make the replacement of each.
+    `ignore_literals` lets numbers of the pattern stand for any, `node_name_match` is part of the
+    name of the last node of a match.
     """
     graph, sought = gm.graph, _graph(pattern)
-    matcher = _Matcher(sought)
+    matcher = _Matcher(sought, ignore_literals)
     inputs = sought.find_nodes(op="placeholder")
     done: list[ReplacedPatterns] = []
     taken: set[Node] = set()
     for node in list(graph.nodes):
-        found = None if node._erased else matcher.at(node)
+        found = None if node._erased or node_name_match not in node.name else matcher.at(node)
         if found is None:
             continue
         members = [found[n] for n in matcher.inside]

@@ -55,6 +55,34 @@ def wrap(fn_or_name: str | Callable) -> Any:
     return fn_or_name
 
 
+_tracing = 0  # how many programs are being run on proxies
+
+
+def is_fx_tracing() -> bool:
+    """Is a program being run on proxies?"""
+    return _tracing > 0
+
+
+is_fx_symbolic_tracing = is_fx_tracing
+
+
+class ProxyableClassMeta(type):
+    """Of classes whose construction from proxies is a node of the graph."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        found = proxies_in((args, kwargs))
+        if not found:
+            return super().__call__(*args, **kwargs)
+        return found[0].tracer.create_proxy("call_function", cls, args, kwargs)
+
+
+def annotate(val: Any, type: Any) -> Any:
+    """A value, whose node has this type if it is a proxy."""
+    if isinstance(val, Proxy):
+        val.node.type = type
+    return val
+
+
 def proxies_in(value: Any) -> list[Proxy]:
     """All proxies in a tree of arguments."""
     found: list[Proxy] = []
@@ -176,12 +204,17 @@ class Tracer(GraphAppendingTracer):
             return self.create_node("get_attr", self._paths[id(value)], (), {})
         return value
 
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """An attribute name that the root does not have yet."""
+        number = 0
+        while (path := f"{prefix}{number}") in self.tensor_constants or hasattr(self.root, path):
+            number += 1
+        return path
+
     def _constant(self, value: Tensor) -> Node:
         path = self._attributes.get(id(value))
         if path is None:
-            number = 0
-            while (path := f"_tensor_constant{number}") in self.tensor_constants:
-                number += 1
+            path = self.get_fresh_qualname("_tensor_constant")
             self.tensor_constants[path] = value
             self._attributes[id(value)] = path
         return self.create_node("get_attr", path, (), {})
@@ -193,6 +226,8 @@ class Tracer(GraphAppendingTracer):
         self.root, self.graph = root, Graph()
         if hasattr(root, "named_modules"):
             function = type(root).forward
+            if isinstance(function, property):  # a graph's
+                function = root.forward.__func__
             for path, module in root.named_modules():
                 self._paths.setdefault(id(module), path)
                 for name, value in [*vars(module).items(), *module._parameters.items(),
@@ -266,7 +301,9 @@ class Tracer(GraphAppendingTracer):
     @contextlib.contextmanager
     def _patched(self, root: Any) -> Iterator[None]:
         """Calls of modules, reads of parameters and calls of functions are seen meanwhile."""
+        global _tracing
         undo: list[tuple] = []
+        _tracing += 1
         count("ACTIVE", 1)  # no shortcuts for kinds of calls that were seen before
 
         def put(holder: Any, name: str, value: Any) -> None:
@@ -313,6 +350,7 @@ class Tracer(GraphAppendingTracer):
         try:
             yield
         finally:
+            _tracing -= 1
             count("ACTIVE", -1)
             for holder, name, value in reversed(undo):
                 _set(holder, name, value, undo)

@@ -21,10 +21,10 @@ _side_effects: set[Callable] = {getattr(operator, name) for name in IN_PLACE_OPE
 _side_effects.update((operator.delitem, print))
 
 
-def has_side_effect(function: Callable) -> Callable:
+def has_side_effect(fn: Callable) -> Callable:
     """Declare that calls of a function matter even if their result is unused; a decorator too."""
-    _side_effects.add(function)
-    return function
+    _side_effects.add(fn)
+    return fn
 
 
 def cost_of(target: Any) -> str:

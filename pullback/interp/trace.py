@@ -160,6 +160,14 @@ class Trace(Interpreter):
         finally:
             recorder.pulled = before
 
+    def record(self, ov, flat, out) -> None:
+        super().record(ov, flat, out)
+        for t in out if isinstance(out, (list, tuple)) else (out,):
+            edge = t._edge if isinstance(t, Tensor) and self.mine(t) else None
+            node = getattr(edge, "node", edge)  # of several outputs
+            if node is not None:
+                self.recorder.taped(t._data.node, node.seq)
+
     def whole(self, ov, flat):
         """A composite operator as one node; NotImplemented where its parts are needed.
 

@@ -44,6 +44,9 @@ class TracedModule(GraphModule, Module):
         else:
             setattr(holder, last, value)
 
+    def _held(self) -> dict[str, Any]:
+        return {**self._parameters, **self._buffers, **self._modules}
+
     def add_submodule(self, target: str, m: Module) -> bool:
         """Install a submodule at a dotted path."""
         self._install(target, m)

@@ -26,15 +26,22 @@ class _Part:
 def split_module(
     m: GraphModule, root_m: Any, split_callback: Callable[[Node], Any],
     qualname_map: dict[str, str] | None = None, keep_original_order: bool = False,
+    keep_original_node_name: bool = False, keep_original_input_name: bool = True, *,
+    partition_affix: str | None = None, tuple_return: bool = False,
 ) -> GraphModule:
-    """A module that calls `submod_<value>` for the nodes to which `split_callback` gives it."""
+    """A module that calls `submod_<value>` for the nodes to which `split_callback` gives it.
+
+    Nodes and inputs keep their names in any case.  `partition_affix` comes before the value,
+    `tuple_return` makes single results tuples, too.
+    """
+    prefix = "submod_" if partition_affix is None else f"submod_{partition_affix}_"
     parts: dict[Any, _Part] = {}
     owner: dict[Node, _Part] = {}
     for node in m.graph.nodes:
         if node.op in ("placeholder", "get_attr", "output"):
             continue
         key = split_callback(node)
-        part = parts.setdefault(key, _Part(f"submod_{key}"))
+        part = parts.setdefault(key, _Part(f"{prefix}{key}"))
         part.nodes.append(node)
         owner[node] = part
     for node in m.graph.nodes:
@@ -60,11 +67,11 @@ def split_module(
             if node.op == "get_attr":
                 root._install(node.target, fetch_attribute(m, node.target))
     for part in _ordered(list(parts.values()), keep_original_order):
-        root._install(part.name, _submodule(m, part, qualname_map))
+        root._install(part.name, _submodule(m, part, qualname_map, tuple_return))
         call = graph.call_module(part.name, tuple(values[n] for n in part.inputs))
         outputs = list(part.outputs)
         for i, node in enumerate(outputs):
-            single = len(outputs) == 1
+            single = len(outputs) == 1 and not tuple_return
             values[node] = call if single else graph.call_function(operator.getitem, (call, i))
     out = m.graph.output_node()
     graph.output(map_arg(out.args[0], values.__getitem__))
@@ -85,7 +92,8 @@ def _ordered(parts: list[_Part], keep: bool) -> list[_Part]:
     return done
 
 
-def _submodule(m: GraphModule, part: _Part, names: dict[str, str] | None) -> GraphModule:
+def _submodule(m: GraphModule, part: _Part, names: dict[str, str] | None,
+               as_tuple: bool) -> GraphModule:
     graph = Graph()
     values: dict[Node, Any] = {n: graph.placeholder(n.name) for n in part.inputs}
     for old, new in values.items():
@@ -98,5 +106,5 @@ def _submodule(m: GraphModule, part: _Part, names: dict[str, str] | None) -> Gra
         if node.op == "call_module" and names is not None:
             names[f"{part.name}.{node.target}"] = node.target
     results = tuple(values[n] for n in part.outputs)
-    graph.output(results[0] if len(results) == 1 else results)
+    graph.output(results[0] if len(results) == 1 and not as_tuple else results)
     return GraphModule(m, graph)

@@ -1,0 +1,108 @@
+"""What is noted on new nodes: the node that is being run again, and what the user says about a
+region of a program.
+
+`annotate({"stage": 1})` puts its dictionary into `meta["custom"]` of all nodes that are made
+meanwhile, backward nodes of what is recorded then included.  Inside of `preserve_node_meta()` nodes
+that come from running a graph get the notes of the node that was run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+current_meta: dict[str, Any] = {}
+_KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "custom", "from_node", "seq_nr")
+_preserving = False
+
+
+@contextlib.contextmanager
+def preserve_node_meta(enable: bool = True) -> Iterator[None]:
+    """Nodes that come from running a graph keep the notes of the node that was run."""
+    global _preserving, current_meta
+    before, kept = _preserving, dict(current_meta)
+    _preserving = enable
+    try:
+        yield
+    finally:
+        _preserving = before
+        _replace(kept)
+
+
+def _replace(notes: dict[str, Any]) -> None:
+    current_meta.clear()
+    current_meta.update(notes)
+
+
+def has_preserved_node_meta() -> bool:
+    """Are the notes of nodes handed on?"""
+    return _preserving
+
+
+@contextlib.contextmanager
+def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
+    """Put notes of one's own on the nodes that are made meanwhile; inner ones win."""
+    before = dict(current_meta)
+    current_meta["custom"] = {**before.get("custom", {}), **annotation_dict}
+    try:
+        yield
+    finally:
+        _replace(before)
+
+
+def annotate_fn(annotation_dict: dict[str, Any]) -> Callable:
+    """The same for all calls of a function: a decorator."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with annotate(annotation_dict):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+@contextlib.contextmanager
+def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
+    """What is made meanwhile comes from running this node."""
+    if not (_preserving and node.meta):
+        yield
+        return
+    before = dict(current_meta)
+    _replace({**before, **{k: v for k, v in node.meta.items() if k in _KEPT}})
+    if "custom" in before or "custom" in node.meta:
+        current_meta["custom"] = {**node.meta.get("custom", {}), **before.get("custom", {})}
+    current_meta["from_node"] = [*node.meta.get("from_node", []), (node.name, node.target)]
+    try:
+        yield
+    finally:
+        _replace(before)
+
+
+def get_current_meta() -> dict[str, Any]:
+    """What new nodes get."""
+    return current_meta
+
+
+def noted() -> dict[str, Any]:
+    """A copy of that for one node."""
+    return {k: dict(v) if k == "custom" else v for k, v in current_meta.items()}
+
+
+def set_stack_trace(stack: list[str]) -> None:
+    """Give the nodes that are made from now on this source line."""
+    if _preserving and stack:
+        current_meta["stack_trace"] = "".join(stack)
+
+
+def format_stack() -> list[str]:
+    """The source lines of what is being run: those of the node, or where Python is."""
+    if _preserving:
+        return [current_meta.get("stack_trace", "")]
+    import traceback
+
+    return traceback.format_list(traceback.extract_stack()[:-1])
