@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 PARITY ?= .venv-parity
+COMPAT ?= .venv-compat
 SHARED ?= ../shared
 
 PY      = $(VENV)/bin/python
@@ -17,7 +18,8 @@ JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
 OPS    ?=
 
-.PHONY: help demo test test-cuda bench soak accuracy lint stubs docs docs-check parity parity-env clean
+.PHONY: help demo test test-cuda bench soak accuracy lint stubs docs docs-check parity parity-env \
+        compat compat-env clean
 
 help:
 	@echo "make demo        train a small transformer, eager and compiled"
@@ -27,6 +29,7 @@ help:
 	@echo "make soak        100,000 training steps at constant memory"
 	@echo "make accuracy    compare special functions with 50-digit arithmetic"
 	@echo "make parity      compare with PyTorch, operator by operator (installs torch)"
+	@echo "make compat      train public packages on PyTorch and on Pullback, compare losses (both installed)"
 	@echo "make test-cuda   the operator tests on a GPU (needs CuPy)"
 	@echo "make stubs docs  write the generated files anew"
 
@@ -49,6 +52,13 @@ $(PARITY)/.stamp: pyproject.toml
 	$(PARITY)/bin/python $(PIP) torch==2.13.0
 	$(PARITY)/bin/python $(PIP) expecttest pytest einops matplotlib pandas scikit-learn
 	$(PARITY)/bin/python $(PIP) --editable .
+	@touch $@
+
+# Public packages that are written for PyTorch, without it: whatever they import as torch is ours.
+$(COMPAT)/.stamp: compat/requirements.txt pyproject.toml
+	test -x $(COMPAT)/bin/python || $(PYTHON) -m venv $(COMPAT)
+	$(COMPAT)/bin/python $(PIP) --editable .
+	$(COMPAT)/bin/python $(PIP) --no-deps --requirement compat/requirements.txt
 	@touch $@
 
 # --- what one runs --------------------------------------------------------------------------------
@@ -108,6 +118,13 @@ parity: parity-env
 	  echo "make parity: there is no $(SHARED)/parity here, so there is nothing to compare with."; \
 	fi
 
+compat-env: $(COMPAT)/.stamp
+
+# Some of them: make compat ARGS="vit gpytorch_regression"
+compat: parity-env compat-env
+	$(PARITY)/bin/python -m compat --torch $(PARITY)/bin/python --pullback $(COMPAT)/bin/python \
+	  --site $$($(COMPAT)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') $(ARGS)
+
 clean:
-	rm -rf $(VENV) $(PARITY) build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
+	rm -rf $(VENV) $(PARITY) $(COMPAT) build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

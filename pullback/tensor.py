@@ -273,10 +273,17 @@ def _set_grad(self, value):
 
 def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
+    _meet(self)
     data = _shown(self)
     if isinstance(data, Box) and data.interp.adopts:
         return ops.detach(self)
     return make(_primal(data))
+
+
+def _meet(t: Tensor) -> None:
+    """Let a capture know of a tensor from outside, as an operator on it would."""
+    if state.mode and type(t._data) is _ndarray and state.stack[state.mode].adopts:
+        state.stack[state.mode].adopt(t)
 
 
 def _primal(data):
@@ -292,6 +299,8 @@ def _set_data(self, value: Tensor) -> None:
             f"Variable data has to be a tensor, but got {type(value).__name__} "
             f"({errors.user_line()})"
         )
+    _meet(self)
+    _meet(value)
     old, data = self._data, _primal(_shown(value))
     leaf = isinstance(self._edge, Accumulate)
     if self._edge is not None and dt.of(data.dtype).category < 2:
@@ -309,6 +318,8 @@ def _set_data(self, value: Tensor) -> None:
     if isinstance(data, Outer):
         data = data.taken_by(self)
     self._data = data
+    if isinstance(old, Box) and old.interp.adopts:
+        old.interp.moved.add(id(self))
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
         hooked, self._edge = self._edge.hooks, Accumulate(self)
         self._edge.hooks = hooked

@@ -281,7 +281,7 @@ def writes_of(joint: Joint) -> dict[int, int]:
     return {
         m.output: m.input
         for m in joint.mutated
-        if m.count and not m.tracked and m.input not in turned
+        if m.count and not (m.tracked or m.moved) and m.input not in turned
         and nodes.count(nodes[m.output]) == 1
     }
 

@@ -31,7 +31,7 @@ from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
-from .decisions import Decisions, below, contents, drawn, sized_by_values, users_own
+from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .split import collector_paused
 
 
@@ -77,6 +77,7 @@ class Capture(Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.joined = False  # are operators without a tape those of a history (a backward)?
+        self.moved: set[int] = set()  # handles whose `.data` was replaced
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
@@ -182,7 +183,7 @@ class Capture(Trace):
 
     def known(self, node):
         found = super().known(node)
-        if found is None and self.decisions is not None and users_own():
+        if found is None and self.decisions is not None and wanted():
             with below(self):
                 found = self.decisions.value(node)
         return found
@@ -480,6 +481,7 @@ class Mutation:
     output: int  # the graph output with its values
     tracked: bool  # has it a new history?
     count: int  # how many writes; 0 if another input counts them, that has the memory
+    moved: bool = False  # does its handle look at other memory now (`x.data = y`)?
 
 
 @dataclass(eq=False)
@@ -635,7 +637,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                 tracked = t._edge is not None and t._edge is not start
             count = 0 if apart else 1 if t._cell is None else t._cell.version
             count -= 0 if view is None else len(view.steps)
-            joint.mutated.append(Mutation(i, len(results.nodes), tracked, count))
+            joint.mutated.append(
+                Mutation(i, len(results.nodes), tracked, count, id(t) in level.moved))
             results.add(t if tracked else make(t._data))
     if level.literal:
         results.as_given = not any(_has_history(t) for t in (*results.values, *results.outputs))

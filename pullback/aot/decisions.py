@@ -2,9 +2,9 @@
 
 `if x.sum() > 0`, `n.item()` and `x[mask]` need values, and a capture has shapes only.  The values
 are computed from the inputs at hand, the capture goes on with them, and the graph is right as long
-as they are the same: a small graph of its own computes them anew before every call.  Only what the
-user reads is decided; what the library looks at in passing (the range of an argument, say) is
-left alone.  Read next: `capture.py`.
+as they are the same: a small graph of its own computes them anew before every call.  What the
+library looks at in passing (the range of an argument, say: `state.in_passing`) is left alone.
+Read next: `capture.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .. import errors
 from ..core.dims import broadcast_shapes
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
-from ..core.state import state
+from ..core.state import PASSING, state
 from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -27,19 +27,14 @@ from ..interp.box import map_tensors
 LIMIT = 1 << 16  # elements of a tensor that may be a decision
 
 
-def users_own() -> bool:
-    """Is it the user's code that asks a tensor for its value?"""
+def wanted() -> bool:
+    """Is the program about to go by the value of a tensor, or is that a look in passing?"""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        if frame.f_globals["__name__"] not in _ON_THE_WAY:
+        if frame.f_code in PASSING:
             return False
         frame = frame.f_back
     return True
-
-
-# Between a line that reads a tensor and this file.
-_ON_THE_WAY = {f"pullback.{n}" for n in ("aot.decisions", "aot.capture", "interp.trace", "tensor",
-                                         "core.overriding")}
 
 
 def contents(array) -> tuple:

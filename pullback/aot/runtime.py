@@ -434,6 +434,12 @@ def _leave(gradient, arguments: list[Tensor], value: Tensor | None) -> None:
         bump(meta.grad)
 
 
+def _move(t: Tensor, data, tensors: list[Tensor], saved: bool) -> None:
+    """Let a handle look at other memory: an input's, or its own if a backward needs the value."""
+    own = saved and all(data is not other._data for other in tensors)
+    t._data = data.copy() if own else data
+
+
 def write_all(joint: Joint, tensors: list[Tensor], made: list[Tensor]) -> None:
     """Give inputs the shapes and the values that the function left in them."""
     for i, steps in joint.reviewed:
@@ -443,6 +449,12 @@ def write_all(joint: Joint, tensors: list[Tensor], made: list[Tensor]) -> None:
     plain = []
     for m in joint.mutated:
         t = tensors[m.input]
+        if m.moved:
+            _move(t, made[m.output]._data, tensors, joint.differentiable)
+            if m.count:
+                mark_written(t)
+        if m.moved and not m.tracked:
+            continue
         if not m.count:
             t._edge = made[m.output]._edge
         elif m.tracked:

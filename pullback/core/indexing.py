@@ -17,7 +17,7 @@ from .. import errors
 from . import dtype as dt
 from .data import make_tensor_data
 from .handle import Tensor
-from .state import state
+from .state import in_passing, state
 
 END = 2**63 - 1
 
@@ -252,6 +252,7 @@ def _normalised(item, x: Tensor):
     )
 
 
+@in_passing
 def _number(index: Tensor):
     """The value of a 0-d integer tensor where it is known, else the tensor."""
     try:

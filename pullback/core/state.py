@@ -54,6 +54,18 @@ class State(threading.local):
 state = State()
 
 
+PASSING: set = set()
+
+
+def in_passing(function):
+    """Mark a function that looks at values where there are any and can do without.
+
+    A capture does not compute them for it, as it does for the author of the program.
+    """
+    PASSING.add(function.__code__)
+    return function
+
+
 class uncast:
     """No autocast meanwhile: the dtypes have been chosen already."""
 

@@ -14,7 +14,7 @@ from .op import OpOverload, aliases, families, no_match, overload_of, registry
 from .op import _watchers as watchers
 from .overriding import UNASKED, answered, arm, asked, members
 from .stack import bind
-from .state import fast
+from .state import fast, in_passing
 from .tape import place
 
 OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
@@ -82,18 +82,30 @@ class Packet:
 
     def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
         """The first overload that takes the call, with its flat arguments."""
-        hidden = None
+        found, hidden = self._find(args, kwargs)
+        if found is not None:
+            return found
+        for o in hidden:  # only with the numbers that tensors hold
+            flat = o.bind(args, kwargs)
+            if flat is not None:
+                return o, flat
+        if not fast["OVERRIDES"] and members((*args, *kwargs.values())):
+            raise Strangers
+        raise no_match(self.name, self._overloads, args, kwargs)
+
+    @in_passing
+    def _find(self, args: tuple, kwargs: dict) -> tuple:
+        """The overload without a look at values, or those that want numbers of tensors."""
+        hidden = []
         for o in self.entries():
             try:
                 flat = o.bind(args, kwargs)
-            except DataDependentError as error:  # it wants a number; another may take the tensor
-                hidden = hidden or error
+            except DataDependentError:  # it wants a number; another may take the tensor
+                hidden.append(o)
                 continue
             if flat is not None:
-                return o, flat
-        if hidden is None and not fast["OVERRIDES"] and members((*args, *kwargs.values())):
-            raise Strangers
-        raise hidden or no_match(self.name, self._overloads, args, kwargs)
+                return (o, flat), None
+        return None, hidden
 
     def __call__(self, *args, **kwargs):
         kind = (

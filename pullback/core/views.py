@@ -34,7 +34,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         return
     if ov.op.diff_outputs == (False,) and (ov.name == "detach" or is_buffer(out._data)):
         out._cell = cell  # an alias that has nothing to do with derivatives
-        if level and state.stack[level].adopts:
+        if level:
             link_detached(out, source)
         return
     link = source._link
@@ -63,7 +63,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
 
 
 class Detached(Link):
-    """How a detached alias in a capture follows what it was taken from: values only.
+    """How a detached alias in a transform or a capture follows its source: values only.
 
     Real memory needs none: there both look at the same array.
     """

@@ -13,6 +13,7 @@ from .. import errors
 from ..autograd.grad_mode import enable_grad
 from ..core import dtype as dt
 from ..core.handle import Tensor
+from ..core.state import in_passing
 from ..core.table import ops
 from ..creation import broadcast_tensors, tensor
 from ..interp.box import Wrapped
@@ -47,6 +48,7 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     return tuple(broadcast_tensors(*values))
 
 
+@in_passing
 def everywhere(test: Tensor) -> bool:
     """Does a test hold for every element, and for every example under `vmap`?
 

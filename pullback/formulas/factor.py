@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .. import errors
 from ..core.dtype import finfo
+from ..core.state import in_passing
 from ..core.table import ops
 from .linalg import diagonal_of, identity_like, solve_tri
 
@@ -277,6 +278,7 @@ def _skew(matrix):
     return matrix - matrix.mH
 
 
+@in_passing
 def _depends(turn, weights) -> bool:
     """Is a derivative with respect to something arbitrary not zero?  False if that is not known.
 

@@ -12,6 +12,7 @@ import warnings
 
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
+from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import DataDependentError
 from . import functional as F
@@ -137,6 +138,7 @@ def _causal_mask(size: int, device=None, dtype=None) -> Tensor:
     return ops.triu(ops.full([size, size], -math.inf, dtype=dtype, device=device), 1)
 
 
+@in_passing
 def _is_causal(mask: Tensor | None, hint: bool | None, sequence: Tensor,
                batch_first: bool) -> bool:
     """The hint; without one, whether this is the mask of a sequence that sees only its past."""
@@ -193,6 +195,7 @@ class TransformerEncoder(_Stack):
         }
         return next((f"encoder_layer.{why}" for why, holds in reasons.items() if holds), "")
 
+    @in_passing
     def _dropped(self, src: Tensor, mask: Tensor | None, padding: Tensor | None) -> Tensor | None:
         """Where PyTorch leaves out the padding between the layers; its results are zeros there."""
         if (not self.use_nested_tensor or self.layers[0].training or src.ndim != 3

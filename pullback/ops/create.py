@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.random import _scale
+from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import BadValue, DataDependentError
 
@@ -535,6 +536,7 @@ def _number_dtype(dtype, *numbers) -> dt.DType:
 # The overloads for tensors come first: a 0-d tensor would pass for a number.
 
 
+@in_passing
 def _from_tensors(name: str, start, end, steps, base, dtype, device):
     """linspace or logspace whose ends are 0-d tensors, of known or unknown value."""
     for value in (start, end):

@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.dims import wrap_dim
 from ..core.handle import Tensor
 from ..core.op import Composite, Op
+from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
 from .lapack import (
@@ -515,6 +516,7 @@ def _check_weights(weights, name, count, floating):
         raise ShapeError(f"cov(): {name} cannot be negative")
 
 
+@in_passing
 def _known(condition) -> bool:
     """A condition on values; False where they are hidden (batched, traced)."""
     try:

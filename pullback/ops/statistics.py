@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.batching import dims
 from ..core.dims import wrap_dim
 from ..core.op import Composite, Op, Reduction
+from ..core.state import in_passing
 from ..core.table import ops
 from ..core.xp import accumulate_at, running_maximum
 from ..errors import DataDependentError, DTypeError, ShapeError
@@ -153,6 +154,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 LONGEST = 16_000_000  # elements in a row, PyTorch's limit
 
 
+@in_passing
 def _check_quantile(self, q, dim, interpolation) -> None:
     if self.numel() == 0:
         raise ShapeError("quantile() input tensor must be non-empty")

@@ -157,3 +157,40 @@ def test_tensors_made_inside_are_new_in_every_call():
     assert first.tolist() == second.tolist() == accumulate(pb.ones(2)).tolist() == [4, 3]
     first.zero_()
     assert compiled(pb.ones(2)).tolist() == second.tolist() == [4, 3]
+
+
+def _given(x):
+    return x * 2 if pb.equal(x, pb.ones(3)) else x
+
+
+def _close(x):
+    return x * 2 if pb.allclose(x, pb.ones(3)) else x
+
+
+@pytest.mark.parametrize("function", [
+    _given,
+    _close,
+    lambda x: x * 2 if pb.is_nonzero(x.sum() - 3) else x,
+    lambda x: pb.nn.functional.one_hot(x.long()).float(),
+    lambda x: pb.arange(x.sum().long()).float(),
+    lambda x: pb.zeros(x.sum().long(), 2),
+    lambda x: x[: x[-1].long() + 1],
+    lambda x: pb.tensor([x.sum(), 2.0]),
+    lambda x: pb.arange(12.0).reshape(x.sum().long(), -1),
+], ids=["equal", "allclose", "is_nonzero", "one_hot", "arange", "zeros", "slice", "tensor",
+        "reshape"])  # fmt: skip
+def test_operators_that_go_by_values(function):
+    compiled, runs = counted(function)
+    for _ in range(2):
+        for x in pb.ones(3), pb.tensor([1.0, 1.0, 2.0]):
+            assert compiled(x).tolist() == function(x).tolist()
+    assert len(runs) == 2
+
+
+def test_looks_in_passing_decide_nothing():
+    compiled, runs = counted(lambda x: (
+        pb.distributions.Normal(x, x.abs() + 1).log_prob(x).sum() + pb.cov(x, aweights=x.abs())
+        + (x.abs() ** x.long()[0]).sum() + pb.linspace(0, x[0], 3).sum()))
+    for k in range(12):
+        compiled(pb.tensor([1.0, 2.0, 3.0 + k]))
+    assert len(runs) == 1
