@@ -33,7 +33,7 @@ from .core.table import ops as _operators
 
 _tensor.attach_listed()
 
-for _d in (*_dt.ALL, *_dt.STORED):
+for _d in (*_dt.ALL, *_dt.STORED, *_dt.UNHELD):
     globals()[_d.name] = _d
 globals().update(_dt.ALIASES)
 globals().update(_layout.CONSTANTS)  # strided, contiguous_format, channels_last, ...
@@ -89,6 +89,9 @@ _LAZY = {
     "types": "types",
     "_dynamo": "_dynamo",
     "__future__": "__future__",
+    "windows": "signal.windows",
+    "return_types": "return_types",
+    "quasirandom": "quasirandom",
 }
 _FROM = {
     "no_grad": "autograd.grad_mode",
@@ -164,6 +167,7 @@ _NAMES = {  # the same by module
     """,
     "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
     "control": "cond",
+    "core.left_out": "eig lstsq matrix_rank solve symeig",
     "core.legacy": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor
         IntTensor LongTensor BoolTensor
@@ -199,7 +203,10 @@ def __getattr__(name: str):
     elif name == "torch":  # PyTorch contains itself, and programs say `torch.torch`
         value = importlib.import_module(__package__)
     else:
-        raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+        absent = importlib.import_module(".absent", __package__)
+        value = absent.modules(name) if name in absent.MODULES else absent.find("", name)
+        if value is None:
+            raise AttributeError(f"module 'pullback' has no attribute '{name}'")
     globals()[name] = value
     return value
 

@@ -11,6 +11,7 @@ import functools
 import numpy as np
 
 from . import errors
+from .absent import getter as _getter
 from .core.handle import Tensor
 from .core.pytree import tree_map
 from .core.state import count, state
@@ -139,3 +140,6 @@ def _set(stance: str) -> None:
     state.stance = stance
     if step:
         count("ACTIVE", step)
+
+
+__getattr__ = _getter(__name__)

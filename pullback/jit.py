@@ -14,6 +14,7 @@ import typing
 from typing import Any, Final
 
 from . import errors
+from .absent import getter
 from .compile.api import compile as _compile
 from .core.handle import Tensor
 from .core.pytree import tree_flatten
@@ -136,7 +137,16 @@ class ScriptModule(Module):
         save(self, f)
 
 
-RecursiveScriptModule = ScriptModule
+class RecursiveScriptModule(ScriptModule):
+    """What `script` makes of a module."""
+
+    @property
+    def original_name(self) -> str:
+        """The name of the class that was scripted."""
+        return type(self.__dict__.get("_original", self)).__name__
+
+    def extra_repr(self) -> str:
+        return f"original_name={self.original_name}"
 
 
 def script(obj, optimize=None, _frames_up: int = 0, _rcb=None, example_inputs=None):
@@ -144,7 +154,7 @@ def script(obj, optimize=None, _frames_up: int = 0, _rcb=None, example_inputs=No
     if _is(obj, (ScriptModule, ScriptFunction)) or _is(obj, type):
         return obj
     if _is(obj, Module):
-        return ScriptModule(obj)
+        return RecursiveScriptModule(obj)
     if _is(obj, (dict, list)):
         return obj
     if not callable(obj):
@@ -360,8 +370,11 @@ def load(f, map_location=None, _extra_files=None, **kwargs):
         cure="load a state_dict saved by PyTorch with torch.load(file)"))
 
 
+_left_out = getter(__name__)
+
+
 def __getattr__(name: str):
     """Types that programs write in annotations and import from here."""
     if name in ("Dict", "List", "Optional", "Tuple", "Union"):
         return getattr(typing, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _left_out(name)

@@ -16,6 +16,7 @@ import types
 from collections import OrderedDict
 
 from . import errors
+from .absent import getter
 from .core import device as dev
 from .core.legacy import tensor_types
 
@@ -33,6 +34,9 @@ class Facts(types.ModuleType):
         parent, _, tail = self.__name__.rpartition(".")
         if isinstance(sys.modules.get(parent), Facts):
             setattr(sys.modules[parent], tail, self)
+
+    def __getattr__(self, name: str):
+        return getter(self.__name__)(name)
 
     @contextlib.contextmanager
     def flags(self, *args, **changes):
@@ -191,7 +195,7 @@ class _Lazily(Facts):
     def __getattr__(self, name: str):
         if name == "amp":
             return _cuda_amp()
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return super().__getattr__(name)
 
 
 cuda.__class__ = _Lazily

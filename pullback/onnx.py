@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 
 from . import errors
+from .absent import getter as _getter
 
 __all__ = [
     "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "export", "is_in_onnx_export",
@@ -74,3 +75,6 @@ __path__: list[str] = []  # it has modules below it
 symbolic_helper = _below("symbolic_helper", parse_args=_parse_args)
 for _version in range(9, 21):
     globals()[f"symbolic_opset{_version}"] = _below(f"symbolic_opset{_version}")
+
+
+__getattr__ = _getter(__name__)

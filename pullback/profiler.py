@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum
 
 from . import errors, library
+from .absent import getter as _getter
 from .aot.runtime import Program
 from .autograd.anomaly_mode import Watcher, unwatch, watch
 from .autograd.profiler_events import EventList, FunctionEvent
@@ -369,3 +370,4 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None,
     return write
 
 
+__getattr__ = _getter(__name__)

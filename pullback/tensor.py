@@ -15,7 +15,7 @@ import numpy as np
 from . import errors
 from .core import device as dev
 from .core import dtype as dt
-from .core import fast, hooks, legacy, surface
+from .core import fast, hooks, left_out, legacy, surface
 from .core.catalog import PUBLIC
 from .core.data import make_tensor_data
 from .core.dispatching import Outer, make_wrapper_subclass
@@ -38,8 +38,6 @@ from .core.views import view_of
 _ndarray = np.ndarray
 
 
-_OTHER_LAYOUTS = [f"to_sparse{kind}" for kind in ("", "_csr", "_csc", "_bsr", "_bsc")]
-_OTHER_LAYOUTS.append("to_mkldnn")
 
 
 def _up_to_date(t: Tensor) -> Tensor:
@@ -215,22 +213,6 @@ def _set_grad_dtype(self, dtype) -> None:
             )
         )
     meta.grad_dtype = dt.as_dtype(dtype).np
-
-
-def _other_layout(name: str):
-    """A method that would make a tensor of a layout that there is not."""
-
-    def method(self, *args, **kwargs):
-        raise errors.NotInThisBuild(
-            errors.text(
-                f"{name}(): tensors are dense and strided here ({errors.user_line(2)})",
-                f"tensor: {_facts(self)}",
-                "leave the tensor as it is; SciPy's sparse matrices take tensor.numpy()",
-            )
-        )
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    return method
 
 
 def _version(self) -> int:
@@ -1034,7 +1016,7 @@ def attach(cls=Tensor) -> None:
         "cpu": cpu,
         "cuda": cuda,
         "type": type_,
-        **{name: _other_layout(name) for name in _OTHER_LAYOUTS},
+        **left_out.methods(),
         "__getitem__": _getitem,
         "__setitem__": _setitem,
         "zero_": zero_,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from ..absent import getter
 from .profiler_events import EventList, FunctionEvent, FunctionEventAvg
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "emit_nvtx", "profile"]
@@ -70,9 +71,12 @@ def emit_nvtx(enabled: bool = True, record_shapes: bool = False):
 emit_itt = emit_nvtx
 
 
+_left_out = getter(__name__)
+
+
 def __getattr__(name: str):
     if name == "record_function":
         from ..profiler import record_function
 
         return record_function
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _left_out(name)

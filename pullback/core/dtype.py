@@ -12,6 +12,8 @@ import functools
 import ml_dtypes
 import numpy as np
 
+from .. import errors
+
 
 class DType:
     """An element type, e.g. `pullback.float32`."""
@@ -65,6 +67,28 @@ class DType:
         return complex128 if self.name == "float64" else complex64
 
 
+class Unheld(DType):
+    """A dtype that exists by name, for programs that compare with it: no tensor has it."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str):
+        self.name, self.kind, self.category = name, "V", -1
+        self.is_floating_point = name.startswith("float")
+        self.is_complex, self.itemsize = False, int(name.endswith(("16", "32"))) + 1
+        self.is_signed = name.startswith(("float", "int", "qint"))
+
+    @property
+    def np(self):  # type: ignore[override]
+        raise errors.NotInThisBuild(errors.text(
+            f"tensors of dtype torch.{self.name} do not exist here ({errors.user_line(3)})",
+            cure="use a dtype that NumPy or ml_dtypes know"))
+
+
+UNHELD = tuple(Unheld(name) for name in (
+    "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8",
+    "bits16", "float4_e2m1fn_x2", *(f"{kind}{n}" for kind in ("int", "uint") for n in range(1, 8)),
+))  # fmt: skip
 bool_ = DType("bool", np.bool_, 0)
 uint8 = DType("uint8", np.uint8, 1)
 int8 = DType("int8", np.int8, 1)
@@ -108,7 +132,7 @@ STORED = (
 )
 uint64 = STORED[2]
 _BY_NP |= {d.np: d for d in STORED}
-_BY_NAME |= {d.name: d for d in STORED}
+_BY_NAME |= {d.name: d for d in (*STORED, *UNHELD)}
 _FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
 
 ALIASES = {
@@ -177,6 +201,8 @@ def as_dtype(value) -> DType | None:
             if found == "complex"
             else found
         )
+    if isinstance(value, Unheld):
+        return value.np  # refuses
     return of(np.dtype(value))
 
 

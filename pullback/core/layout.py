@@ -47,7 +47,16 @@ class memory_format(_Named):
     known: dict[str, _Named] = {}
 
 
+class qscheme(_Named):
+    """How a quantised tensor would scale its numbers; there are none."""
+
+    __slots__ = ()
+    known: dict[str, _Named] = {}
+
+
 for _cls, _names in (
+    (qscheme, "per_tensor_affine per_channel_affine per_tensor_symmetric per_channel_symmetric "
+              "per_channel_affine_float_qparams"),
     (layout, "strided sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn"),
     (memory_format, "contiguous_format preserve_format channels_last channels_last_3d"),
 ):
@@ -57,7 +66,8 @@ for _cls, _names in (
         _cls.known[_name] = _made
 
 STRIDED = layout.known["strided"]
-CONSTANTS = {**layout.known, **memory_format.known}
+CONSTANTS = {**layout.known, **memory_format.known, **qscheme.known, "qscheme": qscheme,
+             "legacy_contiguous_format": memory_format.known["contiguous_format"]}
 _LAST = {"channels_last": 4, "channels_last_3d": 5}  # and the number of dims that it is for
 
 

@@ -316,9 +316,7 @@ class OpOverload:
         returns = self.schema.returns
         if len(returns) < 2 or not all(r.name for r in returns):
             return None
-        from collections import namedtuple
-
-        return namedtuple(self.op.base_name, [r.name for r in returns])
+        return results_class(self.op.base_name, tuple([r.name for r in returns]))
 
     def arguments(self) -> list[Argument]:
         return self.schema.args
@@ -363,6 +361,25 @@ def no_match(name: str, overloads: list, args: tuple, kwargs: dict) -> errors.Ar
             [str(o.schema) for o in overloads],
         )
     )
+
+
+@functools.cache
+def results_class(name: str, fields: tuple[str, ...]) -> type:
+    """The named tuple of an operator's results: one class per operator."""
+    from collections import namedtuple
+
+    def text(self) -> str:
+        parts = ",\n".join(f"{field}={value!r}" for field, value in zip(fields, self))
+        return f"torch.return_types.{name}(\n{parts})"
+
+    made = namedtuple(name, fields, module="torch.return_types")
+    made.__repr__ = text
+    made.__reduce__ = lambda self: (_results, (name, fields, tuple(self)))
+    return made
+
+
+def _results(name: str, fields: tuple[str, ...], values: tuple) -> tuple:
+    return results_class(name, fields)(*values)
 
 
 @functools.cache

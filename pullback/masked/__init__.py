@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ..absent import getter as _getter
 from ..core import dtype as dt
 from ..core.dims import wrap_dim, wrap_dims
 from ..core.handle import Tensor
@@ -367,3 +368,6 @@ def logaddexp(
     one = _filled(input, input_mask, _lowest)
     two = _filled(other, other_mask, _lowest)
     return ops.logaddexp(one, two).to(_own_dtype(input, dtype))
+
+
+__getattr__ = _getter(__name__)

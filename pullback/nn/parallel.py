@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ..absent import getter as _getter
 from ..core.facade import Facade
 from .module import Module
 
@@ -44,3 +45,6 @@ class DistributedDataParallel(Module):
     def __init__(self, module: Module, *args, **kwargs):
         raise ValueError("DistributedDataParallel wants a process group, and there is none: "
                          "Pullback trains in one process. Use the module itself.")
+
+
+__getattr__ = _getter(__name__)

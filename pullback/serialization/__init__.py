@@ -8,6 +8,7 @@ without code), `rebuild.py` (tensors from what a file says) and `names.py` (what
 
 from __future__ import annotations
 
+from ..absent import getter as _getter
 from .reading import (
     LoadEndianness,
     add_safe_globals,
@@ -37,3 +38,6 @@ __all__ = [
     "save",
     "set_default_load_endianness",
 ]
+
+
+__getattr__ = _getter(__name__)

@@ -11,4 +11,8 @@ def __getattr__(name: str):
         return importlib.import_module(f".{name}", __name__)
     if name == "swap_tensors":
         return importlib.import_module(".swapping", __name__).swap_tensors
+    if name == "mobile_optimizer":
+        from ..absent import modules
+
+        return modules("utils.mobile_optimizer")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import creation
+from ..absent import getter as _getter
 
 OWN = __package__.partition(".")[0]
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
@@ -130,3 +131,6 @@ class Timer:
             if callback is not None:
                 callback(found.number_per_run, taken)
         return found
+
+
+__getattr__ = _getter(__name__)

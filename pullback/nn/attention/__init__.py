@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator
 from enum import IntEnum
 
+from ...absent import getter as _getter
+
 __all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
 
 WARN_FOR_UNFUSED_KERNELS = False
@@ -49,3 +51,6 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend,
         yield {}
     finally:
         _chosen = before
+
+
+__getattr__ = _getter(__name__)

@@ -4,6 +4,7 @@
 together, with processes of `_utils/worker.py` if asked for.
 """
 
+from ...absent import getter as _getter
 from ._utils.collate import default_collate, default_convert
 from ._utils.worker import get_worker_info
 from .dataloader import DataLoader, _DatasetKind
@@ -49,3 +50,6 @@ __all__ = [
     "get_worker_info",
     "random_split",
 ]
+
+
+__getattr__ = _getter(__name__)

@@ -1,0 +1,203 @@
+"""Names of PyTorch that this package leaves out, and why.
+
+Asking for one gives a function that says so when it is called, or a class of which nothing is an
+instance and nothing can be made; so programs that only mention a name run.  `ops/elsewhere.py` does
+the same for entries of PyTorch's operator table.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+
+from . import errors
+
+# family -> (what it belongs to, what to do instead)
+WHY = {
+    "sparse": ("tensors with a sparse layout", "use dense tensors, or scipy.sparse on x.numpy()"),
+    "nested": ("nested tensors", "pad the parts: nn.utils.rnn.pad_sequence, with a mask"),
+    "quantised": ("quantised tensors",
+                  "keep floating numbers; fake_quantize_per_tensor_affine simulates them"),
+    "vendor": ("a library of one vendor", "call the operator without the vendor's name"),
+    "script": ("the compiler of TorchScript", "jit.script and jit.trace run the Python program"),
+    "dispatch": ("the dispatcher of PyTorch", "overrides.TorchFunctionMode sees every call"),
+    "pipes": ("datapipes", "write a Dataset or an IterableDataset"),
+    "masked": ("masked tensors", "use the functions of `masked` with mask="),
+    "accelerator": ("an accelerator's driver", "ask is_available() first"),
+    "package": ("archives of code", "install the program, and save state_dicts"),
+    "valgrind": ("instruction counts by Valgrind", "Timer measures times"),
+    "fuzzer": ("inputs made at random for benchmarks", "write the inputs down"),
+    "archives": ("switches of PyTorch's file format", "save and load take no such options"),
+    "onnx": ("the exporter to ONNX", "save the parameters: save(module.state_dict(), file)"),
+    "traces": ("traces of another profiler", "profiler.profile writes Chrome traces"),
+    "phones": ("programs for phones", "compile writes a C file of a function"),
+    "flash": ("implementations of attention to choose from",
+              "scaled_dot_product_attention needs no choice here"),
+    "replicas": ("copies of a module on several devices", "call the module itself"),
+    "guards": ("the guards of PyTorch's compiler", "leave them to compile()"),
+}
+
+_SPARSE = """sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor
+    sparse_bsc_tensor sparse_compressed_tensor"""
+# module (of this package; "" is its root) -> family -> names
+NAMES: dict[str, dict[str, str]] = {
+    "": {
+        "sparse": f"""{_SPARSE} ccol_indices_copy col_indices_copy crow_indices_copy
+            row_indices_copy indices_copy values_copy dsmm hsmm hspmm saddmm smm spmm sspaddmm
+            resize_as_sparse_""",
+        "quantised": """quantize_per_tensor quantize_per_channel quantize_per_tensor_dynamic
+            dequantize empty_quantized int_repr q_scale q_zero_point q_per_channel_axis
+            q_per_channel_scales q_per_channel_zero_points choose_qparams_optimized
+            quantized_batch_norm quantized_gru quantized_gru_cell quantized_lstm
+            quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+            quantized_rnn_relu_cell quantized_rnn_tanh_cell QInt32Storage QInt8Storage
+            QUInt2x4Storage QUInt4x2Storage QUInt8Storage""",
+        "vendor": """cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution
+            cudnn_convolution_add_relu cudnn_convolution_relu cudnn_convolution_transpose
+            cudnn_grid_sampler cudnn_is_acceptable miopen_batch_norm miopen_convolution
+            miopen_convolution_add_relu miopen_convolution_relu miopen_convolution_transpose
+            miopen_ctc_loss miopen_depthwise_convolution miopen_rnn mkldnn_adaptive_avg_pool2d
+            mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d mkldnn_max_pool3d
+            mkldnn_rnn_layer fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation
+            fbgemm_linear_int8_weight fbgemm_linear_int8_weight_fp32_activation
+            fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16
+            fbgemm_pack_quantized_matrix""",
+        "script": """AggregationType AliasDb AnyType Argument ArgumentSpec AwaitType BenchmarkConfig
+            BenchmarkExecutionStats Block BoolType BufferDict CallStack Capsule ClassType Code
+            CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType
+            ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType
+            DictType EnumType ErrorReport ExecutionPlan FatalError FloatType FunctionSchema
+            FutureType Gradient Graph GraphExecutorState IODescriptor InferredType IntType
+            InterfaceType JITException ListType LiteScriptModule LockingLogger LoggerBase ModuleDict
+            Node NoneType NoopLogger NumberType OperatorInfo OptionalType ParameterDict PyObjectType
+            PyTorchFileReader PyTorchFileWriter RRefType ScriptClass ScriptClassFunction ScriptDict
+            ScriptDictIterator ScriptDictKeyIterator ScriptList ScriptListIterator ScriptMethod
+            ScriptModuleSerializer ScriptObject ScriptObjectProperty SerializationStorageContext
+            StaticModule StreamObjType StringType SymBoolType SymIntType TensorType
+            ThroughputBenchmark TracingState TupleType Type UnionType Use Value import_ir_module
+            import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema
+            parse_type_comment unify_type_list""",
+        "dispatch": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard",
+    },
+    "sparse": {"sparse": """mm addmm sampled_addmm sum softmax log_softmax spdiags spsolve
+        as_sparse_gradcheck check_sparse_tensor_invariants to_sparse_semi_structured
+        SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT
+        SparseSemiStructuredTensorCUTLASS FloatTensor DoubleTensor HalfTensor BFloat16Tensor
+        IntTensor LongTensor ShortTensor CharTensor ByteTensor"""},
+    "nested": {"nested": """nested_tensor as_nested_tensor nested_tensor_from_jagged
+        nested_tensor_from_padded_tensor masked_select narrow to_padded_tensor"""},
+    "package": {"package": """PackageImporter PackageExporter Directory EmptyMatchError
+        GlobGroup ObjMismatchError ObjNotFoundError OrderedImporter PackagingError Importer
+        sys_importer analyze is_from_package"""},
+    "monitor": {"traces": """Aggregation Event EventHandlerHandle Stat TensorboardEventHandler
+        data_value_t log_event register_event_handler unregister_event_handler"""},
+    "utils.mobile_optimizer": {"phones": """optimize_for_mobile generate_mobile_module_lints
+        LintCode MobileOptimizerType"""},
+    "jit": {"script": """CompilationUnit ONNXTracedModule RecursiveScriptClass ScriptWarning
+        TracedModule TracerWarning enable_onednn_fusion export_opnames fuser
+        jit_module_from_flatbuffer onednn_fusion_enabled optimized_execution
+        run_frozen_optimizations save_jit_module_to_flatbuffer set_fusion_strategy
+        strict_fusion"""},
+    "masked": {"masked": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},
+    "utils.data": {"pipes": """DFIterDataPipe DataChunk IterDataPipe MapDataPipe
+        argument_validation functional_datapipe guaranteed_datapipes_determinism non_deterministic
+        runtime_validation runtime_validation_disabled"""},
+    "utils.benchmark": {
+        "valgrind": "CallgrindStats CopyIfCallgrind FunctionCount FunctionCounts",
+        "fuzzer": "FuzzedParameter FuzzedSparseTensor FuzzedTensor Fuzzer ParameterAlias"},
+    "serialization": {"archives": """check_module_version_greater_or_equal
+        default_restore_location get_crc32_options get_default_mmap_options location_tag
+        normalize_storage_type register_package set_crc32_options set_default_mmap_options
+        skip_data storage_to_tensor_type validate_cuda_device validate_hpu_device"""},
+    "onnx": {"onnx": """ExportableModule InputObserver JitScalarType ONNXProgram
+        OnnxExporterError ops select_model_mode_for_export"""},
+    "autograd.profiler": {"traces": """EnforceUnique KinetoStepTracker MemRecordsAcc load_nvprof
+        parse_nvprof_trace"""},
+    "profiler": {"traces": "DeviceType ExecutionTraceObserver"},
+    "nn.attention": {"flash": """activate_flash_attention_impl current_flash_attention_impl
+        list_flash_attention_impls register_flash_attention_impl restore_flash_attention_impl"""},
+    "nn.parallel": {
+        "replicas": "DistributedDataParallelCPU gather parallel_apply replicate scatter"},
+    "compiler": {"guards": """CacheInfo keep_portable_guards_unsafe keep_tensor_guards_unsafe
+        load_cache_artifacts load_compiled_function save_cache_artifacts
+        set_enable_guard_collectives skip_all_guards_unsafe skip_guard_on_all_nn_modules_unsafe
+        skip_guard_on_globals_unsafe skip_guard_on_inbuilt_nn_modules_unsafe"""},
+    "cuda": {"accelerator": """CUDAPluggableAllocator CudaError DeferredCudaCallError ExternalStream
+        GreenContext caching_allocator_alloc caching_allocator_delete caching_allocator_disabled
+        caching_allocator_enable can_device_access_peer change_current_allocator check_error
+        clock_rate cudaStatus cudart current_blas_handle current_solver_handle device_memory_used
+        get_allocator_backend get_gencode_flags get_per_process_memory_fraction
+        get_stream_from_external get_sync_debug_mode graph_pool_handle host_memory_stats
+        host_memory_stats_as_nested_dict list_gpu_processes make_graphed_callables memory_snapshot
+        memory_stats_as_nested_dict memory_summary memory_usage power_draw
+        reset_accumulated_host_memory_stats reset_max_memory_cached reset_peak_host_memory_stats
+        set_per_process_memory_fraction set_sync_debug_mode temperature use_mem_pool
+        utilization"""},
+    "mps": {"accelerator": """compile_shader current_allocated_memory driver_allocated_memory
+        load_metallib recommended_max_memory set_per_process_memory_fraction"""},
+    "xpu": {"accelerator": """XPUGraph XPUPluggableAllocator can_device_access_peer
+        change_current_allocator clock_rate device_memory_used get_gencode_flags
+        get_per_process_memory_fraction get_stream_from_external graph_pool_handle
+        make_graphed_callables memory_snapshot memory_stats_as_nested_dict memory_usage power_draw
+        set_per_process_memory_fraction temperature use_mem_pool utilization"""},
+    "mtia": {"accelerator": """DeferredMtiaCallError MTIAGraph attach_out_of_memory_observer
+        graph_pool_handle record_memory_history snapshot"""},
+    "accelerator": {"accelerator": "Graph empty_host_cache get_memory_info"},
+    "backends.cuda": {"accelerator": """SDPAParams can_use_cudnn_attention cuBLASModule
+        cuFFTPlanCache cuFFTPlanCacheAttrContextProp cuFFTPlanCacheManager"""},
+}  # fmt: skip
+MODULES = ("sparse", "nested", "package", "monitor")  # that have nothing else
+
+
+@functools.cache
+def _table(module: str) -> dict[str, str]:
+    """Name -> family."""
+    families = NAMES.get(module, {})
+    return {name: family for family, names in families.items() for name in names.split()}
+
+
+@functools.cache
+def find(module: str, name: str):
+    """What stands for a name that a module of this package leaves out; None if it does not."""
+    family = _table(module).get(name)
+    if family is None:
+        return None
+    whole = f"torch.{module}.{name}" if module else f"torch.{name}"
+    what, cure = WHY[family]
+
+    def refuse(*args, **kwargs):
+        raise errors.NotInThisBuild(errors.text(
+            f"{whole} was asked for ({errors.user_line(2)}), but it belongs to {what}, which this "
+            "package does not have", cure=cure))
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Not here: it belongs to {what}."
+    if name[0].islower():
+        return refuse
+    return type(name, (), {"__new__": refuse, "__doc__": refuse.__doc__, "__module__": "torch"})
+
+
+def getter(module: str):
+    """A module's `__getattr__`: the names that it leaves out."""
+    path = module.partition(".")[2]
+
+    def __getattr__(name: str):
+        found = None if name.startswith("__") else find(path, name)
+        if found is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return found
+
+    return __getattr__
+
+
+class Nothing(types.ModuleType):
+    """A module of which nothing is here but the refusals."""
+
+    def __init__(self, path: str):
+        super().__init__(f"{__package__}.{path}", f"Not here: {WHY[next(iter(NAMES[path]))][0]}.")
+        self.__path__: list[str] = []
+        self.__dict__["__getattr__"] = getter(self.__name__)
+        self.__all__ = sorted(_table(path))
+
+
+modules = functools.cache(Nothing)
