@@ -8,6 +8,7 @@ keeps working. The docstrings below are the pages of `docs/errors.md`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from pickle import UnpicklingError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _INTERNAL = (_HERE, "<pullback")
+_BLOCKS = contextlib.contextmanager.__code__.co_filename  # decorators made of `with` blocks
 # Files that exist in memory only, made from graphs: which line of the user's a line there is from.
 generated: dict = {}
 
@@ -24,7 +26,7 @@ def user_line(depth: int = 1) -> str:
     frame = sys._getframe(depth)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_INTERNAL):
+        if not name.startswith(_INTERNAL) and name != _BLOCKS:
             return f"{os.path.basename(name)}:{frame.f_lineno}"
         frame = frame.f_back
     return "<unknown>:0"

@@ -10,6 +10,7 @@ from ..core.settings import Settings
 config = Settings(
     "aot.config", "Settings of ahead-of-time compilation.",
     debug_assert=False,  # check at every call what a program was compiled for
+    functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
 )
 
 _names: list[str] = []

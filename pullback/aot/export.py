@@ -30,6 +30,7 @@ from ..fx.tables import normalized
 from . import sharing
 from . import signature as sig
 from .capture import Capture, CaptureRecorder, Joint, Output, capture
+from .context import config
 from .descriptors import (
     BufferAOTInput,
     GradAOTOutput,
@@ -40,7 +41,7 @@ from .descriptors import (
     PlainAOTOutput,
     TangentAOTInput,
 )
-from .retrace import renumbered, saved_results, traced_again
+from .retrace import renumbered, traced_again
 
 __all__ = [
     "JointWithDescriptors", "aot_compile_joint_with_descriptors", "aot_export_joint_simple",
@@ -69,17 +70,6 @@ class ExportCapture(Capture):
         super().__init__(recorder, decompositions)
         self.keeps_composites, self.pre_dispatch, self.switches = True, pre_dispatch, switches
         self.frozen: list[Tensor] = []  # results that must not be written
-
-    def cut(self, t: Tensor) -> Tensor:
-        """`detach` is part of the graph, also where there is no history."""
-        if t._edge is None and not self.joined:
-            return super(Capture, self).process(overload("detach"), (t,))
-        return super().cut(t)
-
-    def pull(self, node: Any, grads: list, needs: list) -> list:
-        """A node of the tape is about to run: its saved results are marked in the graph."""
-        saved_results(self, node)
-        return super().pull(node, grads, needs)
 
     def switched(self, mode: bool, leaves: bool) -> None:
         """Grad modes are shown where they are wanted."""
@@ -150,6 +140,10 @@ def trace(
 
     `pre_dispatch` keeps composite operators whole, and grad modes unless `switches` says otherwise.
     """
+    if config.functionalize_rng_ops:
+        raise errors.ExportError(errors.text(
+            "Functionalized RNG is not currently supported in the aot_export workflow "
+            f"({errors.user_line(3)})", cure="set config.functionalize_rng_ops = False"))
     flat, spec = tree_flatten((args, kwargs))
     given = [v for v in flat if isinstance(v, Tensor)]
     fresh = iter([_input(t, joint) for t in given])
@@ -165,7 +159,7 @@ def trace(
     recorder = CaptureRecorder() if joint else ExportRecorder()
     level = ExportCapture(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
-    found = capture(traced, flat, spec, table, level=level)
+    found = capture(traced, flat, spec, table, level=level, literal=True)
     if any(t._cell is not None and t._cell.version for t in level.frozen):
         raise errors.ExportError(errors.text(
             "cannot mutate tensors with frozen storage: the result of dropout() in evaluation is "

@@ -1,22 +1,19 @@
 """Names and notes of joint graphs as PyTorch gives them.
 
-An operator whose formula reads its own result keeps that result without history: a `detach` behind
-the operator and another one where the backward reads it.  `saved_results` puts these into the joint
-graph.  `traced_again` is what becomes of a joint graph when it is captured itself, gradients on, as
-`aot_export_module` does: the operators keep their results once more, for nobody.
+A capture names nodes in the order in which it makes them, and makes some later than PyTorch does.
+`renumbered` gives all the names of their places.  `traced_again` is what becomes of a joint graph
+when it is captured itself, gradients on, as `aot_export_module` does: operators whose formula reads
+their own result keep it once more, by a `detach` for nobody.
 """
 
 from __future__ import annotations
 
 import operator
 
-from ..core.handle import Tensor, make
 from ..core.op import OpOverload, overload
-from ..core.tape import Node as TapeNode
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
-from ..interp.trace import Trace, Traced
 
 # their statistics have no derivative in PyTorch, and are kept as they are
 _STATISTICS = ("native_layer_norm", "native_batch_norm", "_native_batch_norm")
@@ -26,35 +23,6 @@ def _marked(rule, name: str) -> bool:
     """Is a result that is saved marked as such?"""
     i = rule.outputs.index(name)
     return rule.diff_outputs[i] and not (i and rule.overload.name.startswith(_STATISTICS))
-
-
-def saved_results(level: Trace, pulled: TapeNode) -> None:
-    """Mark the results that a node of the tape has saved, before its formulas read them."""
-    rule = getattr(pulled, "rule", None)
-    if not pulled.saved or getattr(rule, "overload", None) is None:
-        return
-    saved = list(pulled.saved)
-    for i, (local, kind, _, _) in enumerate(rule.saves):
-        value = saved[i]
-        if kind == "out" and value is not None and _marked(rule, local):
-            if isinstance(value._data, Traced) and value._data.interp is level:
-                saved[i] = _read_back(level, value)
-    pulled.saved = tuple(saved)
-
-
-def _read_back(level: Trace, value: Tensor) -> Tensor:
-    recorder, node, inner = level.recorder, value._data.node, value._data.inner
-    behind = node
-    while behind.next.target is operator.getitem or behind.next.meta.get("kept"):
-        behind = behind.next
-    with recorder.graph.inserting_after(behind):
-        kept = recorder.call(overload("detach"), (node,), inner)
-    read = recorder.call(overload("detach"), (kept,), inner)
-    kept.meta.update(kept=True, stack_trace=node.stack_trace)
-    read.meta["stack_trace"] = node.stack_trace
-    again = make(Traced(level, inner, read))
-    again._cell = value._cell
-    return again
 
 
 def renumbered(module: GraphModule) -> dict[Node, Node]:

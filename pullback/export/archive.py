@@ -13,8 +13,9 @@ from ..nn.parameter import Parameter
 from ..serialization.archive import Archive, Writer, replacing
 from .check import check_program
 from .graph_signature import InputKind
-from .parse import Parsed, alike, parse
+from .parse import Parsed, parse
 from .program import ExportedModule, ExportedProgram
+from .reader import alike
 from .text import program_text, type_text
 
 TEXT, WEIGHTS = "program.txt", "weights.safetensors"

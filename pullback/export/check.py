@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from .. import errors
+from ..control import HigherOrder
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
 from ..core.state import state
-from ..fx.node import map_arg
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node, map_arg
 from ..interp.box import map_tensors
-from .parse import alike
 from .program import ExportedProgram
+from .reader import alike
 from .text import type_text
 
 _LONG = 1 << 16  # sizes up to which operators that give lists are run on shapes
@@ -20,14 +22,27 @@ def check_program(program: ExportedProgram) -> None:
     before, record = state.fake, state.record[-1]
     state.fake, state.record[-1] = True, False
     try:
-        for node in program.graph.nodes:
-            if isinstance(node.target, OpOverload):
-                _check(node)
+        _check_graph(program.graph_module)
     finally:
         state.fake, state.record[-1] = before, record
 
 
-def _check(node) -> None:
+def _check_graph(module: GraphModule) -> None:
+    for node in module.graph.nodes:
+        if isinstance(node.target, OpOverload):
+            _check(node)
+        elif node.op == "get_attr":
+            _check_graph(getattr(module, node.target))
+        elif isinstance(node.target, HigherOrder) and node.target.name() == "cond":
+            for branch in node.args[1:3]:
+                results = getattr(module, branch.target).graph.output_node().args[0]
+                results = [results] if isinstance(results, Node) else results
+                found = [r.meta.get("val") if isinstance(r, Node) else r for r in results]
+                if not alike(found, node.meta["val"]):
+                    raise _wrong(node, f"@{branch.target} gives {type_text(found)}")
+
+
+def _check(node: Node) -> None:
     ov, stated = node.target, node.meta.get("val")
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
     sizes = [max(n.meta["val"].shape, default=0) for n in node.all_input_nodes]
@@ -44,7 +59,7 @@ def _check(node) -> None:
         raise _wrong(node, f"it is said to be {type_text(stated)}, and is {type_text(found)}")
 
 
-def _wrong(node, what: str) -> Exception:
+def _wrong(node: Node, what: str) -> Exception:
     return errors.FileFormatError(errors.text(
         f"%{node.name} of the program is not what it should be: {what} ({errors.user_line(3)})",
         cure="get the program again from where it came, or export it again"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import copy
 import keyword
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,7 +165,7 @@ class ExportedModule(Module):
                 continue
             value = program.tensor(spec.target)
             held.append((install(self, spec.target, value, spec.persistent), spec.target))
-        switches = grad_modes(program.graph)
+        switches = grad_modes(program.graph.nodes)
         # outside of the tables of modules: these are not part of the module's state
         self.__dict__.update(
             _program=program,
@@ -238,7 +238,7 @@ def placeholder(graph: Graph, name: str) -> Node:
 CALLERS = "caller"  # the grad mode in which a program is called
 
 
-def grad_modes(graph: Graph) -> dict[Node, tuple[Any, bool]]:
+def grad_modes(nodes: Iterable[Node]) -> dict[Node, tuple[Any, bool]]:
     """The grad mode that each switch of a graph leads to, and whether it ends a block.
 
     A block that ends restores what was before it: at the outermost, what the caller has.
@@ -246,7 +246,7 @@ def grad_modes(graph: Graph) -> dict[Node, tuple[Any, bool]]:
     out: dict[Node, tuple[Any, bool]] = {}
     now: Any = CALLERS
     before: list = []
-    for node in graph.nodes:
+    for node in nodes:
         if node.target is not _set_grad_enabled:
             continue
         mode = node.args[0]
@@ -268,9 +268,9 @@ def _following(program: ExportedProgram) -> GraphModule:
     with graph.inserting_after(last[0]) if last else graph.inserting_before(
             next(iter(graph.nodes))):
         caller = placeholder(graph, "grad_mode")
-    for node, (mode, _) in grad_modes(graph).items():
+    for node, (mode, _) in grad_modes(graph.nodes).items():
         node.args = (caller if mode is CALLERS else mode,)
-    return GraphModule({}, graph)
+    return GraphModule(program.graph_module, graph)
 
 
 def install(module: Module, path: str, value: Tensor, persistent: bool | None) -> Module:

@@ -23,8 +23,10 @@
     gives
       {"out": %mul}
 
-Values are names with `%`, operators are entries of the table, everything else is a literal.  The
-same program gives the same bytes: no dates, no places in files.  `parse.py` reads it.
+Values are names with `%`, operators are entries of the table, everything else is a literal.  Graphs
+that `cond` and its kin call stand in sections of their own, `graph true_graph_0`, and are referred
+to as `@true_graph_0`.  The same program gives the same bytes: no dates, no places in files.
+`parse.py` reads it.
 """
 
 from __future__ import annotations
@@ -36,12 +38,14 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import errors
+from ..control import HigherOrder
 from ..core.device import Device
 from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.layout import _Named
 from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
+from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
 from ..fx.traits import is_pure
@@ -66,10 +70,10 @@ def program_text(program: ExportedProgram) -> str:
     nodes = list(program.graph.nodes)
     placeholders = [n for n in nodes if n.op == "placeholder"]
     specs = program.graph_signature.input_specs
-    switches = grad_modes(program.graph)
     sections = {
         "inputs": [_input(program, s, n) for s, n in zip(specs, placeholders)],
-        "graph": [_statement(n, switches) for n in nodes if n.op not in ("placeholder", "output")],
+        **_inner_graphs(program.graph_module, ""),
+        "graph": _statements(nodes),
         "writes": _writes(program),
         "takes": _takes(program),
         "gives": [_gives(program)],
@@ -108,6 +112,28 @@ def type_text(value: Any) -> str:
     raise refused(f"a value of a program is a {type(value).__name__}: it can be no part of a file")
 
 
+def _statements(nodes: list[Node]) -> list[str]:
+    switches = grad_modes(nodes)
+    return [_statement(n, switches) for n in nodes
+            if n.op not in ("placeholder", "get_attr", "output")]
+
+
+def _inner_graphs(module: GraphModule, path: str) -> dict[str, list[str]]:
+    """The graphs that a graph calls, those that these call first."""
+    out: dict[str, list[str]] = {}
+    for name in dict.fromkeys(n.target for n in module.graph.find_nodes(op="get_attr")):
+        inner = getattr(module, name)
+        if not isinstance(inner, GraphModule):
+            raise refused(f"the attribute {name} of a graph is no graph")
+        out |= _inner_graphs(inner, f"{path}{name}.")
+        nodes = list(inner.graph.nodes)
+        takes = [f"takes %{n.name}: {type_text(n.meta['val'])}" for n in nodes
+                 if n.op == "placeholder"]
+        gives = literal(inner.graph.output_node().args[0])
+        out[f"graph {path}{name}"] = [*takes, *_statements(nodes), f"gives {gives}"]
+    return out
+
+
 def _statement(node: Node, switches: dict[Node, tuple]) -> str:
     if node in switches:
         mode, back = switches[node]
@@ -116,19 +142,23 @@ def _statement(node: Node, switches: dict[Node, tuple]) -> str:
     if node.target is operator.getitem:
         return f"{name} = {literal(node.args[0])}[{literal(node.args[1])}]"
     ov = node.target
-    if not isinstance(ov, OpOverload) or ov.custom or not is_pure(ov):
+    if isinstance(ov, HigherOrder):
+        title = f"{ov.namespace}.{ov}"
+    elif isinstance(ov, OpOverload) and not ov.custom and is_pure(ov):
+        title = str(ov)
+    else:
         raise refused(
             f"{node.name} calls {ov}, which is no operator of the table: whoever loads the file "
             "would not have it", "write it in operators of the table before it is exported")
     args = [literal(a) for a in node.args]
     args += [f"{key}={literal(value)}" for key, value in node.kwargs.items()]
-    return f"{name} = {ov}({', '.join(args)})"
+    return f"{name} = {title}({', '.join(args)})"
 
 
 def literal(value: Any) -> str:
-    """A value as it is written; the inverse of `parse.Reader.value`."""
+    """A value as it is written; the inverse of `reader.Reader.value`."""
     if isinstance(value, Node):
-        return f"%{value.name}"
+        return f"@{value.target}" if value.op == "get_attr" else f"%{value.name}"
     if value is None or type(value) is bool:
         return WORDS[value]
     if type(value) is int:

@@ -10,7 +10,7 @@ import inspect
 import re
 from typing import Any
 
-from .. import errors
+from .. import control, errors
 from ..aot.export import Exported, finish, trace
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
@@ -100,7 +100,8 @@ def _varies(dynamic_shapes: Any) -> bool:
 
 def _refuse_functions(found: Exported) -> None:
     """A custom backward is Python code, and would be lost."""
-    own = [f for f in found.functions if getattr(f, "_registered", None) is None]
+    own = [f for f in found.functions if getattr(f, "_registered", None) is None
+           and not f.__module__.startswith(control.__name__)]  # these are operators of graphs
     if own:
         name = own[0].__name__
         raise errors.ExportError(errors.text(
@@ -190,7 +191,7 @@ class _Builder:
             self._result(kind, node, target)
         for node in results[len(found.written):]:
             self._result(OutputKind.USER_OUTPUT, node, None)
-        return GraphModule({}, self.graph, "GraphModule")
+        return GraphModule(found.module, self.graph, "GraphModule")
 
     def _position(self, number: int) -> int:
         """The place among all inputs of the n-th tensor of the capture."""

@@ -7,8 +7,8 @@ import re
 from contextlib import ExitStack
 
 
-def programs(torch) -> dict:
-    """Name -> (module, arguments, options of `aot_export_module`)."""
+def programs(torch, over) -> dict:
+    """Name -> (module, arguments, options of `aot_export_module`); `over` is `map`."""
     nn, F = torch.nn, torch.nn.functional
 
     class Function(nn.Module):
@@ -115,7 +115,38 @@ def programs(torch) -> dict:
         self.b.mul_(x.sum())
         return self.b.sum() + x.cos()
 
+    def branch(x):
+        y = x.cos()
+        y.add_(5)
+        return x.sin().sum() + y.sum()
+
+    def cond(self, x):
+        return torch.cond(x.sum() > 4, branch, lambda x: (x - 1).sum(), [x])
+
+    def inner(x):
+        return torch.cond(x.sum() > 1, lambda x: x.cos().add_(4), lambda x: x - 2, [x])
+
+    def nested(self, x):
+        return torch.cond(x.sum() > 4, inner, lambda x: x + 1, [x])
+
+    def body(x, y):
+        z = x.cos()
+        z.add_(1)
+        return z + y
+
+    def mapped(self, x, y):
+        return over(body, x, y), over(body, x, y + 1)
+
+    def factory(self):
+        return torch.full((torch.tensor(4).item(),), 7)
+
     return {
+        "cond": (Function(cond), (ones(3, 4),), {}),
+        "pre cond": (Function(cond), (ones(3, 4),), {"pre_dispatch": True}),
+        "pre nested cond": (Function(nested), (ones(3, 4),), {"pre_dispatch": True}),
+        "map": (Function(mapped), (ones(2, 2), ones(2)), {}),
+        "pre map": (Function(mapped), (ones(2, 2), ones(2)), {"pre_dispatch": True}),
+        "item of a constant": (Function(factory), (), {}),
         "joint": (ConvBnRelu(), (ones(1, 1, 3, 3),), {"trace_joint": True, "output_loss_index": 0}),
         "inference": (ConvBnRelu(), (ones(1, 1, 3, 3),), {}),
         "eval": (ConvBnRelu().eval(), (ones(1, 1, 3, 3),), {}),
@@ -272,10 +303,10 @@ def described(torch) -> dict:
     }
 
 
-def outcomes(torch, aot) -> dict:
+def outcomes(torch, aot, over) -> dict:
     """Everything above, as plain data."""
     torch.manual_seed(0)
-    found = {name: outcome(aot, *program) for name, program in programs(torch).items()}
+    found = {name: outcome(aot, *program) for name, program in programs(torch, over).items()}
     for name, (function, args, options) in functions(torch).items():
         try:
             graph = aot.aot_export_joint_simple(function, args, **options)

@@ -8,7 +8,7 @@ import export_programs
 import pytest
 
 import pullback as torch
-from pullback import errors, nn
+from pullback import control, errors, nn
 from pullback.aot import descriptors, export, lookup
 from pullback.aot.partition import default_partition
 
@@ -17,7 +17,7 @@ RECORDED = json.loads((Path(__file__).parents[1] / "data/exports.json").read_tex
 
 @pytest.fixture(scope="module")
 def found():
-    return json.loads(json.dumps(export_programs.outcomes(torch, export)))
+    return json.loads(json.dumps(export_programs.outcomes(torch, export, control.map)))
 
 
 def bare(text: str) -> str:
@@ -214,6 +214,15 @@ def test_tied_parameters_are_inputs_twice():
     *_, first, second = graph(layer.weight, layer.weight, torch.ones(1, 2))
     model(torch.ones(1, 2))[0].backward()
     torch.testing.assert_close(first + second, layer.weight.grad)
+
+
+def test_functionalized_draws_are_refused():
+    from pullback.aot.context import config
+
+    with config.patch(functionalize_rng_ops=True), pytest.raises(
+            RuntimeError, match="Functionalized RNG is not currently supported in the aot_export"):
+        export.aot_export_module(
+            nn.Sequential(nn.Dropout()), (torch.ones(2),), trace_joint=False)
 
 
 def test_dynamic_shapes_are_refused():

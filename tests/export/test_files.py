@@ -12,7 +12,7 @@ import pytest
 from test_program import Function, arguments, leaves, net
 
 import pullback as torch
-from pullback import errors, nn, safetensors
+from pullback import control, errors, nn, safetensors
 from pullback.cli import main
 from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
@@ -153,7 +153,7 @@ LITERALS = [
 
 @pytest.mark.parametrize("value", LITERALS, ids=repr)
 def test_literals_come_back(value):
-    from pullback.export.parse import Reader
+    from pullback.export.reader import Reader
     from pullback.export.text import literal
 
     reader = Reader(literal(value))
@@ -337,3 +337,65 @@ def test_mutated_files_are_read_or_refused():
             load(io.BytesIO(bytes(changed)))
         except errors.FileFormatError:
             continue
+
+
+def branches(x):
+    def some(x):
+        return torch.cond(x.sum() > 1, lambda x: x.cos().add_(4), lambda x: x - 2, [x])
+
+    return torch.cond(x.sum() > 4, some, lambda x: x + 1, [x])
+
+
+def test_branches_and_loops():
+    program = export(Function(branches), (torch.ones(3),))
+    text = program_text(program)
+    titles = [line for line in text.splitlines() if line.startswith("graph")]
+    assert titles == [
+        "graph true_graph_0.true_graph_0", "graph true_graph_0.false_graph_0",
+        "graph true_graph_0", "graph false_graph_0", "graph"]
+    found = again(program)
+    assert program_text(found) == text
+    for value in (0.1, 5.0):
+        x, y = torch.full((3,), value, requires_grad=True), torch.full((3,), value)
+        y.requires_grad_()
+        a, b = found.module()(x), branches(y)
+        assert torch.equal(a, b)
+        a.sum().backward()
+        b.sum().backward()
+        assert torch.equal(x.grad, y.grad)
+
+    def looped(x, y):
+        return control.map(lambda row, y: row.cos() * y, x, y)
+
+    x, y = torch.randn(4, 2), torch.randn(2)
+    found = again(export(Function(looped), (x, y)))
+    assert torch.equal(found.module()(x, y), x.cos() * y)
+
+    def totals(x):
+        return control.scan(lambda carry, row: (carry + row, carry * row), torch.zeros(2), x)
+
+    def halved(x):
+        return control.while_loop(lambda t: t.sum() > 1, lambda t: (t / 2,), (x,))
+
+    for function in (totals, halved):
+        found = again(export(Function(function), (x.abs(),)))
+        torch.testing.assert_close(found.module()(x.abs()), function(x.abs()))
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ("@true_graph_0, @false", "@other, @false", "no graph @other"),
+    ("  gives (%sub,)\n", "", "gives nothing"),
+    ("  gives (%sub,)\n", "  gives (%nobody,)\n", "%nobody is not defined"),
+    ("graph false_graph_0\n", "graph some_graph_0\n", "no graph @false_graph_0"),
+    ("takes %arg0_1: f32[3]", "takes %arg0_1: f32[2]", "gives|is said to be"),
+    ("@true_graph_0, @false_graph_0, (%args_0,)", "@true_graph_0, @false_graph_0, (%args_0, %gt)",
+     "takes 1 tensors, 2 are given"),
+    ("@true_graph_0, @false_graph_0", "@true_graph_0, %gt", "does not take these"),
+    ("graph true_graph_0.true_graph_0\n", "graph __class__\n", "no name of a graph"),
+    ("higher_order.cond", "higher_order.exec", "no operator that a file may call"),
+])
+def test_bad_branches_are_refused(old, new, says):
+    text, weights = parts(export(Function(branches), (torch.ones(3),)))
+    assert old in text
+    with pytest.raises(errors.FileFormatError, match=says):
+        archive._program(text.replace(old, new, 1).encode(), weights)

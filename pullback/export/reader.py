@@ -1,0 +1,228 @@
+"""Names, literals and brackets: one line of a program's text as values.
+
+Nothing is looked up but names that the line's reader was given and the constants below; `parse.py`
+says what lines mean.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.device import Device
+from ..core.fake import Fake
+from ..core.handle import Tensor, make
+from ..core.layout import layout, memory_format
+from ..fx.graph import Graph
+from ..fx.readable import _ABBREVIATIONS
+
+DEEPEST = 50  # brackets in brackets
+_DTYPES = {short: name for name, short in _ABBREVIATIONS.items()}
+_token = re.compile(r"""
+    \s*(?: (?P<ref>%[A-Za-z_]\w{0,400}) | (?P<sub>@[A-Za-z_]\w{0,400})
+    | (?P<number>-?(?:inf\b|nan\b|\d[\d_]{0,400}(?:\.\d{0,400})?(?:[eE][-+]?\d{1,4})?))
+    | (?P<text>"(?:[^"\\\x00-\x1f]|\\.){0,100000}")
+    | (?P<word>[A-Za-z_]\w{0,400}(?:\.[A-Za-z_]\w{0,400}){0,3})
+    | (?P<mark>[][(){}=:,]) )""", re.VERBOSE | re.ASCII).match
+
+
+class Refused(Exception):
+    """What is wrong with a line."""
+
+
+class Reader:
+    """The tokens of one line."""
+
+    def __init__(self, line: str):
+        self.tokens: list[tuple[str, str]] = []
+        self.place, position, text = 0, 0, line.strip()
+        while position < len(text):
+            found = _token(text, position)
+            if found is None:
+                raise Refused(f"cannot read {text[position:position + 20]!r}")
+            self.tokens.append((found.lastgroup, found[found.lastgroup]))
+            position = found.end()
+        self.nodes: dict[str, Any] = {}
+        self.graph: Graph | None = None  # the graph whose line it is
+        self.children: dict[str, Any] = {}  # graphs that it may call
+        self.depth = 0
+
+    def peek(self) -> tuple[str, str]:
+        """The next token, without taking it."""
+        return self.tokens[self.place] if self.place < len(self.tokens) else ("end", "")
+
+    def take(self, kind: str, what: str | None = None) -> str:
+        """The next token, which must be of a kind."""
+        found, text = self.peek()
+        if found != kind or what is not None and text != what:
+            raise Refused(f"expected {what or kind}, found {text!r}" if text else
+                          f"the line ends where {what or kind} should be")
+        self.place += 1
+        return text
+
+    def maybe(self, kind: str, what: str) -> bool:
+        """Take a token if it is the next one."""
+        if self.peek() == (kind, what):
+            self.place += 1
+            return True
+        return False
+
+    def end(self) -> None:
+        """Nothing may follow."""
+        if self.place < len(self.tokens):
+            raise Refused(f"{self.peek()[1]!r} is too much")
+
+    def string(self) -> str:
+        """A quoted text."""
+        try:
+            return json.loads(self.take("text"))
+        except ValueError as error:
+            raise Refused(f"cannot read the text: {error}") from None
+
+    def reference(self) -> Any:
+        """A value by its name."""
+        name = self.take("ref")[1:]
+        if name not in self.nodes:
+            raise Refused(f"%{name} is not defined above")
+        return self.nodes[name]
+
+    def value(self) -> Any:
+        """A literal, a name, or a nest of these."""
+        kind, text = self.peek()
+        if kind == "ref":
+            return self.reference()
+        if kind == "sub":
+            return self._subgraph()
+        if kind == "number":
+            self.place += 1
+            return _number(text)
+        if kind == "text":
+            return self.string()
+        if kind == "word":
+            return self._word()
+        return self._nest()
+
+    def _subgraph(self) -> Any:
+        name = self.take("sub")[1:]
+        if self.graph is None or name not in self.children:
+            raise Refused(f"there is no graph @{name} above")
+        return self.graph.get_attr(name)
+
+    def _word(self) -> Any:
+        text = self.take("word")
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        space, _, name = text.partition(".")
+        if space in _SPACES and name in _SPACES[space]:
+            return _SPACES[space][name]
+        if text in ("complex", "device"):
+            self.take("mark", "(")
+            if text == "device":
+                made = _device(self.string())
+            else:
+                real = _real(self.value())
+                self.take("mark", ",")
+                made = complex(real, _real(self.value()))
+            self.take("mark", ")")
+            return made
+        if text == "ordered" and self.peek() == ("mark", "{"):
+            return OrderedDict(self._nest())
+        raise Refused(f"unknown word {text!r}")
+
+    def _nest(self) -> Any:
+        opened = self.peek()[1]
+        if opened not in _CLOSING:
+            raise Refused(f"expected a value, found {opened!r}" if opened else
+                          "the line ends where a value should be")
+        self.place += 1
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise Refused("too many brackets in brackets")
+        closed, items, single = _CLOSING[opened], [], False
+        keys: list = []
+        while not self.maybe("mark", closed):
+            if items and not single:
+                self.take("mark", ",")
+                if self.maybe("mark", closed):
+                    single = True
+                    break
+            if opened == "{":
+                keys.append(self._key(keys))
+            items.append(self.value())
+        self.depth -= 1
+        if single and not (opened == "(" and len(items) == 1):
+            raise Refused("a comma without a value")
+        if opened == "(" and len(items) == 1 and not single:
+            raise Refused("a tuple of one value is written (value,)")
+        return dict(zip(keys, items)) if opened == "{" else list(items) if opened == "[" else (
+            tuple(items))
+
+    def _key(self, known: list) -> Any:
+        key = self.value()
+        if type(key) not in (str, int, float, bool, type(None)) or key in known:
+            raise Refused(f"{key!r:.40} is no key, or comes twice")
+        self.take("mark", ":")
+        return key
+
+    def type(self) -> Any:
+        """`f32[3, 4]`, a list of such, or none: an example value."""
+        if self.maybe("word", "none"):
+            return None
+        if self.maybe("mark", "["):
+            out = []
+            while not self.maybe("mark", "]"):
+                if out:
+                    self.take("mark", ",")
+                out.append(self.type())
+            return out
+        name = self.take("word")
+        if name in _NUMBERS and self.peek() != ("mark", "["):
+            return _NUMBERS[name]
+        if name not in _DTYPES:
+            raise Refused(f"unknown dtype {name!r}")
+        shape = self.value()
+        if type(shape) is not list or any(type(n) is not int or not 0 <= n < 1 << 48
+                                          for n in shape) or len(shape) > 64:
+            raise Refused("a shape is a list of sizes")
+        return make(Fake(tuple(shape), dt.by_name(_DTYPES[name]).np))
+
+
+_NUMBERS = {"int": 0, "float": 0.0, "bool": False}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_CONSTANTS = {"true": True, "false": False, "none": None, "inf": float("inf"),
+              "nan": float("nan")}
+_SPACES: dict[str, Any] = {
+    "dtype": {d.name: d for d in (*dt.ALL, *dt.STORED)}, "layout": layout.known,
+    "memory_format": memory_format.known}
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+    except ValueError:
+        raise Refused(f"cannot read the number {text[:20]!r}") from None
+
+
+def _real(value: Any) -> float:
+    if type(value) not in (int, float):
+        raise Refused("a part of a complex number is a number")
+    return float(value)
+
+
+def _device(name: str) -> Device:
+    try:
+        return Device(name)
+    except Exception as error:
+        raise Refused(f"unknown device {name[:40]!r}") from error
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Have two example values the same dtype and shape?"""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.dtype is other.dtype and tuple(one.shape) == tuple(other.shape)
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return type(one) is type(other) and (one is None or type(one) in (int, float, bool))
