@@ -88,6 +88,7 @@ _LAZY = {
     "profiler": "profiler",
     "types": "types",
     "_dynamo": "_dynamo",
+    "_logging": "aot.explain",
     "__future__": "__future__",
     "windows": "signal.windows",
     "return_types": "return_types",
@@ -178,14 +179,18 @@ _NAMES = {  # the same by module
         Event Stream accelerator backends cpu cuda distributed get_device_module mps mtia xpu
     """,
     "switches": """
-        AcceleratorError OutOfMemoryError SymBool SymFloat SymInt
+        AcceleratorError OutOfMemoryError
         are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
         get_float32_matmul_precision get_num_interop_threads
         is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device
         set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision
-        set_flush_denormal set_num_interop_threads set_warn_always sym_constrain_range
+        set_flush_denormal set_num_interop_threads set_warn_always
+        use_deterministic_algorithms
+    """,
+    "core.symbolic.number": """
+        SymBool SymFloat SymInt _check _check_is_size sym_constrain_range
         sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max sym_min
-        sym_not sym_sqrt sym_sum use_deterministic_algorithms
+        sym_not sym_sqrt sym_sum
     """,
 }
 _FROM |= {name: module for module, names in _NAMES.items() for name in names.split()}

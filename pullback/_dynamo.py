@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 
+from . import errors
 from .compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -18,6 +19,7 @@ from .compiler import (
     set_stance,
     substitute_in_graph,
 )
+from .core.handle import Tensor
 from .core.settings import Settings
 
 __all__ = [
@@ -73,16 +75,37 @@ def graph_break(msg: str = "") -> None:
     """Nothing: a function is captured whole."""
 
 
-def mark_dynamic(t, index, **kwargs) -> None:
-    """Nothing: each shape is compiled for itself."""
+def mark_dynamic(t, index, *, hint_override: int | None = None, min: int | None = None,
+                 max: int | None = None, specialize_on: list | None = None) -> None:
+    """Say that `compile` must take a size as a symbol; an error if it cannot.
+
+    `index` is a dim or several; `min` and `max` bound the sizes that will come.
+    """
+    for dim in _marked(t, index, "_dynamo_dynamic_indices"):
+        if min is not None or max is not None:
+            limits = t.__dict__.setdefault("_dynamo_dynamic_range", {})
+            limits[dim] = (2 if min is None or min < 2 else min, max)
 
 
 def maybe_mark_dynamic(t, index) -> None:
-    """Nothing: each shape is compiled for itself."""
+    """Ask `compile` to take a size as a symbol, if it can."""
+    _marked(t, index, "_dynamo_weak_dynamic_indices")
 
 
 def mark_static(t, index=None) -> None:
-    """Nothing: each shape is compiled for itself."""
+    """Say that `compile` must not take a size (of all dims, if none is given) as a symbol."""
+    if isinstance(t, Tensor):
+        _marked(t, range(t.ndim) if index is None else index, "_dynamo_static_indices")
+
+
+def _marked(t, index, name: str) -> list[int]:
+    dims = [index] if isinstance(index, int) else list(index)
+    for dim in dims:
+        if not 0 <= dim < t.ndim:
+            raise errors.DimError(
+                f"a tensor with {t.ndim} dims has no dim {dim} to mark ({errors.user_line(3)})")
+    t.__dict__.setdefault(name, set()).update(dims)
+    return dims
 
 
 def is_compile_supported(device_type: str) -> bool:

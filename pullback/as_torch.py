@@ -41,7 +41,11 @@ PLACES = {
     "torch._dynamo.eval_frame": "_dynamo",
     "torch._dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "torch.jit.annotations": "jit",
+    "torch._logging": "aot.explain",
     "torch.fx.experimental": "fx",
+    "torch.fx.experimental.symbolic_shapes":
+        "core.symbolic core.symbolic.number core.symbolic.env errors",
+    "torch.fx.experimental.sym_node": "core.symbolic.number",
     "torch.fx.experimental.proxy_tensor": "fx.make_fx fx.isolated",
     "torch.fx.experimental.optimization": "nn.fuse",
     "torch.fx.passes.infra": "fx.passes.infra",

@@ -27,6 +27,7 @@ __all__ = [
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "recompiles",
     "reset",
     "set_stance",
 ]
@@ -37,6 +38,13 @@ def compile(*args, **kwargs):
     from .compile.api import compile as run
 
     return run(*args, **kwargs)
+
+
+def recompiles() -> list[str]:
+    """Why compiled functions were captured again, the last one last."""
+    from .aot.explain import history
+
+    return list(history)
 
 
 def is_compiling() -> bool:

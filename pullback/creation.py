@@ -6,6 +6,7 @@ import numpy as np
 
 from . import errors
 from .core import device as dev
+from .core import dims
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import make_tensor_data
@@ -13,7 +14,7 @@ from .core.fake import fake_like
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.overriding import offer_functions, plainly
-from .core.size import Size
+from .core.size import Size, Symbolic, is_symbolic
 from .core.stack import lifted, note_birth
 
 
@@ -165,6 +166,9 @@ def can_cast(from_, to) -> bool:
 
 def broadcast_shapes(*shapes) -> Size:
     """The common shape of broadcasting."""
+    if is_symbolic(shapes):
+        given = [(s,) if isinstance(s, (int, Symbolic)) else s for s in shapes]
+        return Size(dims.broadcast_shapes(*given))
     try:
         return Size(np.broadcast_shapes(*(s if isinstance(s, int) else tuple(s) for s in shapes)))
     except ValueError:

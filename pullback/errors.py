@@ -357,6 +357,29 @@ class DataDependentError(PullbackError, RuntimeError):
     """
 
 
+class DynamicOutputShapeException(DataDependentError):
+    """An operator's result has a size that only the data decides (`nonzero`, `unique`, masks).
+
+    Cure: capture with symbolic sizes, where such a size is a symbol of its own, or keep the
+    operator outside of the captured function.
+    """
+
+
+class GuardOnDataDependentSymNode(DataDependentError):
+    """The program asked about a size that only the data decides, as in `if x.nonzero().shape[0]`.
+
+    Cure: say what holds with `torch._check`, or use `where` or `cond` instead of Python's `if`.
+    """
+
+
+class ConstraintViolationError(PullbackError, RuntimeError):
+    """A size that was marked as dynamic had to be fixed by the capture.
+
+    Cause: the function uses the number itself (`int`, `range`, a comparison with a constant), or
+    the size is 0 or 1.  Cure: the line named in the message, or `maybe_mark_dynamic`.
+    """
+
+
 class FormulaError(PullbackError, ValueError):
     """A derivative formula of the operator table is malformed.
 

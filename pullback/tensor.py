@@ -370,6 +370,10 @@ def numel(self: Tensor) -> int:
 
 def item(self: Tensor):
     """The only element as a Python number."""
+    if state.sizes is not None:
+        found = state.sizes.item(self)
+        if found is not None:
+            return found
     array = concrete(self, "item()")
     if array.size != 1:
         raise errors.ShapeError(
@@ -393,6 +397,8 @@ def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, 
 
 def tolist(self: Tensor):
     """Nested lists of Python numbers."""
+    if state.sizes is not None and isinstance(self._data, Box):
+        return [part.tolist() for part in self.unbind()] if self.ndim else item(self)
     array = concrete(self, "tolist()")
     return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
 

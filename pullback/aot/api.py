@@ -24,13 +24,15 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
 from . import sharing
-from .capture import Joint, Postponed, capture
+from .capture import Joint, Postponed, Sizes, capture
 from .layout import handle
 from .runtime import Program
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
 DECISIONS = 8  # captures of one signature for different values that the function reads
+SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
+FACTS = 5  # entries of a signature before the arguments
 VARIANTS = 4  # programs of one signature, for different things found outside of the function
 
 
@@ -81,9 +83,11 @@ class Compiled:
 
     strided = False  # are inputs that share memory places of it in the graphs, or views?
 
-    def __init__(self, function, backend: Backend):
+    def __init__(self, function, backend: Backend, dynamic: bool | None = None):
         functools.update_wrapper(self, function)
-        self.function, self.backend = function, backend
+        self.function, self.backend, self.dynamic = function, backend, dynamic
+        self.families: dict = {}  # arguments but for their sizes -> Family
+        self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
         self._last: tuple | None = None  # (guards, program) of the last call with tensors alone
@@ -125,7 +129,10 @@ class Compiled:
         key = self.key(flat, spec, tensors)
         program = self._known(key, tensors) or self._accepted(key, tensors)
         try:
+            if program is None and self.programs:
+                program = self._instance(key, flat, tensors)
             if program is None:
+                why = self._explain(key, flat, tensors, args, kwargs)
                 if self.captures.get(key, 0) >= DECISIONS:
                     return self.function(*args, **kwargs)
                 if state.stance != "default" and self.programs:
@@ -133,10 +140,10 @@ class Compiled:
                         return self.function(*args, **kwargs)
                     raise errors.CompileError(errors.text(
                         "a compiled function would have to be compiled again "
-                        f"({errors.user_line(2)}), and the stance is fail_on_recompile",
+                        f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
                         cure="call it with inputs of the shapes and dtypes that it was compiled "
                         "for"))
-                program = self.build(flat, spec)
+                program = self._new_program(key, flat, spec, tensors, args, kwargs)
                 if program.joint.decisions is not None:
                     self._count(key, program)
                 self._keep(key, program)
@@ -244,15 +251,91 @@ class Compiled:
             known = program.shared[pattern] = self.build(flat, spec, roots, shared)
         return known
 
-    def build(self, flat: list, spec, roots=(), shared: dict | None = None) -> Program:
+    def _family(self, key: tuple, flat: list) -> Family:
+        """What is known of calls that differ in their sizes alone."""
+        from .dynamic import loose_key
+
+        loose = (*key[:FACTS], *[loose_key(v) for v in flat], key[-1])
+        found = self.families.get(loose)
+        if found is None:
+            found = self.families[loose] = Family()
+        return found
+
+    def _instance(self, key: tuple, flat: list, tensors: list) -> Program | None:
+        """The program of these sizes from one that was captured with symbolic sizes, or None."""
+        if not self.families:
+            return None
+        family = self._family(key, flat)
+        shapes = [t._data.shape for t in tensors]
+        for symbolic in family.programs:
+            values = symbolic.check.bind(shapes)
+            if type(values) is dict:
+                program = symbolic.instance(tensors, values)
+                if program.fits(tensors):
+                    if len(family.instances) >= SIZES:
+                        self.programs.pop(family.instances.pop(0), None)
+                    family.instances.append((key, 0))
+                    self._keep(key, program)
+                    return program
+        return None
+
+    def _new_program(self, key: tuple, flat: list, spec, tensors: list, args, kwargs) -> Program:
+        """A new program, with symbolic sizes if some have been seen to differ or were marked."""
+        from . import dynamic
+
+        family = self._family(key, flat)
+        wishes = dynamic.Wishes(tensors, self.dynamic, family.seen)
+        family.seen.append([t._data.shape for t in tensors])
+        if not wishes:
+            return self.build(flat, spec)
+        names = dynamic.names_of(self.function, args, kwargs)
+        sizes = Sizes(wishes.dims, names)
+        program = self.build(flat, spec, sizes=sizes, wishes=wishes)
+        if program.symbolic is not None:
+            family.programs.append(program.symbolic)
+        return program
+
+    def _explain(self, key: tuple, flat: list, tensors: list, args, kwargs) -> str:
+        """Why no program fits a call; kept, and printed if asked for."""
+        if not self.programs:
+            return ""
+        from .explain import why_again
+
+        text = why_again(self, key, self._family(key, flat), tensors, args, kwargs)
+        self.recompiles.append(text)
+        return text
+
+    def build(
+        self, flat: list, spec, roots=(), shared: dict | None = None, sizes=None, wishes=None
+    ) -> Program:
         """Capture and compile for one signature."""
         backend = self.backend
         decides = backend.undecided is not None
         joint = capture(
-            self.function, flat, spec, backend.decompositions, decides, roots, shared)
+            self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes)
         simplify(joint.module)
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        return make_program(joint, joint.inputs(tensors), backend)
+        return self._program_of(joint, tensors, backend, sizes, wishes)
+
+    def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes) -> Program:
+        """The program of a capture; of one with symbolic sizes, for those at hand."""
+        if sizes is None:
+            return make_program(joint, joint.inputs(tensors), backend)
+        from .dynamic import SymbolicProgram, check_demands
+
+        check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
+        made = SymbolicProgram(joint, sizes.env, sizes.shapes, sizes.names, backend)
+        values = made.check.bind([t._data.shape for t in tensors])
+        return made.instance(tensors, values)
+
+
+class Family:
+    """What is known of calls that differ in their sizes alone."""
+
+    def __init__(self) -> None:
+        self.seen: list = []  # shapes of the arguments, of each capture
+        self.programs: list = []  # with symbolic sizes
+        self.instances: list = []  # keys of the programs made of these
 
 
 def aliases(tensors: list[Tensor]):
@@ -270,6 +353,7 @@ class Backend:
     partition: Callable  # (joint module, number of forward outputs) -> (forward, backward)
     decompositions: dict
     fuse: bool = False  # may losses compute their gradients in the forward call?
+    symbolic: bool = False  # does it take graphs with symbolic sizes?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
 
@@ -292,8 +376,13 @@ def checkpointed(module: GraphModule) -> bool:
     return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
 
 
-def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
-    """The compiled parts of a captured function, each made when first needed."""
+def make_program(
+    joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None
+) -> Program:
+    """The compiled parts of a captured function, each made when first needed.
+
+    `values` are those of its symbolic sizes.
+    """
     module, count = joint.module, joint.forward_count
     makers = {}
     if joint.differentiable:
@@ -311,6 +400,10 @@ def make_program(joint: Joint, tensors: list, backend: Backend) -> Program:
         makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
+    if values is not None:
+        from .dynamic import valued
+
+        facts = [(valued(shape, values.__getitem__), dtype) for shape, dtype in facts]
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
@@ -344,7 +437,7 @@ def boxed(function):
     from ..core.handle import make
 
     def run(*arrays):
-        handles = [make(a) for a in arrays]
+        handles = [make(a) if type(a) is not int else a for a in arrays]
         with no_grad(), uncast():
             out = (
                 function(handles) if getattr(function, "_boxed_call", False) else function(*handles)

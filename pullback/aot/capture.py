@@ -374,9 +374,9 @@ class CaptureRecorder(Recorder):
         self.inputs = 0
         self._last = None
 
-    def input(self, value: Tensor):
+    def input(self, value: Tensor, example: Tensor | None = None):
         self.inputs += 1
-        self._last = self.placeholder(f"primals_{self.inputs}", value)
+        self._last = self.placeholder(f"primals_{self.inputs}", value, example)
         self.arrays[self._last] = value._data
         return self._last
 
@@ -500,6 +500,22 @@ class Output:
     leaf: bool = False  # made a leaf that requires grad inside
 
 
+class Sizes:
+    """The sizes of the arguments of a capture, as symbols where that is wanted."""
+
+    def __init__(self, wanted: list[list], names: list[str]):
+        from ..core.symbolic.env import ShapeEnv
+
+        self.env, self.wanted, self.names = ShapeEnv(), wanted, names
+        self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
+
+    def of(self, i: int, t: Tensor) -> Tensor:
+        """The fake of an argument."""
+        from ..fx.sizes import symbolic_input
+
+        return symbolic_input(self.env, t, f"L['{self.names[i]}']", i, self.wanted[i])
+
+
 @dataclass
 class Joint:
     """A captured function."""
@@ -549,7 +565,7 @@ class Joint:
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
     shared: dict | None = None, level: Capture | None = None, literal: bool = False,
-    distinct: bool = False
+    distinct: bool = False, sizes: Sizes | None = None
 ) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
@@ -557,17 +573,25 @@ def capture(
     `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
     `level` is the trace to use, where it is not an ordinary one. With `literal` the graph is to be
     laid out as PyTorch does (`layout.py`), with `distinct` arguments that are the same tensor are
-    inputs of their own.
+    inputs of their own. With `sizes` those of the arguments are symbols.
     """
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = recorder.spelled = literal
+    if sizes is not None:
+        from ..fx.sizes import SizeNodes
+
+        recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
     with level:
         level.shared = shared or {}
-        nodes = {i: recorder.input(tensors[i]) for i in unique}
+        fakes = {i: fake_of(tensors[i]) for i in unique}
+        if sizes is not None:
+            fakes = {i: sizes.of(i, t) for i, t in fakes.items()}
+            sizes.shapes = [fakes[firsts[id(t)]]._data.shape for t in tensors]
+        nodes = {i: recorder.input(tensors[i], fakes[i]) for i in unique}
         for root in roots:
             t = root.found(tensors)
             root.begin(t, level, recorder.input(t))
@@ -581,10 +605,10 @@ def capture(
             if member is not None:
                 t, box = member.handle(value), None
             else:
-                t = level.wrap(fake_of(value), nodes[i])
+                t = level.wrap(fakes[i], nodes[i])
                 box = level.first[id(t)] = t._data
                 if value._edge is not None:
-                    t._edge = input_edge(t, value._edge, value._data)
+                    t._edge = input_edge(t, value._edge, box)
             if value._meta is not None:
                 meta_of(t).grad = value._meta.grad
             level.note_gradient(t, i)

@@ -17,8 +17,8 @@ from ..core.pytree import tree_flatten
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_dead_code
 from ..fx.tables import normalized
-from .api import Backend, Compiled, make_program
-from .capture import Joint, capture
+from .api import Backend, Compiled
+from .capture import Joint, Sizes, capture
 from .context import compiling, config, next_program
 from .layout import Layout
 from .runtime import Program
@@ -29,21 +29,26 @@ class AotFunction(Compiled):
 
     strided = True
 
-    def __init__(self, function: Callable, backend: Backend, keep: bool, inference: Callable):
-        super().__init__(function, backend)
+    def __init__(self, function: Callable, backend: Backend, keep: bool, inference: Callable,
+                 dynamic: bool = False):
+        super().__init__(function, backend, dynamic)
         self.keep, self.inference = keep, inference
         self.duplicates: dict[tuple, tuple[int, tuple]] = {}  # programs whose inputs were merged
 
-    def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None) -> Program:
+    def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None,
+              sizes: Sizes | None = None, wishes: Any = None) -> Program:
         """Capture and compile for one signature."""
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        joint = self._captured(flat, spec, tensors, roots, shared)
+        joint = self._captured(flat, spec, tensors, roots, shared, sizes)
         layout = Layout(joint, flat, self.keep)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
         number = functools.cache(next_program)  # counted when it is compiled
-        program = make_program(joint, joint.inputs(tensors), self._parts(layout, number))
+        parts = self._parts(layout, number)
+        program = self._program_of(joint, tensors, parts, sizes, wishes)
         program.number, program.tracked = number, [t._edge is not None for t in tensors]
+        if program.symbolic is not None:
+            program.symbolic.notes = {"number": number, "tracked": program.tracked}
         return program
 
     def prepare(self, args: tuple, kwargs: dict) -> None:
@@ -58,10 +63,11 @@ class AotFunction(Compiled):
                 program = self._apart(program, flat, spec, tensors)
             program.part("forward")
 
-    def _captured(self, flat, spec, tensors: list, roots, shared) -> Joint:
+    def _captured(self, flat, spec, tensors: list, roots, shared, sizes) -> Joint:
         table = self.backend.decompositions
-        joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True)
-        if joint.unique is None:
+        joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
+                        sizes=sizes)
+        if joint.unique is None or sizes is not None:
             return joint
         # tensors that were given twice are one input if they are written, two otherwise
         owner = [next(n for n, i in enumerate(joint.unique) if tensors[i] is t) for t in tensors]
@@ -96,7 +102,7 @@ class AotFunction(Compiled):
         parts = Backend(
             forward if layout.joint.differentiable else inference,
             compiled(backend.backward, "backward", layout.backward),
-            lambda module, count: halves(), backend.decompositions)
+            lambda module, count: halves(), backend.decompositions, symbolic=True)
         parts.layout = layout
         return parts
 
@@ -174,7 +180,8 @@ def aot_function(
     when a backward first runs; `inference_compiler` the graph of calls that nobody differentiates.
     `partition_fn` cuts the joint graph.  With `keep_inference_input_mutations` writes into inputs
     that autograd does not see are part of the graph, as `copy_` at its end; otherwise new values
-    are graph outputs.
+    are graph outputs.  With `dynamic` sizes of tensors are symbols, and a graph serves all of them
+    that its guards allow.
     """
     if disable_functionalization:
         raise ValueError("aot_function: graphs are always free of writes but those at their end; "
@@ -183,8 +190,8 @@ def aot_function(
         from .partition import default_partition as partition_fn  # type: ignore[no-redef]
     backend = Backend(fw_compiler, bw_compiler or fw_compiler, partition_fn,
                       normalized(decompositions))
-    return AotFunction(
-        fn, backend, keep_inference_input_mutations, inference_compiler or fw_compiler)
+    return AotFunction(fn, backend, keep_inference_input_mutations,
+                       inference_compiler or fw_compiler, dynamic)
 
 
 compiled_function = aot_function

@@ -52,9 +52,9 @@ __all__ = [
 class ExportRecorder(CaptureRecorder):
     """Names inputs `argN_1`, as graphs without a backward have them."""
 
-    def input(self, value: Tensor) -> Node:
+    def input(self, value: Tensor, example: Tensor | None = None) -> Node:
         """The node of the next input."""
-        node = self._last = self.placeholder(f"arg{self.inputs}_1", value)
+        node = self._last = self.placeholder(f"arg{self.inputs}_1", value, example)
         self.inputs += 1
         self.arrays[node] = value._data
         return node

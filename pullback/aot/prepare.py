@@ -19,6 +19,7 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.handle import Tensor, make
 from ..core.random import default_generator
+from ..core.size import is_symbolic
 from ..core.state import uncast
 from ..core.table import ops
 from ..fx.graph import Graph
@@ -147,6 +148,8 @@ def _offsets(graph: Graph, node: Node) -> None:
         return
     width = node.args[0].meta["val"].shape[-1]
     rows, columns = picked.meta["val"].shape[-2:]
+    if is_symbolic((width, rows, columns)):
+        return  # the graph of the forms would be for these sizes
 
     def corners() -> tuple:
         """Where each window begins."""

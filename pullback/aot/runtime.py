@@ -83,6 +83,7 @@ class Program:
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
         self.waiting = 0  # fused calls since the last backward
+        self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.count = joint.forward_count
         outputs = joint.outputs
         self.simple = (

@@ -54,13 +54,14 @@ def compile(
     GraphModule and example inputs to a callable.  What the function reads from tensors (`if`,
     `item()`, `x[mask]`) is part of what a program fits and is checked before every call; with
     `fullgraph` such a function is refused.  `options={"fuse_backward": False}` always keeps
-    forward and backward apart.  `mode` and `dynamic` are accepted: there is one program per
-    shape of the arguments.
+    forward and backward apart.  `mode` is accepted.  With `dynamic=True` sizes of tensors are
+    symbols: one capture serves all sizes that satisfy its guards.  With `dynamic=None` a size
+    becomes a symbol when a second value of it is seen; with `dynamic=False` never.
     """
     if model is None:
         return functools.partial(
-            compile, fullgraph=fullgraph, backend=backend, mode=mode, options=options,
-            disable=disable,
+            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+            options=options, disable=disable,
         )
     if mode is not None and mode not in _MODES:
         raise errors.CompileError(f"Unrecognized mode={mode}, should be one of: {_MODES}")
@@ -81,9 +82,10 @@ def compile(
         )
     forward, backward = _backend(backend)
     undecided = None if fullgraph else _undecided
-    made = Compiled(
-        model, Backend(forward, backward, _min_cut, Everything(_WHOLE), fuse, undecided)
+    parts = Backend(
+        forward, backward, _min_cut, Everything(_WHOLE), fuse, forward is not native, undecided
     )
+    made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):
         from ..nn.compiled import OptimizedModule
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from .size import Symbolic
+
 
 def wrap_dim(dim: int, ndim: int, *, scalar_ok: bool = True) -> int:
     """The dimension `dim` of a tensor with `ndim` dims as a number from 0 to ndim - 1.
@@ -58,7 +60,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _broadcast_pair(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    if a == b:
+    if len(a) == len(b) and a == b:
         return a
     rank = max(len(a), len(b))
     long_a = (1,) * (rank - len(a)) + a
@@ -147,7 +149,7 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     step = 1
     for size in reversed(shape):
         strides.append(step)
-        step = step * max(size, 1)
+        step = step * (size.clamped(1) if isinstance(size, Symbolic) else max(size, 1))
     return tuple(reversed(strides))
 
 

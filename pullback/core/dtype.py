@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from .. import errors
+from .size import Symbolic, hinted
 
 
 class DType:
@@ -257,6 +258,8 @@ def of_scalar(value) -> DType:
     """The dtype that a Python number stands for."""
     if isinstance(value, (bool, np.bool_)):
         return bool_
+    if isinstance(value, Symbolic):
+        value = hinted(value)
     if isinstance(value, (int, np.integer)):
         return int64
     if isinstance(value, (float, np.floating)):

@@ -19,6 +19,7 @@ from . import dtype as dt
 from .dims import broadcast_shapes
 from .fake import Fake, contiguous_strides, device_name
 from .handle import Box, Tensor, make
+from .size import Symbolic, hinted, is_symbolic
 from .state import state
 
 _HALF = {dt.float16.np: dt.float32.np, dt.bfloat16.np: dt.float32.np} | {
@@ -43,7 +44,7 @@ def wrap(result):
         return type(result)(wrap(r) for r in result)
     if (
         result is None
-        or isinstance(result, (bool, int, float, complex))
+        or isinstance(result, (bool, int, float, complex, Symbolic))
         and not isinstance(result, np.generic)
     ):
         return result
@@ -289,7 +290,7 @@ def run_fake(ov, raw: tuple):
     if ov.dtype_rule is not None:
         dtype = ov.dtype_rule(*specs)
     elif rule in ("default", "float", "bool", "real"):
-        dtype = promoted(ov, raw)[1]
+        dtype = promoted(ov, [hinted(v) for v in raw] if is_symbolic(raw) else raw)[1]
     else:
         first = next((v for v in _arrays(raw)), None)
         if first is not None:
@@ -336,7 +337,8 @@ def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | N
     """Byte strides of a result, None for those of a row-major array."""
     copies = "memory_format" in ov.schema.names
     if ov.kind == "creation" and copies:  # zeros_like and its kin: row-major for an expanded one
-        if any(n > 1 and not t for a in _arrays(raw) for n, t in zip(a.shape, a.strides)):
+        if any(n > 1 and type(t) is int and not t
+               for a in _arrays(raw) for n, t in zip(a.shape, a.strides)):
             return None
     elif ov.kind != "pointwise" or device != "cpu" and not copies:
         return None  # CuPy's results are row-major whatever the operands are, but for copies
@@ -356,14 +358,16 @@ def pointwise_strides(shape: tuple, dtype, raw: tuple) -> tuple | None:
     if all(a.strides == contiguous_strides(a.shape, a.dtype.itemsize) for a in operands):
         return None
     small = [
-        as_strided(np.empty(1, np.int8), [min(n, 2) for n in a.shape], a.strides) for a in operands
+        as_strided(np.empty(1, np.int8), [min(n, 2) for n in hinted(a.shape)], hinted(a.strides))
+        for a in operands
     ]
     flags = [["readonly"]] * len(small) + [["writeonly", "allocate"]]
     order = np.nditer([*small, None], ["zerosize_ok"], flags, order="K").operands[-1].strides
     strides, step = [0] * len(shape), dtype.itemsize
     for dim in sorted(range(len(shape)), key=lambda d: (order[d], -d)):
+        n = shape[dim]
         strides[dim] = step
-        step *= max(shape[dim], 1)
+        step = step * (n.clamped(1) if isinstance(n, Symbolic) else max(n, 1))
     return tuple(strides)
 
 
@@ -386,7 +390,7 @@ def relaid(xp, out, operands: tuple):
 
 
 def _is_shape(value) -> bool:
-    return all(isinstance(v, int) for v in value)
+    return all(isinstance(v, (int, Symbolic)) for v in value)
 
 
 def broadcast(ov, specs: list) -> tuple:
@@ -396,6 +400,10 @@ def broadcast(ov, specs: list) -> tuple:
 
 def _fake_view(ov, raw: tuple):
     source = raw[0]
+    if source.symbolic or is_symbolic(raw):
+        from .symbolic.views import view
+
+        return view(ov, source, raw[1:])
     ghost = source.ghost()
     out = ov.kernel(np, ghost, *raw[1:])
     if type(out) in (list, tuple):

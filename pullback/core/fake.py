@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from . import device as dev
 from . import dtype as dt
 from .handle import Box
+from .size import Symbolic, is_symbolic
 
 
 def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
@@ -21,7 +22,7 @@ def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
     strides, step = [], itemsize
     for size in reversed(shape):
         strides.append(step)
-        step *= max(size, 1)
+        step = step * (size.clamped(1) if isinstance(size, Symbolic) else max(size, 1))
     return tuple(reversed(strides))
 
 
@@ -41,6 +42,11 @@ class Fake(Box):
         self.device_name = device_name
         self.base = base  # the fake whose memory this one shares
         self.offset = offset  # bytes from the start of that memory
+
+    @property
+    def symbolic(self) -> bool:
+        """Has it a size that is not known yet?"""
+        return is_symbolic(self.shape) or is_symbolic(self.strides)
 
     @property
     def ndim(self) -> int:

@@ -17,6 +17,7 @@ from .. import errors
 from . import dtype as dt
 from .data import make_tensor_data
 from .handle import Tensor
+from .size import Symbolic
 from .state import in_passing, state
 
 END = 2**63 - 1
@@ -72,7 +73,7 @@ def _as_value(x: Tensor, value):
         return value
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, (bool, int, float, complex)):
+    if isinstance(value, (bool, int, float, complex, Symbolic)):
         if isinstance(value, complex) and not x.dtype.is_complex:
             raise RuntimeError(f"value cannot be converted to type {x.dtype.name} without overflow")
         return value
@@ -146,7 +147,7 @@ def _basic(x: Tensor, key, for_write: bool = False):
 
     for item in entries:
         here = dim + len(numbers)
-        if type(item) is int:
+        if type(item) is int or isinstance(item, Symbolic):
             out = _call("select", out, here, _checked(item, out, here))
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
@@ -242,6 +243,8 @@ def _normalised(item, x: Tensor):
         return int(item)
     if isinstance(item, (list, tuple, range, np.ndarray)):
         return _index_tensor(item, x)
+    if isinstance(item, Symbolic):
+        return item
     if hasattr(item, "__index__"):
         return operator.index(item)
     if isinstance(item, str):
@@ -293,8 +296,8 @@ def _bounds(item: slice) -> tuple:
     """Start, stop and step of a slice as numbers."""
 
     def number(value):
-        if value is None:
-            return None
+        if value is None or isinstance(value, Symbolic):
+            return value
         try:
             return operator.index(value)
         except TypeError:

@@ -22,6 +22,7 @@ from . import dtype as dt
 from .device import Device
 from .handle import Tensor
 from .layout import STRIDED
+from .size import Symbolic, is_symbolic
 
 _TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
                    r"(\s+(?P<name>[A-Za-z_]\w*))?$")
@@ -150,6 +151,8 @@ def _read_default(arg: Argument, whole: str):
 
 
 def _same(value, default) -> bool:
+    if isinstance(value, Symbolic) or type(value) in (list, tuple) and is_symbolic(value):
+        return False
     if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
         return list(value) == list(default)
     return type(value) is type(default) and value == default or value is default
@@ -294,6 +297,8 @@ _NUMPY_NAMES = {"input": "self", "x": "self", "a": "self", "x1": "self", "x2": "
 def _is_int(value) -> bool:
     if isinstance(value, (int, np.integer)):
         return not isinstance(value, (bool, np.bool_))
+    if isinstance(value, Symbolic):
+        return hasattr(value, "clamped")
     return isinstance(value, Tensor) and value.ndim == 0 and value.dtype.category == 1
 
 
@@ -307,7 +312,22 @@ def _convert(spec: Argument, value, number_ok: bool):
         return None if spec.is_list and spec.optional_items else _NO
     if spec.is_list:
         return _convert_list(spec, value)
+    if isinstance(value, Symbolic):
+        return _convert_symbolic(spec, value, number_ok)
     return _convert_one(spec.base, value, number_ok)
+
+
+def _convert_symbolic(spec: Argument, value, number_ok: bool = False):
+    """A size that is not known yet: where the schema wants plain numbers it is specialised."""
+    if spec.base == "bool":
+        return bool(value)
+    if spec.base not in ("int", "Scalar", "float") and not (number_ok and spec.is_tensor):
+        return _NO
+    if spec.base == "int":
+        if not _is_int(value):
+            return _NO
+        return value if spec.symbolic else int(value)
+    return value
 
 
 def _convert_list(spec: Argument, value):
@@ -316,7 +336,11 @@ def _convert_list(spec: Argument, value):
         plain = base == "int" and {*map(type, value)} <= {int}
         items = list(value) if plain else []
         for item in () if plain else value:
-            item = None if item is None and spec.optional_items else _convert_one(base, item, False)
+            if isinstance(item, Symbolic):
+                item = _convert_symbolic(spec, item)
+            else:
+                item = None if item is None and spec.optional_items else _convert_one(
+                    base, item, False)
             if item is _NO:
                 return _NO
             items.append(item)
@@ -324,7 +348,7 @@ def _convert_list(spec: Argument, value):
             items = items * spec.size
         return items
     if base == "int" and _is_int(value) and spec.size:
-        return [int(value)] * spec.size
+        return [value if isinstance(value, Symbolic) else int(value)] * spec.size
     if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor):
         return _convert_list(spec, list(value))
     return _NO

@@ -1,8 +1,61 @@
-"""`Size`: a shape as users see it."""
+"""`Size`: a shape as users see it; and the marker of sizes that are not known yet.
+
+The numbers themselves are in `symbolic/`, which is imported by the first capture that has any.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
+from typing import Any
+
+
+class Symbolic:
+    """Base of numbers that stand for expressions over sizes; `hint` is the example's value."""
+
+    __slots__ = ()
+    __array_ufunc__ = None
+
+
+def hinted(value: Any) -> Any:
+    """A value with the example's numbers in the place of symbolic ones, lists included."""
+    if isinstance(value, Symbolic):
+        hint = value.hint
+        return 8 if hint is None else hint  # a count that only the data decides: any size will do
+    if type(value) is list or type(value) is tuple:
+        return type(value)([hinted(v) for v in value])
+    return value
+
+
+def cached(size: int) -> Callable:
+    """`functools.lru_cache`, past which symbolic sizes go: they mean another thing each time."""
+
+    def decorate(function: Callable) -> Callable:
+        kept = functools.lru_cache(size)(function)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            try:
+                return kept(*args)
+            except TypeError:
+                if is_symbolic(args):
+                    return function(*args)
+                raise
+
+        return call
+
+    return decorate
+
+
+def is_symbolic(values: Any) -> bool:
+    """Is any of the values symbolic, those in lists included?"""
+    for v in values:
+        if isinstance(v, Symbolic):
+            return True
+        if (type(v) is list or type(v) is tuple) and is_symbolic(v):
+            return True
+    return False
 
 
 class Size(tuple):

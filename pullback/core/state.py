@@ -43,6 +43,7 @@ class State(threading.local):
     stance = "default"  # what compiled functions do (with ACTIVE counted where it is another)
     default_device = False  # is the first of `devices` the default?
     faking = None  # the fake tensor mode that the user has entered (with ACTIVE counted)
+    sizes = None  # the environment of sizes that depend on data (with ACTIVE counted)
     keeping = None  # a trace that wants composite operators whole (with ACTIVE counted)
     plainly = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
     function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)

@@ -49,20 +49,20 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
         flat, spec = tree_flatten(args)
         dims = _spread(in_dims, args, "in_dims")
         dims = [_checked(d, v) for d, v in zip(dims, flat)]
-        sizes = {v.shape[d] for v, d in zip(flat, dims) if d is not None}
+        sizes = [v.shape[d] for v, d in zip(flat, dims) if d is not None]
         if not sizes:
             raise errors.TransformError(
                 f"vmap: at least one input must be mapped ({errors.user_line(2)})"
             )
-        if len(sizes) > 1:
+        size = sizes[0]
+        if any(n != size for n in sizes):
             raise errors.TransformError(
                 errors.text(
                     "vmap: Expected all tensors to have the same size in the mapped dimension, "
                     "got sizes "
-                    f"{sorted(sizes)} ({errors.user_line(2)})"
+                    f"{sorted(set(sizes))} ({errors.user_line(2)})"
                 )
             )
-        size = sizes.pop()
         if chunk_size is not None and chunk_size < size:
             return _chunked(func, flat, dims, spec, kwargs, size, chunk_size, out_dims, randomness)
         return _run(func, flat, dims, spec, kwargs, size, out_dims, randomness)

@@ -22,7 +22,8 @@ from ..core.state import count, state
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
 
-DataDependentOutputException = DynamicOutputShapeException = errors.DataDependentError
+DataDependentOutputException = errors.DataDependentError
+DynamicOutputShapeException = errors.DynamicOutputShapeException
 UnsupportedFakeTensorException = errors.DataDependentError
 
 
@@ -63,14 +64,14 @@ class FakeTensorMode:
         self._made: dict[int, tuple[weakref.ref, Tensor]] = {}  # one fake for each tensor
 
     def __enter__(self) -> FakeTensorMode:
-        self._before.append((state.fake, state.faking))
-        state.fake, state.faking = True, self
+        self._before.append((state.fake, state.faking, state.sizes))
+        state.fake, state.faking, state.sizes = True, self, self.shape_env
         count("ACTIVE", 1)
         return self
 
     def __exit__(self, *exc: Any) -> None:
         count("ACTIVE", -1)
-        state.fake, state.faking = self._before.pop()
+        state.fake, state.faking, state.sizes = self._before.pop()
 
     def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None,
                     source: Any = None, symbolic_context: Any = None) -> Tensor:
@@ -82,6 +83,13 @@ class FakeTensorMode:
             return tensor
         new = object.__new__(type(tensor))
         blank = make(fake_like(tensor._data))
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if self.shape_env is not None and not static:
+            from .sizes import symbolic_input
+
+            count = len(self._made)
+            name = f"__meta_utils_unknown_tensor{count}" if source is None else str(source)
+            blank = symbolic_input(self.shape_env, blank, name, count)
         new._data = blank._data
         new._edge = new._link = new._meta = new._cell = None
         if tensor.requires_grad:

@@ -29,6 +29,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 from .printer import Trees
+from .sizes import SizeNodes, symbolic_input
 from .tables import normalized
 from .traits import has_side_effect, viewed
 
@@ -129,15 +130,21 @@ class Recorder:
         self.pulled = None  # the node of the tape whose formula is running
         self.annotations: dict[int, dict] = {}  # number of a node of the tape -> what the user said
         self.fresh: list | None = None  # nodes of a region that wants to know them
+        self.sizes: SizeNodes | None = None  # with symbolic sizes: the nodes that compute them
 
-    def placeholder(self, name: str, value: Tensor):
+    def placeholder(self, name: str, value: Tensor, example: Tensor | None = None):
         node = self.graph.placeholder(name)
-        node.meta["val"] = fake_of(value)
+        node.meta["val"] = fake_of(value if example is None else example)
+        if self.sizes is not None:
+            self.sizes.note(node, node.meta["val"].shape)
         return node
 
     def call(self, ov, flat: tuple, out):
         """The node of an operator call; trailing defaults are left out."""
         args, kwargs = ov.schema.as_called(flat)
+        sizes = self.sizes
+        if sizes is not None:
+            args, kwargs = sizes.in_place_of(args), sizes.in_place_of(kwargs)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         if self.spelled and self.pulled is None:
             if ov.name == "slice.Tensor" and len(args) == 3:
@@ -156,6 +163,8 @@ class Recorder:
             meta["origin"] = self.origin
         if self.fresh is not None:
             self.fresh.append(node)
+        if sizes is not None and isinstance(out, Tensor):
+            sizes.note(node, out._data.shape)
         return node
 
     def place(self, meta: dict) -> None:
@@ -215,6 +224,8 @@ class Recorder:
         picked.meta["stack_trace"] = node.meta.get("stack_trace")
         if self.fresh is not None:
             self.fresh.append(picked)
+        if self.sizes is not None:
+            self.sizes.note(picked, out._data.shape)
         return picked
 
     def constant(self, t: Tensor):
@@ -314,7 +325,9 @@ def make_fx(
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
         recorder.level, recorder.spelled = level, True
-        with level, _module_stack(f, recorder, record_module_stack):
+        if tracing_mode == "symbolic":
+            recorder.sizes = SizeNodes(recorder)
+        with level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]
             nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))
@@ -323,6 +336,8 @@ def make_fx(
             ]
             inputs = [_input(level, recorder, name, v) for name, v in zip(titles, flat)]
             before = [getattr(v, "_data", None) for v in inputs]
+            if recorder.sizes is not None:
+                recorder.sizes.live = level
             out = f(*tree_unflatten(inputs, spec))
             results, out_spec = tree_flatten(out)
             nodes = [level.node(_current(o)) if isinstance(o, Tensor) else o for o in results]
@@ -332,6 +347,8 @@ def make_fx(
                 if box is not None and _current(t)._data is not box
             }
             nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
+            if recorder.sizes is not None:
+                nodes = recorder.sizes.in_place_of(nodes)
         if nested:
             recorder.graph.trees = Trees(tuple(names), spec, out_spec)
             result = nodes
@@ -343,21 +360,43 @@ def make_fx(
             if "val" in node.meta:
                 node.meta["tensor_meta"] = metadata(node.meta["val"])
         kind = getattr(f, "__annotations__", {}).get("return")
-        return recorder.module(result, getattr(f, "__name__", type(f).__name__), kind)
+        module = recorder.module(result, getattr(f, "__name__", type(f).__name__), kind)
+        if recorder.sizes is not None:
+            recorder.sizes.drop_unused()
+            module.recompile()
+            module.shape_env = recorder.sizes.env
+        return module
 
     return traced
 
 
 def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
     """A leaf of the arguments as the function sees it."""
+    sizes = recorder.sizes
     if not isinstance(value, Tensor):
-        recorder.graph.placeholder(name)
+        node = recorder.graph.placeholder(name)
+        if sizes is not None and type(value) is int:
+            return sizes.number(node, value)
         return value
     example = fake_of(value) if recorder.fake else make(value._data)
-    t = level.wrap(example, recorder.placeholder(name, value))
+    if sizes is not None:
+        example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
+        sizes.count += 1
+    t = level.wrap(example, recorder.placeholder(name, value, example))
     if value.requires_grad:
         t._edge = Accumulate(t)
     return t
+
+
+@contextlib.contextmanager
+def _sized_by(sizes: SizeNodes | None) -> Iterator[None]:
+    """Sizes that depend on data are symbols of the capture, if it has symbolic sizes."""
+    before = state.sizes
+    state.sizes = before if sizes is None else sizes.env
+    try:
+        yield
+    finally:
+        state.sizes = before
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core.size import Symbolic
 from .naming import IN_PLACE_OPERATORS
 
 if TYPE_CHECKING:
@@ -81,11 +82,24 @@ def is_tensor(value: Any) -> bool:
 def same_layout(first: Any, second: Any) -> bool:
     """True if two example tensors agree in shape, dtype, strides and device."""
     return (
-        tuple(first.shape) == tuple(second.shape)
+        _equal(first.shape, second.shape)
         and first.dtype == second.dtype
-        and tuple(first.stride()) == tuple(second.stride())
+        and _equal(first.stride(), second.stride())
         and getattr(first, "device", None) == getattr(second, "device", None)
     )
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Are sizes the same, symbolic ones for all values of their symbols?"""
+    if len(first) != len(second):
+        return False
+    for a, b in zip(first, second):
+        if isinstance(a, Symbolic) or isinstance(b, Symbolic):
+            if str(a) != str(b):  # texts are normal forms
+                return False
+        elif a != b:
+            return False
+    return True
 
 
 def _size(extent: Any) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import errors
 from ..core.evaluate import run_raw
 from ..core.handle import Tensor, make
+from ..core.size import hinted
 from ..core.stack import Interpreter, bind, level_of, tensors_in, translated
 from ..core.state import state
 from ..core.table import ops
@@ -70,7 +71,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     if key in _PROBED or ov.is_random or ov.is_view or ov.custom:
         return
     objection = _objection(ov, flat, _few)
-    large = sum(math.prod(t._data.shape) for t in tensors) > _PROBE_LIMIT
+    large = sum(math.prod(hinted(t._data.shape)) for t in tensors) > _PROBE_LIMIT
     if objection is not None and not _about_dtypes(objection) and not large:
         objection = _objection(ov, flat, _ones)
     if objection is None:
@@ -82,7 +83,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
 def _objection(ov, flat: tuple, ones) -> Exception | None:
     """What the kernel says to tensors of ones."""
     try:
-        run_raw(ov, tuple([map_tensors(ones, v) for v in flat]), np)
+        run_raw(ov, tuple([map_tensors(ones, hinted(v)) for v in flat]), np)
     except errors.PullbackError as error:
         errors.located(error)
         return error
@@ -98,12 +99,12 @@ def _about_dtypes(error: Exception) -> bool:
 
 
 def _ones(t: Tensor):
-    return np.broadcast_to(np.ones((), t._data.dtype), t._data.shape)
+    return np.broadcast_to(np.ones((), t._data.dtype), hinted(t._data.shape))
 
 
 def _few(t: Tensor):
     """The same with large sizes made small."""
-    shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in t._data.shape]
+    shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in hinted(t._data.shape)]
     return np.broadcast_to(np.ones((), t._data.dtype), shape)
 
 

@@ -11,6 +11,7 @@ from ..core.device import transfer
 from ..core.dims import expanded_shape, wrap_dim, wrap_dims
 from ..core.layout import CONSTANTS, arranged, is_arranged, wants_channels_last
 from ..core.op import Composite, Op, Pointwise, overload_of
+from ..core.state import state
 from ..core.table import ops
 from ..errors import NotInThisBuild
 from .layout import convert, in_front, pad_rank
@@ -549,9 +550,11 @@ class repeat_interleave_Tensor(Op):
     def shape(repeats, output_size):
         if output_size is not None:
             return (output_size,)
-        from ..errors import DataDependentError
+        if state.sizes is not None:
+            return (state.sizes.unbacked(),)
+        from ..errors import DynamicOutputShapeException
 
-        raise DataDependentError(
+        raise DynamicOutputShapeException(
             "repeat_interleave: the size of the result is the sum of `repeats`, which is not known "
             "here. Fix: pass output_size."
         )

@@ -10,13 +10,13 @@ in a cache.  Derivatives are in `formulas/conv.py`.  Read next: `blocks.py`.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import warnings
 from dataclasses import dataclass
 
 from ..core.op import Composite, Op
+from ..core.size import cached
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.conv import convolution_double_grads
@@ -248,7 +248,7 @@ def plan(input, weight, bias, stride, padding, dilation, transposed, output_padd
                  tuple(dilation), transposed, tuple(output_padding), groups)
 
 
-@functools.lru_cache(1024)  # a training loop asks for the same few over and over
+@cached(1024)  # a training loop asks for the same few over and over
 def _plan(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     rank = len(weight) - 2
     if rank < 1:

@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.random import _scale
+from ..core.size import Symbolic, hinted
 from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import BadValue, DataDependentError
@@ -386,7 +387,7 @@ def range_dtype(dtype, *numbers) -> dt.DType:
     """Integers give int64, anything else the default float."""
     if dtype is not None:
         return dtype
-    whole = all(isinstance(v, int) for v in numbers)
+    whole = all(isinstance(hinted(v), int) for v in numbers)
     return dt.int64 if whole else dt.default()
 
 
@@ -399,19 +400,26 @@ def range_count(start, end, step) -> int:
             raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end < start) if step > 0 else (end > start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if all(isinstance(v, int) for v in (start, end, step)):
+    if all(isinstance(hinted(v), int) for v in (start, end, step)):
         return -((start - end) // step)
     return math.ceil((end - start) / step)
+
+
+def _whole(value):
+    """A number as an integer; one that is not known yet stays symbolic."""
+    if isinstance(value, Symbolic):
+        return value.whole()
+    return int(value)
 
 
 def _range(start, end, step, dtype: dt.DType):
     """(start, step, number of elements): int64 counts in whole numbers, others before they cut."""
     if dtype is dt.int64:
-        if step != 0 and int(step) == 0:
+        if step != 0 and _whole(step) == 0:
             raise BadValue("step must be nonzero")
-        start, end, step = int(start), int(end), int(step)
+        start, end, step = _whole(start), _whole(end), _whole(step)
     count = range_count(start, end, step)
-    return (int(start), int(step), count) if dtype.category == 1 else (start, step, count)
+    return (_whole(start), _whole(step), count) if dtype.category == 1 else (start, step, count)
 
 
 def _arange(xp, start, end, step, dtype):

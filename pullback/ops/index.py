@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel, wrap_dim
+from ..core.evaluate import Spec
+from ..core.fake import Fake
 from ..core.op import Composite, Op
+from ..core.state import state
 from ..core.table import ops
 from ..core.xp import accumulate_at
-from ..errors import ArgumentError, DataDependentError, ShapeError
+from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
 from .shape import in_front, pad_rank
 
 # --- checks and translations shared by kernels and rules ------------------------------------------
@@ -23,9 +26,16 @@ def whole(s, data):
     return s.values(data).to(dt.int64)
 
 
+def size_by_data(name: str):
+    """A size that depends on values: a symbol of its own where sizes are symbolic."""
+    if state.sizes is not None:
+        return state.sizes.unbacked()
+    raise needs_data(name)
+
+
 def needs_data(name: str):
     """The error of a shape rule that would have to know values."""
-    return DataDependentError(
+    return DynamicOutputShapeException(
         f"{name}: the size of the result depends on values, which are not known here.\n"
         "  Fix: use where() or a mask of fixed size, or keep this step outside of the transform."
     )
@@ -254,9 +264,14 @@ class index_Tensor(Op):
         return fetch(xp, self, checked_indices(xp, indices, self.shape))
 
     def shape(self, indices):
+        places = []
         for index in indices:
             if index is not None and is_mask(index):
-                raise needs_data("indexing with a mask")
+                count = size_by_data("indexing with a mask")
+                places += [Spec(Fake((count,), dt.int64.np)) for _ in range(index.ndim)]
+            else:
+                places.append(index)
+        indices = places
         if len(indices) > self.ndim:
             raise IndexError(f"too many indices for tensor of dimension {self.ndim}")
         given = [i for i in indices if i is not None]

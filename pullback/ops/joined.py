@@ -354,6 +354,6 @@ def _common_dim(tensors, dim: int) -> int:
     dim = wrap_dim(dim, tensors[0].ndim)
     if any(x.ndim <= dim for x in tensors):
         raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
-    if len({tuple(x.shape[:dim]) for x in tensors}) > 1:
+    if any(tuple(x.shape[:dim]) != tuple(tensors[0].shape[:dim]) for x in tensors):
         raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
     return dim

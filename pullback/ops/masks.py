@@ -10,7 +10,7 @@ from ..core.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from .gather import as_number
-from .index import needs_data, same_dtype
+from .index import needs_data, same_dtype, size_by_data
 from .shape import in_front, pad_rank
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class masked_select(Op):
         return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
 
     def shape(self, mask):
-        raise needs_data("masked_select")
+        return (size_by_data("masked_select"),)
 
     def batch(n, batched, self, mask):
         if batched[1]:
@@ -240,7 +240,7 @@ class nonzero(Op):
         return xp.stack(xp.nonzero(self), axis=1).astype(xp.int64)
 
     def shape(self):
-        raise needs_data("nonzero")
+        return size_by_data("nonzero"), self.ndim
 
     def batch(n, batched, self):
         found = ops.nonzero(self)  # row by row, so that the examples stand one after another

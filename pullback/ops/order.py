@@ -11,7 +11,7 @@ from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
-from .index import needs_data
+from .index import needs_data, size_by_data
 from .pointwise import refuse, title
 from .shape import along, in_front, inner
 
@@ -280,6 +280,13 @@ def _unique(xp, array, inverse: bool, counts: bool):
     return values, back if inverse else none, number.astype(xp.int64) if counts else none
 
 
+def _unique_rows(self, dim: int) -> list:
+    """The shapes of different slices along a dim, of the places of all, and of their counts."""
+    dim = wrap_dim(dim, self.ndim)
+    count = size_by_data("unique")
+    return [(*self.shape[:dim], count, *self.shape[dim + 1 :]), (self.shape[dim],), (count,)]
+
+
 class unique2(Op):
     """The different values in order; for each element its place among them; how often each is."""
 
@@ -295,7 +302,11 @@ class unique2(Op):
         return _unique(xp, self, return_inverse, return_counts)
 
     def shape(self, sorted, return_inverse, return_counts):
-        raise needs_data("unique")
+        count = (size_by_data("unique"),)
+        return [count, self.shape if return_inverse else (0,), count if return_counts else (0,)]
+
+    def dtype(self, *rest):
+        return [self.dtype, dt.int64, dt.int64]
 
     def batch(n, batched, self, sorted, return_inverse, return_counts):
         raise needs_data("unique under vmap")
@@ -316,7 +327,10 @@ class unique_pair(Op):
         return _unique(xp, self, return_inverse, False)[:2]
 
     def shape(self, sorted, return_inverse):
-        raise needs_data("unique")
+        return [(size_by_data("unique"),), self.shape if return_inverse else (0,)]
+
+    def dtype(self, *rest):
+        return [self.dtype, dt.int64]
 
     def samples(s):
         yield s(s.int(3, 4))
@@ -348,7 +362,10 @@ class unique_dim(Op):
         return values, back, xp.bincount(number).astype(xp.int64)
 
     def shape(self, dim, sorted, return_inverse, return_counts):
-        raise needs_data("unique")
+        return _unique_rows(self, dim)
+
+    def dtype(self, *rest):
+        return [self.dtype, dt.int64, dt.int64]
 
     def samples(s):
         yield s(s.int(5, 2, high=2), 0)
@@ -376,7 +393,10 @@ class unique_dim_consecutive(Op):
         return values, number, xp.bincount(number).astype(xp.int64)
 
     def shape(self, dim, return_inverse, return_counts):
-        raise needs_data("unique_consecutive")
+        return _unique_rows(self, dim)
+
+    def dtype(self, *rest):
+        return [self.dtype, dt.int64, dt.int64]
 
     def samples(s):
         yield s(s.int(5, 2, high=2), 0)
@@ -687,7 +707,12 @@ class bincount(Op):
         return out
 
     def shape(self, weights, minlength):
-        raise needs_data("bincount")
+        return (size_by_data("bincount"),)
+
+    def dtype(self, weights, minlength):
+        if weights is None:
+            return dt.int64
+        return dt.float32 if weights.dtype is dt.float32 else dt.float64
 
     def samples(s):
         yield s(s.int(6))

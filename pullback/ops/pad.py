@@ -11,6 +11,7 @@ import functools
 from typing import NamedTuple
 
 from ..core.op import Composite, Op
+from ..core.size import is_symbolic
 from ..core.table import ops
 from ..errors import ShapeError
 from .pool import along, fold_front
@@ -54,9 +55,23 @@ PLACES = {
 }
 
 
-@functools.lru_cache(256)
 def runs(mode: str, size: int, before: int, after: int) -> tuple[Run, ...]:
     """Which elements of a dim of `size` its padded version shows."""
+    if not is_symbolic((size, before, after)):
+        return _runs(mode, size, before, after)
+    if before < 0 or after < 0 or mode != "replicate" and (before >= size or after >= size):
+        return _runs(mode, int(size), int(before), int(after))
+    first, step, last = {
+        "reflect": (before, -1, size - 2), "replicate": (0, 0, size - 1),
+        "circular": (size - before, 1, 0),
+    }[mode]
+    parts = (Run(0, first, step, before), Run(before, 0, 1, size),
+             Run(before + size, last, step, after))
+    return tuple([r for r in parts if r.length != 0])
+
+
+@functools.lru_cache(256)
+def _runs(mode: str, size: int, before: int, after: int) -> tuple[Run, ...]:
     places = [PLACES[mode](i, size) for i in range(-before, size + after)]
     found, start = [], 0
     while start < len(places):

@@ -8,12 +8,12 @@ and the derivatives by the grid are in `formulas/resample.py`.
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
+from ..core.size import cached
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.resample import (
@@ -70,7 +70,7 @@ def _smooth_taps(xp, kind: str, size: int, count: int, step: float, dtype) -> Ta
     return Taps(size, places.clip(0, size - 1).astype(xp.int64), weights)
 
 
-@functools.lru_cache(128)
+@cached(128)
 def _taps(xp, kind: str, size: int, count: int, align: bool, scale, dtype) -> Taps:
     """The table that makes `count` results of `size` elements."""
     step = source_step(size, count, align, scale)
@@ -85,7 +85,7 @@ def _taps(xp, kind: str, size: int, count: int, align: bool, scale, dtype) -> Ta
     return Taps(size, places, None if plain else xp.stack([w for _, w in found], axis=1))
 
 
-@functools.lru_cache(128)
+@cached(128)
 def _transposed(xp, kind: str, size: int, count: int, align: bool, scale, dtype) -> Taps:
     """The table of the adjoint map: who uses each element, and with which weight."""
     t = _taps(xp, kind, size, count, align, scale, dtype)

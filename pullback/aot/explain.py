@@ -1,0 +1,89 @@
+"""Why a compiled function was captured again, in words.
+
+The reasons are kept (`compiler.recompiles()`, and `recompiles` of each compiled function) and
+printed with `_logging.set_logs(recompiles=True)`, or `recompiles` in PULLBACK_LOGS or TORCH_LOGS.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from .. import errors
+from ..core.handle import Tensor
+from .dynamic import names_of
+
+_printing = False
+history: list[str] = []  # of all functions, the last ones
+KEPT = 256
+
+
+def set_logs(*, recompiles: bool = False, **others: Any) -> None:
+    """Choose what is printed while functions are compiled; other choices have nothing to print."""
+    global _printing
+    _printing = bool(recompiles)
+
+
+def wanted() -> bool:
+    """Are the reasons to be printed?"""
+    names = f"{os.environ.get('PULLBACK_LOGS', '')},{os.environ.get('TORCH_LOGS', '')}"
+    return _printing or "recompiles" in names.split(",") or "+recompiles" in names.split(",")
+
+
+def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], args: tuple,
+              kwargs: dict) -> str:
+    """The reasons for which none of the programs fits a call."""
+    names = names_of(compiled.function, args, kwargs)
+    shapes = [t._data.shape for t in tensors]
+    reasons = []
+    for symbolic in family.programs:
+        found = symbolic.check.bind(shapes)
+        reasons.append(found if isinstance(found, str) else _outside(compiled))
+    if not reasons:
+        sizes = [_sizes(names, before, shapes) for before in family.seen]
+        reasons = [s for s in sizes if s] or [_difference(compiled, key, names, tensors)]
+    title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
+    text = f"{title} is compiled again ({errors.user_line(3)}): " + "; ".join(
+        dict.fromkeys(reasons))
+    history.append(text)
+    del history[:-KEPT]
+    if wanted():
+        print(f"[recompiles] {text}", file=sys.stderr)
+    return text
+
+
+def _sizes(names: list[str], before: list, now: list) -> str:
+    for name, a, b in zip(names, before, now):
+        for d, (m, n) in enumerate(zip(a, b)):
+            if m != n:
+                return f"{name}.size({d}) is {n}, the program is for {m}"
+    return ""
+
+
+def _outside(compiled: Any) -> str:
+    return "what the function finds outside of its arguments has changed"
+
+
+def _difference(compiled: Any, key: tuple, names: list[str], tensors: list[Tensor]) -> str:
+    """The first thing in which the arguments differ from those of the last program."""
+    last = next(reversed(compiled.programs))[0]
+    titles = ["the structure of the arguments", "grad mode", "the default dtype", "autocast",
+              "the training mode of a module"]
+    for title, a, b in zip(titles, last, key):
+        if a != b:
+            return f"{title} is another"
+    if len(last) != len(key):
+        return "there are more or fewer arguments"
+    rest = iter(names)
+    for a, b in zip(last[5:-1], key[5:-1]):
+        tensor = len(b) == 4
+        name = next(rest, "an argument") if tensor else "an argument"
+        if a == b:
+            continue
+        if not tensor or len(a) != 4:
+            return f"{name} is {b[-1]!r}, the program is for {a[-1]!r}"
+        facts = ("shape", "dtype", "requires_grad", "contiguity")
+        return next(f"{name} has {fact} {y}, the program is for {x}"
+                    for fact, x, y in zip(facts, a, b) if x != y)
+    return _outside(compiled) if last == key else "other arguments are the same object"

@@ -1,0 +1,9 @@
+"""Symbolic sizes: expressions, what is known of them, and the numbers that stand for them.
+
+Read `expr.py`, `env.py`, `number.py` and `views.py` in this order.
+"""
+
+from .env import Checker, Guard, Relation, ShapeEnv, Source
+from .number import SymBool, SymFloat, SymInt
+
+__all__ = ["Checker", "Guard", "Relation", "ShapeEnv", "Source", "SymBool", "SymFloat", "SymInt"]

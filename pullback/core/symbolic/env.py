@@ -1,0 +1,572 @@
+"""`ShapeEnv`: the symbols of one capture, what is known of them, and the guards it had to take.
+
+A question about sizes (`s0 == 4`?) is answered from ranges and facts where these suffice.  Else the
+*hint* answers, the size that the example has, and the answer becomes a guard: what was captured is
+right for all sizes that give the same answers.  A symbol without a hint (the count of `nonzero`)
+cannot be asked.  Read next: `number.py`, the integers that ask.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ... import errors
+from ..fake import is_fake
+from ..size import Symbolic
+from .expr import FUNCTIONS, INF, Bounds, Expr, bounds, const, source, symbol
+
+MOST = 2**62  # no size is larger: prints as infinity
+
+COMPARE: dict[str, Callable] = {
+    "==": operator.eq, "!=": operator.ne, ">=": operator.ge,
+    ">": operator.gt, "<=": operator.le, "<": operator.lt,
+}
+_OPPOSITE = {"==": "!=", "!=": "==", ">=": "<", "<": ">=", "<=": ">", ">": "<="}
+
+
+class Source(NamedTuple):
+    """Where a run finds the value of a symbol."""
+
+    name: str  # as people read it: `x.size()[0]`
+    input: int = -1
+    dim: int = -1  # -1: the input is the number itself
+
+
+@dataclass
+class Symbol:
+    """One unknown size."""
+
+    name: str
+    hint: int | None  # None: it depends on data
+    range: Bounds
+    sources: list[Source] = field(default_factory=list)
+    where: str = ""
+    size_like: bool = True
+
+
+class Relation(NamedTuple):
+    """A comparison of two expressions, integers or floats."""
+
+    op: str
+    left: Any
+    right: Any
+
+    def __str__(self) -> str:
+        if self.op in ("==", "!="):
+            return f"{'Eq' if self.op == '==' else 'Ne'}({self.left}, {self.right})"
+        return f"{self.left} {self.op} {self.right}"
+
+    def opposite(self) -> Relation:
+        """What holds if this one does not."""
+        return Relation(_OPPOSITE[self.op], self.left, self.right)
+
+    def holds(self, of: Callable[[str], int]) -> bool:
+        """Is it so for given values of the symbols?"""
+        return COMPARE[self.op](_number(self.left, of), _number(self.right, of))
+
+    def symbols(self) -> set[str]:
+        """The symbols in it."""
+        return set().union(
+            *(e.symbols() for e in (self.left, self.right) if hasattr(e, "symbols"))
+        )
+
+
+def _number(e: Any, of: Callable[[str], int]) -> Any:
+    return e.value(of) if hasattr(e, "value") else e
+
+
+@dataclass
+class Guard:
+    """An answer that a program relies on."""
+
+    relation: Relation
+    where: str  # the user's line
+    reason: str
+    assumed: bool = False  # said by the user of what depends on data
+
+    def __str__(self) -> str:
+        return str(self.relation)
+
+
+def normal(relation: Relation) -> tuple[str, Expr]:
+    """("eq" | "ne" | "ge", p): the same as p == 0, p != 0, p >= 0, without common factors."""
+    op, a, b = relation
+    kind = {"==": "eq", "!=": "ne"}.get(op, "ge")
+    if op in (">=", "==", "!="):
+        p = a - b
+    elif op == ">":
+        p = a - b - const(1)
+    elif op == "<":
+        p = b - a - const(1)
+    else:
+        p = b - a
+    rest, c = p.split()
+    if rest.terms:
+        g = math.gcd(*[k for _, k in rest.terms])
+        if kind != "ge" and rest.terms[-1][1] < 0:
+            g = -g
+        if kind == "ge" or c % g == 0:
+            p = Expr(tuple([(m, k // g) for m, k in rest.terms])) + const(c // g)
+        else:
+            p = const(1)  # k * (...) + c is never zero
+    return kind, p
+
+
+class ShapeEnv:
+    """Symbols, facts and guards of one capture."""
+
+    def __init__(
+        self,
+        *,
+        duck_shape: bool = True,
+        specialize_zero_one: bool = True,
+        assume_static_by_default: bool = False,
+        **ignored: Any,
+    ) -> None:
+        self.duck_shape, self.specialize_zero_one = duck_shape, specialize_zero_one
+        self.assume_static_by_default = assume_static_by_default
+        self.symbols: dict[str, Symbol] = {}
+        self.guards: list[Guard] = []
+        self.replacements: dict[str, Expr] = {}
+        self.frozen = False  # no more guards: sizes that would need one are refused
+        self.recorder: Any = None  # told of numbers that are computed or read
+        self._by_hint: dict[int, str] = {}
+        self._lower: dict[Expr, int] = {}  # varying part -> its least value
+        self._unequal: set[Expr] = set()
+        self._known: set[Relation] = set()  # of floats
+        self._unbacked = 0
+
+    # Symbols ------------------------------------------------------------------------------------
+
+    def size(
+        self, hint: int, source: Source, *, least: float = 2, most: float = MOST, duck: bool = True
+    ) -> Any:
+        """The size of an input: a symbol, shared by inputs of equal size; 0 and 1 stay numbers."""
+        from .number import SymInt
+
+        if self.specialize_zero_one and hint in (0, 1):
+            return hint
+        name = self._by_hint.get(hint) if duck and self.duck_shape else None
+        if name is None:
+            name = self._name(source.name)
+            low = least if self.specialize_zero_one else max(least, 0) if least != 2 else 0
+            self.symbols[name] = Symbol(name, hint, (low, most), where=errors.user_line(2))
+            if duck:
+                self._by_hint.setdefault(hint, name)
+        self.symbols[name].sources.append(source)
+        return SymInt.of(self, symbol(name), hint)
+
+    def _name(self, text: str) -> str:
+        """A short name that depends on where the size is found and nothing else."""
+        number = int(hashlib.sha256(text.encode()).hexdigest(), 16) % 100
+        while f"s{number}" in self.symbols:
+            number += 1
+        return f"s{number}"
+
+    def unbacked(self, *, size_like: bool = True) -> Any:
+        """An integer that only the data decides."""
+        from .number import SymInt
+
+        name = f"u{self._unbacked}"
+        self._unbacked += 1
+        low = 0 if size_like else -MOST
+        self.symbols[name] = Symbol(
+            name, None, (low, MOST), where=errors.user_line(2), size_like=size_like
+        )
+        return SymInt.of(self, symbol(name), None)
+
+    create_unbacked_symint = unbacked
+
+    def float_symbol(self, name: str) -> Expr:
+        """The symbol of a float that only the data decides."""
+        self.symbols[name] = Symbol(name, None, (-INF, INF), where=errors.user_line(2),
+                                    size_like=False)
+        return symbol(name)
+
+    def assume_range(self, name: str, low: float, high: float) -> None:
+        """Say between which bounds a symbol lies."""
+        self.symbols[name].range = low, high
+
+    def create_symbol(self, val: int, source: Any = None, **ignored: Any) -> Any:
+        """The symbol of a size, as an expression (a number if it is specialised)."""
+        made = self.size(val, Source(str(source if source is not None else len(self.symbols))))
+        return made.node.expr if isinstance(made, Symbolic) else made
+
+    def create_symintnode(self, sym: Any, *, hint: int | None, source: Any = None) -> Any:
+        """The integer of an expression."""
+        from .number import SymInt
+
+        return sym if isinstance(sym, int) else SymInt.of(self, sym, hint)
+
+    create_symboolnode = create_symintnode
+
+    def item(self, t: Any) -> Any:
+        """The value of a tensor without data as a symbolic number; None where it has data."""
+        data = t._data
+        if data.ndim and any(n != 1 for n in data.shape):
+            return None
+        known = getattr(data, "interp", None)
+        if known is not None:
+            read = getattr(known, "known", None)
+            if read is None or read(data.node) is not None:
+                return None
+        inner = data
+        while hasattr(inner, "inner"):
+            inner = inner.inner._data
+        if not is_fake(inner):
+            return None
+        from .number import read_number
+
+        made = read_number(self, data.dtype.kind)
+        if made is not None and known is not None and self.recorder is not None:
+            self.recorder.read(made, data.node)
+        return made
+
+    # What is known ------------------------------------------------------------------------------
+
+    def range_of(self, name: str) -> Bounds:
+        return self.symbols[name].range
+
+    def _oblivious(self, name: str) -> Bounds:
+        """The range of a size in the eyes of the library: not the special cases 0 and 1."""
+        found = self.symbols[name]
+        low, high = found.range
+        return (max(low, 2), high) if found.hint is None and found.size_like else (low, high)
+
+    def simplify(self, e: Expr) -> Expr:
+        """With what is known to be equal in the place of symbols."""
+        return e.replaced(self.replacements) if self.replacements else e
+
+    def hint(self, e: Any) -> Any:
+        """The value of an expression in the example, None if it depends on data."""
+        if not hasattr(e, "value"):
+            return e
+        try:
+            return e.value(self._hint)
+        except _Unknown:
+            return None
+
+    def _hint(self, name: str) -> int:
+        found = self.symbols[name].hint
+        if found is None:
+            raise _Unknown
+        return found
+
+    def bounds(self, e: Expr, of: Callable[[str], Bounds] | None = None) -> Bounds:
+        """The least and the greatest value that an expression can have."""
+        low, high = bounds(e, of or self.range_of)
+        rest, c = e.split()
+        if rest in self._lower:
+            low = max(low, self._lower[rest] + c)
+        negative = -rest
+        if negative in self._lower:
+            high = min(high, c - self._lower[negative])
+        return low, high
+
+    def static(self, relation: Relation, of: Callable | None = None) -> bool | None:
+        """The answer where it follows from what is known."""
+        if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
+            if relation in self._known:
+                return True
+            return False if relation.opposite() in self._known else None
+        kind, p = normal(
+            Relation(relation.op, self.simplify(relation.left), self.simplify(relation.right))
+        )
+        n = p.number
+        if n is not None:
+            return n == 0 if kind == "eq" else n != 0 if kind == "ne" else n >= 0
+        low, high = self.bounds(p, of)
+        if kind == "ge":
+            return True if low >= 0 else False if high < 0 else None
+        if low > 0 or high < 0 or p in self._unequal:
+            return kind == "ne"
+        if low == high == 0:
+            return kind == "eq"
+        return None
+
+    # Questions ----------------------------------------------------------------------------------
+
+    def ask(self, relation: Relation, reason: str = "a comparison of sizes") -> bool:
+        """The answer to a question; a guard if it had to be decided by the hint."""
+        known = self.static(relation)
+        if known is not None:
+            return known
+        left, right = self.hint(relation.left), self.hint(relation.right)
+        if left is None or right is None:
+            if not _asked_by_user():
+                known = self.static(relation, self._oblivious)
+                if known is not None:
+                    return known
+            raise data_dependent(self, relation)
+        answer = COMPARE[relation.op](left, right)
+        self.add(relation if answer else relation.opposite(), reason)
+        return answer
+
+    def add(self, relation: Relation, reason: str, assumed: bool = False) -> None:
+        """Rely on something that holds for the example."""
+        if self.frozen:
+            raise errors.CompileError(errors.text(
+                f"a size would be specialised after its capture: {relation} "
+                f"({errors.user_line(3)})", reason))
+        self.guards.append(Guard(relation, errors.user_line(3), reason, assumed))
+        self._learn(relation)
+
+    def assume(self, relation: Relation, message: Any = None) -> None:
+        """`_check`: the user says so, of what depends on data."""
+        known = self.static(relation)
+        if known is False:
+            raise errors.BadValue(errors.text(
+                f"a check can never hold: {relation} ({errors.user_line(2)})",
+                [str(message() if callable(message) else message)] if message else []))
+        if known is None:
+            self.add(relation, "said by torch._check", assumed=True)
+
+    def _learn(self, relation: Relation) -> None:
+        if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
+            self._known.add(relation)
+            return
+        kind, p = normal(
+            Relation(relation.op, self.simplify(relation.left), self.simplify(relation.right))
+        )
+        if kind == "ne":
+            self._unequal.add(p)
+            low, high = self.bounds(p)
+            if low == 0:  # s >= 2 and s != 2
+                self._at_least(p + const(-1))
+            elif high == 0:
+                self._at_least(-p + const(-1))
+            return
+        self._at_least(p)
+        if kind == "eq":
+            self._at_least(-p)
+            self._solve(p)
+
+    def _at_least(self, p: Expr) -> None:
+        """Learn p >= 0."""
+        rest, c = p.split()
+        self._lower[rest] = max(self._lower.get(rest, -c), -c)
+        if len(rest.terms) == 1:
+            (mono, k), = rest.terms
+            if len(mono) == 1 and mono[0][1] == 1 and mono[0][0].kind == "symbol":
+                found = self.symbols[mono[0][0].text]
+                low, high = found.range
+                if k > 0:
+                    found.range = max(low, -(c // k)), high
+                else:
+                    found.range = low, min(high, c // -k)
+
+    def _solve(self, p: Expr) -> None:
+        """From p == 0: one symbol in terms of the others, if it stands alone."""
+        for mono, k in p.terms:
+            if abs(k) == 1 and len(mono) == 1 and mono[0][1] == 1:
+                atom = mono[0][0]
+                rest = Expr(tuple([t for t in p.terms if t[0] != mono]))
+                if atom.text not in rest.names():
+                    new = {atom.text: rest.times(-k)}
+                    if atom.kind == "symbol":
+                        low, high = self.bounds(rest.times(-k))
+                        found = self.symbols[atom.text]
+                        found.range = max(found.range[0], low), min(found.range[1], high)
+                    self.replacements = {
+                        s: e.replaced(new) for s, e in self.replacements.items()
+                    } | new
+                    self._lower = {e.replaced(new): n for e, n in self._lower.items()}
+                    self._unequal = {e.replaced(new) for e in self._unequal}
+                    return
+
+    # Programs -----------------------------------------------------------------------------------
+
+    def checker(self, shapes: Sequence[Sequence], names: Sequence[str] = ()) -> Checker:
+        """What decides whether inputs of some shapes fit; call it when the capture is done."""
+        return Checker(self, shapes, names)
+
+    def format_guards(self, verbose: bool = False) -> str:
+        """One guard a line."""
+        return "\n".join(
+            f" - {g}" + (f"  ({g.where}: {g.reason})" if verbose else "") for g in self.guards
+        )
+
+    # As PyTorch calls it ------------------------------------------------------------------------
+
+    @property
+    def var_to_val(self) -> dict:
+        return {symbol(s.name): s.hint for s in self.symbols.values() if s.hint is not None}
+
+    backed_var_to_val = var_to_val
+
+    @property
+    def var_to_range(self) -> dict:
+        return {symbol(s.name): ValueRanges(*s.range) for s in self.symbols.values()}
+
+    @property
+    def var_to_sources(self) -> dict:
+        return {symbol(s.name): s.sources for s in self.symbols.values()}
+
+    def get_nontrivial_guards(self) -> list:
+        """The guards."""
+        return [g.relation for g in self.guards]
+
+    def bound_sympy(self, expr: Expr, size_oblivious: bool = False) -> ValueRanges:
+        """The range of an expression."""
+        return ValueRanges(*self.bounds(expr))
+
+    def is_unbacked_symint(self, sym: Any) -> bool:
+        """Does only the data decide it?"""
+        return self.hint(sym) is None
+
+    def evaluate_guards_for_args(self, placeholders: Sequence, args: Sequence,
+                                 **ignored: Any) -> bool:
+        """Would the guards hold for other inputs?"""
+        shapes = [getattr(p, "shape", None) for p in placeholders]
+        check = self.checker([s for s in shapes if s is not None])
+        found = check.bind([tuple(a.shape) for a, s in zip(args, shapes) if s is not None])
+        return not isinstance(found, str)
+
+
+class ValueRanges(NamedTuple):
+    """A range of integers."""
+
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        low, high = ("int_oo" if n >= MOST else "-int_oo" if n <= -MOST else n for n in self)
+        return f"VR[{low}, {high}]"
+
+    __repr__ = __str__
+
+
+class _Unknown(Exception):
+    """The hint of what depends on data was wanted."""
+
+
+def _asked_by_user() -> bool:
+    """Is it the user's code that compares sizes, and not a shape rule of the library?"""
+    frame = sys._getframe(2)
+    here = __file__.rpartition("env.py")[0]
+    while frame is not None and frame.f_code.co_filename.startswith(here):
+        frame = frame.f_back
+    return frame is None or not frame.f_code.co_filename.startswith(errors._INTERNAL)
+
+
+def data_dependent(env: ShapeEnv, what: Any) -> Exception:
+    """The error for a question that only the data can answer."""
+    names = sorted(s for s in what.symbols() if env.symbols[s].hint is None)
+    return errors.GuardOnDataDependentSymNode(errors.text(
+        f"Could not guard on data-dependent expression {what} ({errors.user_line(3)})",
+        [f"{s} comes from {env.symbols[s].where}, its range is {ValueRanges(*env.symbols[s].range)}"
+         for s in names],
+        ["say what holds with torch._check(condition)",
+         "or decide with torch.where or torch.cond instead of Python's if"]))
+
+
+class Checker:
+    """Do inputs of given shapes fit a capture?  Binds its symbols, and says why they do not.
+
+    `shapes` are those that the capture saw: numbers and symbols.
+    """
+
+    def __init__(self, env: ShapeEnv, shapes: Sequence[Sequence], names: Sequence[str] = ()):
+        self.env = env
+        self.names = list(names) or [f"input{i}" for i in range(len(shapes))]
+        self.shapes = [
+            tuple([d.node.raw if isinstance(d, Symbolic) else d for d in shape])
+            for shape in shapes
+        ]
+        self.places: dict[str, tuple[int, int]] = {}
+        for i, shape in enumerate(self.shapes):
+            for d, e in enumerate(shape):
+                if isinstance(e, Expr) and e.symbol is not None:
+                    self.places.setdefault(e.symbol, (i, d))
+        self.symbols = list(self.places)
+        self.fits = self._compiled()
+
+    def _compiled(self) -> Callable:
+        """One expression that tests everything, as a function of the shapes."""
+        tests = [f"len(x{i}) == {len(s)}" for i, s in enumerate(self.shapes)]
+        names = {s: f"x{i}[{d}]" for s, (i, d) in self.places.items()}
+        for i, shape in enumerate(self.shapes):
+            for d, e in enumerate(shape):
+                want = source(e, names.__getitem__) if isinstance(e, Expr) else str(e)
+                if want != f"x{i}[{d}]":
+                    tests.append(f"x{i}[{d}] == {want}")
+        for s in self.symbols:
+            low, high = self.env.symbols[s].range
+            tests += [f"{names[s]} >= {low}"] if low > 0 else []
+            tests += [f"{names[s]} <= {high}"] if high < MOST else []
+        space: dict[str, Any] = dict(FUNCTIONS)
+        for k, guard in enumerate(self.env.guards):
+            op, left, right = guard.relation
+            if not guard.relation.symbols() <= self.places.keys():
+                continue  # depends on data: the graph checks it
+            if isinstance(left, Expr) and isinstance(right, Expr):
+                text = [source(e, names.__getitem__) for e in (left, right)]
+                tests.append(f"{text[0]} {op} {text[1]}")
+            else:
+                space[f"g{k}"] = guard.relation.holds
+                values = ", ".join(f"{s!r}: {names[s]}" for s in guard.relation.symbols())
+                tests.append(f"g{k}({{{values}}}.__getitem__)")
+        # plain tests first: ranks, then numbers; a divisor is not zero if the ranges hold
+        arguments = "".join(f"x{i}, " for i in range(len(self.shapes)))
+        text = f"lambda {arguments}: {' and '.join(tests) or 'True'}"
+        return eval(compile(text, "<pullback guards>", "eval"), space)
+
+    def values(self, shapes: Sequence) -> tuple[int, ...]:
+        """The values of the symbols in inputs of these shapes."""
+        return tuple([int(shapes[i][d]) for i, d in self.places.values()])
+
+    def bind(self, shapes: Sequence) -> dict[str, int] | str:
+        """Symbol -> value if the shapes fit; else why they do not."""
+        try:
+            fits = self.fits(*shapes)
+        except (IndexError, ZeroDivisionError):
+            fits = False
+        if fits:
+            return dict(zip(self.symbols, self.values(shapes)))
+        return self.why_not(shapes)
+
+    def why_not(self, shapes: Sequence) -> str:
+        """The first thing that does not fit, in words."""
+        for name, want, have in zip(self.names, self.shapes, shapes):
+            if len(want) != len(have):
+                return f"{name} has {len(have)} dims, the program is for {len(want)}"
+        values = dict(zip(self.symbols, self.values(shapes)))
+        for name, want, have in zip(self.names, self.shapes, shapes):
+            for d, (e, n) in enumerate(zip(want, have)):
+                wanted = e.value(values.__getitem__) if isinstance(e, Expr) else e
+                if wanted != n:
+                    same = ""
+                    if isinstance(e, Expr) and e.symbol is not None:
+                        i, j = self.places[e.symbol]
+                        same = f", the same as {self.names[i]}.size({j})"
+                    return (f"{name}.size({d}) is {n}, the program is for {wanted}{same}")
+        hints = {name: s.hint for name, s in self.env.symbols.items()}
+        for s in self.symbols:
+            (i, d), (low, high) = self.places[s], self.env.symbols[s].range
+            if not low <= values[s] <= high:
+                by = next((g for g in self.env.guards if s in g.relation.symbols()
+                           and not g.relation.holds({**hints, s: values[s]}.__getitem__)), None)
+                why = (f"{by} was decided at {by.where}: {by.reason}" if by is not None
+                       else "0 and 1 get programs of their own" if values[s] < 2
+                       else "as it was marked")
+                return (f"{self.names[i]}.size({d}) is {values[s]}, the program is for "
+                        f"{_words(low, high)} ({why})")
+        for g in self.env.guards:
+            names = g.relation.symbols()
+            if names <= values.keys() and not g.relation.holds(values.__getitem__):
+                where = ", ".join(f"{s} = {self.names[self.places[s][0]]}.size("
+                                  f"{self.places[s][1]}) = {values[s]}" for s in sorted(names))
+                return f"{g} does not hold for {where} ({g.where}: {g.reason})"
+        return "the shapes fit"
+
+
+def _words(low: float, high: float) -> str:
+    if low == high:
+        return str(int(low))
+    return f"at least {low}" if high >= MOST else f"{low} to {high}"

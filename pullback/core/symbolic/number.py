@@ -1,0 +1,565 @@
+"""`SymInt`, `SymFloat`, `SymBool`: numbers that stand for expressions over sizes.
+
+They take part in Python's arithmetic.  A comparison gives a `SymBool`, whose truth asks the
+`ShapeEnv`; `int()`, `range()`, a list index or a NumPy call need the number itself: that is allowed
+where the size is known, and specialises what is captured to it.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ... import errors
+from ..size import Symbolic
+from . import expr as ex
+from .env import Relation, ShapeEnv, data_dependent
+from .expr import Expr, const
+
+
+class FloatExpr:
+    """A function of expressions whose value is a float."""
+
+    __slots__ = ("args", "function", "text")
+
+    def __init__(self, function: Callable, args: tuple, text: str):
+        self.function, self.args, self.text = function, args, text
+
+    def value(self, of: Callable[[str], int]) -> float:
+        """The number for given values of the symbols."""
+        return self.function(*[a.value(of) if hasattr(a, "value") else a for a in self.args])
+
+    def symbols(self) -> set[str]:
+        """The names of all symbols in it."""
+        return set().union(*(a.symbols() for a in self.args if hasattr(a, "symbols")))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FloatExpr) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+class SymNode:
+    """What a symbolic number is: an expression in an environment, and how Python made it."""
+
+    __slots__ = ("hint", "how", "pytype", "raw", "shape_env")
+
+    def __init__(self, env: ShapeEnv, raw: Any, hint: Any, how: tuple | None, pytype: type):
+        self.shape_env, self.raw, self.hint, self.how, self.pytype = env, raw, hint, how, pytype
+
+    @property
+    def expr(self) -> Any:
+        """The expression, with what has become known of its symbols."""
+        return self.shape_env.simplify(self.raw) if isinstance(self.raw, Expr) else self.raw
+
+    def has_hint(self) -> bool:
+        """Is there an example value?"""
+        return self.hint is not None
+
+    def require_hint(self, fallback: Any = None) -> Any:
+        """The example value, or the fallback."""
+        return fallback if self.hint is None else self.hint
+
+    def maybe_as_int(self) -> int | None:
+        """The number, if it is known to be one."""
+        return self.expr.number if isinstance(self.raw, Expr) else None
+
+    def is_symbolic(self) -> bool:
+        """Always."""
+        return True
+
+    def __str__(self) -> str:
+        return str(self.expr)
+
+    __repr__ = __str__
+
+
+class _Number(Symbolic):
+    __slots__ = ("node",)
+
+    def __init__(self, node: SymNode) -> None:
+        self.node = node
+
+    @property
+    def hint(self) -> Any:
+        return self.node.hint
+
+    def __str__(self) -> str:
+        return str(self.node.expr)
+
+    __repr__ = __str__
+
+    def __hash__(self) -> int:
+        # equal to numbers and to symbols of other captures: a cache would mix them up
+        raise TypeError(f"unhashable: the symbolic number {self}; int() specialises it")
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        return self
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+    def _pinned(self, what: str) -> Any:
+        """The number itself; the capture is for this one only from now on."""
+        node = self.node
+        e = node.expr
+        number = getattr(e, "number", None)
+        if number is not None:
+            return number
+        env = node.shape_env
+        hint = env.hint(e)
+        if hint is None:
+            low, high = env.bounds(e) if isinstance(e, Expr) else (0, 1)
+            if low == high:
+                return int(low)
+            raise data_dependent(env, e)
+        env.add(Relation("==", e, const(hint) if isinstance(e, Expr) else hint),
+                f"{what} needs the number itself")
+        return hint
+
+
+def _expr(value: Any) -> Any:
+    """The expression behind a number; None for what is none."""
+    kind = type(value)
+    if kind is SymInt or kind is SymFloat:
+        return value.node.expr
+    if kind is int or kind is bool:
+        return const(int(value))
+    if isinstance(value, numbers.Integral):
+        return const(int(value))
+    return value if isinstance(value, float) else None
+
+
+def _env(*values: Any) -> ShapeEnv:
+    return next(v.node.shape_env for v in values if isinstance(v, _Number))
+
+
+def _integer(function: Callable, rule: Callable, a: Any, b: Any) -> Any:
+    """An integer operation on a SymInt and another number."""
+    x, y = _expr(a), _expr(b)
+    if x is None or y is None:
+        return NotImplemented
+    if not (isinstance(x, Expr) and isinstance(y, Expr)):
+        return _float(function, a, b)
+    env = _env(a, b)
+    return _told(env, SymInt.of(env, rule(x, y), None, (function, (a, b))))
+
+
+def _told(env: ShapeEnv, made: Any) -> Any:
+    """A number that Python has just computed, in the graph if one is recorded."""
+    if env.recorder is not None and isinstance(made, _Number):
+        env.recorder.made(made)
+    return made
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
+          "pow": "**"}
+
+
+def _float(function: Callable, *args: Any) -> Any:
+    """A float operation on symbolic numbers."""
+    parts = [_expr(a) for a in args]
+    if any(p is None for p in parts):
+        return NotImplemented
+    env = _env(*args)
+    name = function.__name__
+    sign = _SIGNS.get(name)
+    inner = [str(p) for p in parts]
+    text = f"({inner[0]} {sign} {inner[1]})" if sign and len(inner) == 2 else (
+        f"{name}({', '.join(inner)})")
+    plain = tuple([p.number if isinstance(p, Expr) and p.number is not None else p
+                   for p in parts])
+    made = FloatExpr(getattr(math, name.removeprefix("_sym_"), function)
+                     if name.startswith("_sym_") else function, plain, text)
+    return _told(env, SymFloat(SymNode(env, made, env.hint(made), (function, args), float)))
+
+
+def _compare(op: str) -> Callable:
+    def compare(a: Any, b: Any) -> Any:
+        x, y = _expr(a), _expr(b)
+        if x is None or y is None:
+            return NotImplemented
+        relation = Relation(op, x, y)
+        env = _env(a, b)
+        known = env.static(relation)
+        if known is not None:
+            return known
+        return SymBool(SymNode(env, relation, None, (_OPERATORS[op], (a, b)), bool))
+
+    return compare
+
+
+_OPERATORS = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
+              "<=": operator.le, "<": operator.lt}
+
+
+def _power(a: Expr, b: Expr) -> Expr:
+    n = b.number
+    out = const(1)
+    for _ in range(n):
+        out = out * a
+    return out
+
+
+class SymInt(_Number):
+    """An integer that is not known yet: a size, or computed from sizes."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(env: ShapeEnv, e: Expr, hint: int | None, how: tuple | None = None) -> Any:
+        """The integer of an expression; a plain one if it is known."""
+        number = e.number
+        if number is not None:
+            return number
+        return SymInt(SymNode(env, e, env.hint(e) if hint is None else hint, how, int))
+
+    def __index__(self) -> int:
+        return self._pinned("__index__ (range, a list index, an array function)")
+
+    def __int__(self) -> int:
+        return self._pinned("int()")
+
+    def __float__(self) -> float:
+        return float(self._pinned("float()"))
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    __add__ = lambda a, b: _integer(operator.add, Expr.__add__, a, b)
+    __radd__ = lambda a, b: _integer(operator.add, Expr.__add__, b, a)
+    __sub__ = lambda a, b: _integer(operator.sub, Expr.__sub__, a, b)
+    __rsub__ = lambda a, b: _integer(operator.sub, Expr.__sub__, b, a)
+    __mul__ = lambda a, b: _integer(operator.mul, Expr.__mul__, a, b)
+    __rmul__ = lambda a, b: _integer(operator.mul, Expr.__mul__, b, a)
+    __truediv__ = lambda a, b: _float(operator.truediv, a, b)
+    __rtruediv__ = lambda a, b: _float(operator.truediv, b, a)
+    __floordiv__ = lambda a, b: _divided(operator.floordiv, ex.floordiv, a, b)
+    __rfloordiv__ = lambda a, b: _divided(operator.floordiv, ex.floordiv, b, a)
+    __mod__ = lambda a, b: _divided(operator.mod, ex.remainder, a, b)
+    __rmod__ = lambda a, b: _divided(operator.mod, ex.remainder, b, a)
+    __neg__ = lambda a: _told(a.node.shape_env, SymInt.of(
+        a.node.shape_env, -a.node.expr, None, (operator.neg, (a,))))
+    __pos__ = lambda a: a
+    __abs__ = lambda a: a if a >= 0 else -a
+    __eq__ = _compare("==")
+    __ne__ = _compare("!=")
+    __ge__ = _compare(">=")
+    __gt__ = _compare(">")
+    __le__ = _compare("<=")
+    __lt__ = _compare("<")
+    __hash__ = _Number.__hash__
+    __trunc__ = __floor__ = __ceil__ = lambda a: a
+    __round__ = lambda a, digits=None: a
+    __lshift__ = lambda a, b: a * 2 ** int(b)
+    __rshift__ = lambda a, b: a // 2 ** int(b)
+    __and__ = lambda a, b: int(a) & int(b)
+    __rand__ = lambda a, b: int(b) & int(a)
+    __or__ = lambda a, b: int(a) | int(b)
+    __xor__ = lambda a, b: int(a) ^ int(b)
+    is_integer = lambda a: True
+    bit_length = lambda a: int(a).bit_length()
+    real = numerator = property(lambda a: a)
+    imag = property(lambda a: 0)
+    denominator = property(lambda a: 1)
+    conjugate = lambda a: a
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, int) and other >= 0:
+            return _integer(operator.pow, _power, self, other)
+        return _float(operator.pow, self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** int(self)
+
+    def whole(self) -> Any:
+        """The integer itself."""
+        return self
+
+    def clamped(self, low: int) -> Any:
+        """max(self, low), without asking."""
+        return sym_max(self, low)
+
+
+def _divided(function: Callable, rule: Callable, a: Any, b: Any) -> Any:
+    """A division of integers; a divisor that may be zero is asked about."""
+    if isinstance(b, SymInt) and b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero")
+    return _integer(function, rule, a, b)
+
+
+class SymFloat(_Number):
+    """A float computed from sizes."""
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return float(self._pinned("float()"))
+
+    def __int__(self) -> int:
+        return int(float(self))
+
+    __trunc__ = lambda a: _sym_trunc(a)
+    __floor__ = lambda a: _sym_floor(a)
+    __ceil__ = lambda a: _sym_ceil(a)
+    __bool__ = lambda a: bool(a != 0.0)
+    __add__ = lambda a, b: _float(operator.add, a, b)
+    __radd__ = lambda a, b: _float(operator.add, b, a)
+    __sub__ = lambda a, b: _float(operator.sub, a, b)
+    __rsub__ = lambda a, b: _float(operator.sub, b, a)
+    __mul__ = lambda a, b: _float(operator.mul, a, b)
+    __rmul__ = lambda a, b: _float(operator.mul, b, a)
+    __truediv__ = lambda a, b: _float(operator.truediv, a, b)
+    __rtruediv__ = lambda a, b: _float(operator.truediv, b, a)
+    __floordiv__ = lambda a, b: _float(operator.floordiv, a, b)
+    __mod__ = lambda a, b: _float(operator.mod, a, b)
+    __pow__ = lambda a, b: _float(operator.pow, a, b)
+    __rpow__ = lambda a, b: _float(operator.pow, b, a)
+    __neg__ = lambda a: _float(operator.neg, a)
+    __pos__ = lambda a: a
+    __abs__ = lambda a: _float(operator.abs, a)
+    __eq__ = _compare("==")
+    __ne__ = _compare("!=")
+    __ge__ = _compare(">=")
+    __gt__ = _compare(">")
+    __le__ = _compare("<=")
+    __lt__ = _compare("<")
+    __hash__ = _Number.__hash__
+    real = property(lambda a: a)
+    imag = property(lambda a: 0.0)
+    conjugate = lambda a: a
+
+    def whole(self) -> Any:
+        """The integer part."""
+        return _sym_trunc(self)
+
+    def is_integer(self) -> bool:
+        """Has it no fraction?"""
+        return float(self).is_integer()
+
+
+class SymBool(_Number):
+    """The answer to a question about sizes, asked when its truth is needed."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        found = self.node.raw
+        if isinstance(found, Relation):
+            return self.node.shape_env.ask(found)
+        return found()
+
+    __int__ = __index__ = lambda a: int(bool(a))
+    __and__ = lambda a, b: bool(a) and bool(b)
+    __or__ = lambda a, b: bool(a) or bool(b)
+    __rand__ = lambda a, b: bool(b) and bool(a)
+    __ror__ = lambda a, b: bool(b) or bool(a)
+    __invert__ = lambda a: sym_not(a)
+    __eq__ = lambda a, b: bool(a) == b
+    __hash__ = _Number.__hash__
+
+    def __str__(self) -> str:
+        return str(self.node.raw)
+
+    __repr__ = __str__
+
+
+def read_number(env: ShapeEnv, kind: str) -> Any:
+    """A number that only the data decides, of a kind of dtype; None of complex ones."""
+    if kind in "iu":
+        return env.unbacked(size_like=False)
+    if kind == "b":
+        number = env.unbacked()
+        env.assume_range(number.node.raw.symbol, 0, 1)
+        return SymBool(SymNode(env, Relation("==", number.node.raw, const(1)), None,
+                               (operator.eq, (number, 1)), bool))
+    if kind == "c":
+        return None
+    count = sum(name.startswith("zuf") for name in env.symbols)
+    symbol = env.float_symbol(f"zuf{count}")
+    made = FloatExpr(float, (symbol,), str(symbol))
+    return SymFloat(SymNode(env, made, None, None, float))
+
+
+numbers.Integral.register(SymInt)
+numbers.Real.register(SymFloat)
+
+
+# Functions ----------------------------------------------------------------------------------------
+
+
+def sym_max(a: Any, b: Any) -> Any:
+    """The larger of two numbers, without asking which one that is."""
+    return _extreme(sym_max, ex.maximum, max, a, b)
+
+
+def sym_min(a: Any, b: Any) -> Any:
+    """The smaller of two numbers, without asking which one that is."""
+    return _extreme(sym_min, ex.minimum, min, a, b)
+
+
+def _extreme(function: Callable, rule: Callable, plain: Callable, a: Any, b: Any) -> Any:
+    if not (isinstance(a, _Number) or isinstance(b, _Number)):
+        return plain(a, b) if type(a) is type(b) else float(plain(a, b))
+    x, y = _expr(a), _expr(b)
+    if not (isinstance(x, Expr) and isinstance(y, Expr)):
+        return plain(a, b)
+    env = _env(a, b)
+    larger = env.static(Relation(">=", x, y))
+    if larger is not None:
+        return a if larger is (plain is max) else b
+    return _told(env, SymInt.of(env, rule(x, y), None, (function, (a, b))))
+
+
+def sym_int(a: Any) -> Any:
+    """A number as an integer, cut towards zero."""
+    return _sym_trunc(a) if isinstance(a, SymFloat) else a if isinstance(a, SymInt) else int(a)
+
+
+def sym_float(a: Any) -> Any:
+    """A number as a float."""
+    if isinstance(a, SymFloat):
+        return a
+    return _float(sym_float, a) if isinstance(a, SymInt) else float(a)
+
+
+def sym_not(a: Any) -> Any:
+    """The opposite answer."""
+    if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
+        node = a.node
+        return SymBool(SymNode(node.shape_env, node.raw.opposite(), None, (sym_not, (a,)), bool))
+    return not a
+
+
+def sym_ite(b: Any, t: Any, f: Any) -> Any:
+    """t if b else f."""
+    return t if b else f
+
+
+def sym_sqrt(a: Any) -> Any:
+    """The square root."""
+    return _float(_sym_sqrt, a) if isinstance(a, _Number) else math.sqrt(a)
+
+
+def sym_sum(args: Any) -> Any:
+    """The sum of several numbers."""
+    return sum(args)
+
+
+def _sym_sqrt(a: Any) -> Any:
+    return math.sqrt(a)
+
+
+def _rounded(function: Callable, name: str) -> Callable:
+    def rounded(a: Any) -> Any:
+        """An integer near a float that is a quotient of sizes, as an expression; else asked."""
+        e = a.node.raw
+        if e.function is sym_float and isinstance(e.args[0], Expr):
+            return SymInt.of(a.node.shape_env, e.args[0], None, (function, (a,)))
+        if e.function is operator.truediv and all(isinstance(x, (int, Expr)) for x in e.args):
+            x, y = (const(p) if isinstance(p, int) else p for p in e.args)
+            env = a.node.shape_env
+            if env.bounds(y)[0] > 0 and (name != "trunc" or env.bounds(x)[0] >= 0):
+                q = -ex.floordiv(-x, y) if name == "ceil" else ex.floordiv(x, y)
+                return SymInt.of(env, q, None, (function, (a,)))
+        return function(float(a))
+
+    return rounded
+
+
+_sym_floor = _rounded(math.floor, "floor")
+_sym_ceil = _rounded(math.ceil, "ceil")
+_sym_trunc = _rounded(math.trunc, "trunc")
+
+
+def sym_fresh_size(size: Any) -> Any:
+    """The size itself."""
+    return size if isinstance(size, SymInt) else int(size)
+
+
+def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
+    """Refuse a number outside of a range; of one that depends on data this is a fact."""
+    if isinstance(size, SymInt):
+        if min is not None:
+            _check(size >= min)
+        if max is not None:
+            _check(size <= max)
+    elif min is not None and size < min or max is not None and size > max:
+        raise errors.RefusedValue(f"Invalid value range for {size} between [{min}, {max}]. "
+                                  f"({errors.user_line(2)})")
+
+
+def sym_constrain_range_for_size(
+    size: Any, *, min: int | None = None, max: int | None = None
+) -> None:
+    """Refuse a size outside of a range."""
+    _check_is_size(size) if isinstance(size, SymInt) else None
+    sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+def guard_int(a: Any) -> int:
+    """The number itself; what is captured is for this one only."""
+    return int(a)
+
+
+def statically_known_true(a: Any) -> bool:
+    """Is it so for all sizes?  Never guards."""
+    if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
+        return a.node.shape_env.static(a.node.raw) is True
+    return bool(a) if not isinstance(a, _Number) else False
+
+
+def guard_or(a: Any, otherwise: bool) -> bool:
+    """The answer if there is one without looking at data, else `otherwise`."""
+    if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
+        env, relation = a.node.shape_env, a.node.raw
+        known = env.static(relation)
+        if known is None and None in (env.hint(relation.left), env.hint(relation.right)):
+            return otherwise
+        return env.ask(relation) if known is None else known
+    return bool(a)
+
+
+def guard_or_false(a: Any) -> bool:
+    """The answer; False where only the data knows it."""
+    return guard_or(a, False)
+
+
+def guard_or_true(a: Any) -> bool:
+    """The answer; True where only the data knows it."""
+    return guard_or(a, True)
+
+
+def _check(condition: Any, message: Any = None) -> None:
+    """`torch._check`: refuse unless the condition holds; of sizes it is a fact from then on."""
+    if isinstance(condition, SymBool) and isinstance(condition.node.raw, Relation):
+        env, relation = condition.node.shape_env, condition.node.raw
+        if None in (env.hint(relation.left), env.hint(relation.right)):
+            return env.assume(relation, message)
+    if not condition:
+        text = message() if callable(message) else message
+        raise RuntimeError(text or "Expected cond to be True, but got False.")
+
+
+def _check_is_size(i: Any, message: Any = None, *, max: int | None = None) -> None:
+    """`torch._check_is_size`: the number is a size, so that it is not negative."""
+    _check(i >= 0, message)
+    if isinstance(i, SymInt) and i.hint is None and i.node.expr.symbol:
+        i.node.shape_env.symbols[i.node.expr.symbol].size_like = True
+    if max is not None:
+        _check(i <= max, message)

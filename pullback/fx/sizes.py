@@ -1,0 +1,197 @@
+"""Sizes in graphs: nodes that compute symbolic numbers, made when they are first needed.
+
+A number that is the size of a recorded tensor becomes `sym_size.int(tensor, dim)`; one that Python
+made from others becomes that operator on their nodes; else its expression is spelled out.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..core.fake import Fake
+from ..core.handle import Tensor, make
+from ..core.op import overload
+from ..core.size import Symbolic
+from ..core.state import state
+from ..core.symbolic.env import COMPARE, ShapeEnv, Source
+from ..core.symbolic.expr import Atom, Expr
+from ..core.symbolic.number import SymInt, sym_max, sym_min
+from .node import Node, map_aggregate
+
+_SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
+_FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max, "min": sym_min}
+
+
+class SizeNodes:
+    """The nodes of the symbolic numbers of one graph."""
+
+    def __init__(self, recorder: Any, env: ShapeEnv | None = None, inputs_only: bool = False):
+        self.env = ShapeEnv() if env is None else env
+        self.env.recorder = self
+        self.recorder, self.inputs_only = recorder, inputs_only
+        self.live: Any = None  # the level whose arithmetic is recorded as it happens
+        self.count = 0  # inputs so far
+        self._nodes: dict[Any, Node] = {}  # expression -> its node
+        self._sizes: dict[Expr, tuple[Node, int]] = {}  # expression -> a tensor that has this size
+
+    def note(self, node: Node, shape: tuple) -> None:
+        """A tensor was recorded: its sizes can be asked for."""
+        if self.inputs_only and node.op != "placeholder":
+            return
+        for d, n in enumerate(shape):
+            if isinstance(n, Symbolic):
+                self._sizes.setdefault(n.node.raw, (node, d))
+
+    def number(self, node: Node, value: int) -> Any:
+        """An integer argument, which is a symbol, too."""
+        made = self.env.size(value, Source(node.name), least=0)
+        if isinstance(made, Symbolic):
+            node.meta["val"] = made
+            self._nodes.setdefault(made.node.raw, node)
+        return made
+
+    def defined(self, value: Any, node: Node) -> None:
+        """A number that a node computes from data."""
+        node.meta["val"] = value
+        self._nodes[value.node.raw] = node
+
+    def made(self, value: Any) -> None:
+        """Python has computed a number: recorded at once where the user's operators are."""
+        if self.live is not None and state.stack[state.mode] is self.live:
+            self.node(value)
+
+    def drop_unused(self) -> None:
+        """Without the numbers that nobody needed."""
+        for node in reversed(list(self.recorder.graph.nodes)):
+            if isinstance(node.meta.get("val"), Symbolic) and not node.users:
+                if node.op != "placeholder" and node.target is not _READ:
+                    self.recorder.graph.erase_node(node)
+
+    def read(self, value: Any, source: Node) -> None:
+        """A number was read from a tensor."""
+        node = self.recorder.graph.create_node("call_function", _READ, (source,))
+        how = value.node.how
+        number = how[1][0] if how is not None else value  # the truth of a bool asks for 1
+        self.defined(number, node)
+
+    def in_place_of(self, values: Any) -> Any:
+        """Arguments with nodes in the place of symbolic numbers."""
+        return map_aggregate(values, lambda v: self.node(v) if isinstance(v, Symbolic) else v)
+
+    def node(self, value: Any) -> Any:
+        """The node of a symbolic number; a plain number where it is known by now."""
+        raw = value.node.raw
+        found = self._nodes.get(raw)
+        if found is not None:
+            return found
+        number = value.node.maybe_as_int()
+        if number is not None:
+            return number
+        place = self._sizes.get(raw)
+        if place is None and isinstance(raw, Expr) and raw is not value.node.expr:
+            place = self._sizes.get(value.node.expr)
+        if place is not None:
+            found = self._call(_SIZE, place, value)
+        elif value.node.how is not None:
+            function, args = value.node.how
+            found = self._call(function, tuple([self._operand(a) for a in args]), value)
+        elif isinstance(raw, Expr):
+            found = self._spelled(raw)
+        else:
+            found = self._call(COMPARE[raw.op], tuple([self._part(e) for e in raw[1:]]), value)
+        if isinstance(found, Node):
+            self._nodes[raw] = found
+        return found
+
+    def _operand(self, value: Any) -> Any:
+        return self.node(value) if isinstance(value, Symbolic) else value
+
+    def _part(self, e: Any) -> Any:
+        if not isinstance(e, Expr):
+            return e
+        made = SymInt.of(self.env, e, None)
+        return self.node(made) if isinstance(made, Symbolic) else made
+
+    def _call(self, function: Any, args: tuple, value: Any) -> Node:
+        from .make_fx import source_line
+
+        name = "sym_size_int" if function is _SIZE else None
+        node = self.recorder.graph.create_node("call_function", function, args, name=name)
+        node.meta["val"] = value
+        node.meta["stack_trace"] = source_line(3)
+        return node
+
+    def _spelled(self, e: Expr) -> Any:
+        """A polynomial as sums and products."""
+        total: Any = None
+        for mono, c in sorted(e.terms, key=lambda t: -len(t[0])):
+            term: Any = None
+            for atom, power in mono:
+                for _ in range(power):
+                    factor = self._atom(atom)
+                    term = factor if term is None else self._step(operator.mul, term, factor)
+            if term is None:
+                term = c
+            elif c != 1:
+                term = self._step(operator.mul, term, c)
+            total = term if total is None else self._step(operator.add, total, term)
+        return 0 if total is None else total
+
+    def _step(self, function: Any, a: Any, b: Any) -> Any:
+        values = [x.meta["val"] if isinstance(x, Node) else x for x in (a, b)]
+        value = function(*values)
+        if not isinstance(value, Symbolic):
+            return value
+        found = self._nodes.get(value.node.raw)
+        if found is None:
+            found = self._nodes[value.node.raw] = self._call(function, (a, b), value)
+        return found
+
+    def _atom(self, atom: Atom) -> Any:
+        if atom.kind == "symbol":
+            e = Expr(((((atom, 1),), 1),))
+            found = self._nodes.get(e)
+            if found is None:
+                place = self._sizes[e]
+                value = SymInt.of(self.env, e, None)
+                found = self._nodes[e] = self._call(_SIZE, place, value)
+            return found
+        args = [self._part(a) for a in atom.args]
+        out = args[0]
+        for other in args[1:]:
+            out = self._step(_FUNCTIONS[atom.kind], out, other)
+        return out
+
+
+def symbolic_input(
+    env: ShapeEnv, value: Tensor, name: str, number: int, wanted: Any = None
+) -> Tensor:
+    """The fake of an input with symbols in the place of its sizes; strides follow from them.
+
+    `wanted` says of each dim whether it is dynamic: True, False, or (least, most).
+    """
+    data = value._data
+    shape = []
+    for d, n in enumerate(data.shape):
+        wish = True if wanted is None else wanted[d]
+        if isinstance(n, Symbolic) or wish is False:
+            shape.append(n)
+            continue
+        least, most = (2, None) if wish is True else wish
+        limits = {} if most is None else {"most": most}
+        shape.append(env.size(n, Source(f"{name}.size()[{d}]", number, d), least=least, **limits))
+    return make(Fake(shape, data.dtype, _strides(data, shape), data.device_name))
+
+
+def _strides(data: Fake, shape: list) -> tuple:
+    """Strides with sizes in them, where they follow from the sizes of the dims inside."""
+    item = data.dtype.itemsize
+    order = sorted(range(len(shape)), key=lambda d: (data.strides[d], -d))
+    found: dict[int, Any] = {}
+    known: dict[int, Any] = {item: item}  # byte stride -> the same as an expression
+    for d in order:
+        step = data.strides[d]
+        found[d] = known.get(step, step)
+        known.setdefault(step * max(data.shape[d], 1), found[d] * shape[d])
+    return tuple([found[d] for d in range(len(shape))])

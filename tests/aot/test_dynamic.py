@@ -1,0 +1,321 @@
+"""Programs with symbolic sizes: one capture for all sizes that its guards allow, and why not."""
+
+import numpy as np
+import pytest
+
+import pullback as torch
+from pullback import errors
+from pullback.aot import aot_function
+from pullback.aot.compilers import nop
+
+F = torch.nn.functional
+
+
+def both(f, g, *tensors):
+    """Values and gradients of two functions on copies of the same tensors."""
+    results = []
+    for function in (f, g):
+        leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in tensors]
+        out = function(*leaves)
+        outs = [o for o in (out if isinstance(out, (tuple, list)) else [out])
+                if isinstance(o, torch.Tensor)]
+        wanted = [t for t in leaves if t.requires_grad]
+        grads = torch.autograd.grad([o.sum() for o in outs if o.requires_grad], wanted,
+                                    allow_unused=True)
+        results.append([*outs, *[g for g in grads if g is not None]])
+    for a, b in zip(*results, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=2e-4, atol=1e-5)
+
+
+def captures(compiled):
+    """How many symbolic captures there are."""
+    return sum(len(family.programs) for family in compiled.families.values())
+
+
+def mlp(x, w, b):
+    return F.gelu(x @ w + b).sum(1).mean()
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm1, self.norm2 = torch.nn.LayerNorm(8), torch.nn.LayerNorm(8)
+        self.qkv, self.out = torch.nn.Linear(8, 24), torch.nn.Linear(8, 8)
+        self.up, self.down = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (s.view(b, t, 2, d // 2).transpose(1, 2) for s in self.qkv(self.norm1(x)).chunk(
+            3, -1))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Conv(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.Conv2d(4, 5, 3, stride=2)
+        self.norm, self.head = torch.nn.BatchNorm2d(4), torch.nn.Linear(5, 2)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.norm(self.a(x))), 2)
+        return self.head(F.relu(self.b(x)).mean((2, 3)))
+
+
+def positions(x):
+    """Attention with a mask and positions made from sizes."""
+    t = x.shape[1]
+    where = torch.arange(t)
+    mask = where[:, None] >= where[None, :]
+    scores = (x @ x.transpose(1, 2)) / x.shape[-1] ** 0.5
+    scores = scores.masked_fill(~mask, float("-inf")) + where * 0.1
+    return torch.cat([scores.softmax(-1) @ x, x.new_zeros(x.shape[0], 1, x.shape[2])], 1)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_mlp(backend):
+    f = torch.compile(mlp, dynamic=True, backend=backend)
+    w, b = torch.randn(8, 3), torch.randn(3)
+    for n in (4, 7, 5):
+        both(f, mlp, torch.randn(n, 8), w, b)
+    assert captures(f) == 1 and not f.recompiles
+    for n in (1, 0):
+        both(f, mlp, torch.randn(n, 8), w, b)
+    assert [("size(0) is 1" in r, "size(0) is 0" in r) for r in f.recompiles] == [
+        (True, False), (False, True)]
+
+
+@pytest.mark.parametrize("make, sizes", [
+    (Block, [(2, 5, 8), (3, 7, 8), (2, 9, 8), (4, 4, 8)]),
+    (Conv, [(2, 3, 8, 8), (3, 3, 12, 10), (4, 3, 9, 9)]),
+])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_modules(make, sizes, backend):
+    torch.manual_seed(0)
+    module = make()
+    f = torch.compile(module, dynamic=True, backend=backend)
+    sizes = sizes if backend == "numpy" else sizes[:2]
+    for shape in sizes:
+        both(f, module, torch.randn(*shape))
+        x = torch.randn(*shape)
+        grads = []
+        for function in (f, module):
+            module.zero_grad()
+            function(x).square().sum().backward()
+            grads.append([p.grad.clone() for p in module.parameters()])
+        for a, b in zip(*grads):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_sizes_in_values(backend):
+    f = torch.compile(positions, dynamic=True, backend=backend)
+    for shape in ((2, 5, 4), (3, 7, 6), (2, 3, 5)):
+        both(f, positions, torch.randn(*shape))
+    assert captures(f) == 1
+
+
+def test_the_second_size_makes_a_dimension_dynamic():
+    f = torch.compile(lambda x: (x * 2).sum(0), backend="numpy")
+    both(f, f.function, torch.randn(4, 3))
+    assert captures(f) == 0
+    both(f, f.function, torch.randn(5, 3))
+    (family,) = f.families.values()
+    (program,) = family.programs
+    assert str(program.check.shapes) == "[(s77, 3)]"  # PyTorch's name of L['x'].size()[0]
+    both(f, f.function, torch.randn(9, 3))
+    assert captures(f) == 1 and len(f.recompiles) == 1
+    assert "x.size(0) is 5, the program is for 4" in f.recompiles[0]
+    both(f, f.function, torch.randn(9, 4))
+    assert captures(f) == 2 and "x.size(1) is 4, the program is for 3" in f.recompiles[1]
+
+
+def test_static_stays_static():
+    f = torch.compile(lambda x: x + 1, backend="numpy", dynamic=False)
+    for n in (2, 3, 4):
+        f(torch.ones(n))
+    assert captures(f) == 0 and len(f.programs) == 3
+
+
+def test_guards_choose_between_programs(capsys):
+    def f(x):
+        if x.shape[0] > 6:
+            return x * 2
+        return x.view(-1)[:3]
+
+    g = torch.compile(f, backend="numpy", dynamic=True)
+    torch._logging.set_logs(recompiles=True)
+    try:
+        for n in (4, 5, 6, 7, 20, 2):
+            both(g, f, torch.randn(n, 3))
+    finally:
+        torch._logging.set_logs()
+    assert captures(g) == 2
+    printed = capsys.readouterr().err
+    assert "f is compiled again" in printed and "x.size(0) is 7" in printed
+    assert "s77 <= 6 was decided at test_dynamic.py:" in printed
+    assert torch.compiler.recompiles()[-1] == g.recompiles[-1]
+
+
+def test_equal_sizes_are_one_symbol():
+    g = torch.compile(lambda x, y: x @ y, backend="numpy", dynamic=True)
+    g(torch.randn(3, 4), torch.randn(4, 5))
+    g(torch.randn(6, 2), torch.randn(2, 7))
+    assert captures(g) == 1
+    g(torch.randn(3, 3), torch.randn(3, 3))  # fits: equal where they were equal
+    assert captures(g) == 1
+    h = torch.compile(lambda x, y: x @ y, backend="numpy", dynamic=True)
+    h(torch.randn(3, 3), torch.randn(3, 3))
+    h(torch.randn(6, 2), torch.randn(2, 7))
+    assert captures(h) == 2 and "the same as x.size(0)" in h.recompiles[0]
+
+
+def test_marks():
+    x = torch.randn(4, 3)
+    torch._dynamo.mark_dynamic(x, 0, min=2, max=8)
+    f = torch.compile(lambda x: (x.sum(), x.shape, x.shape[0] * 2), backend="numpy")
+    assert f(x)[1:] == ((4, 3), 8)
+    assert f(torch.randn(7, 3))[1:] == ((7, 3), 14)
+    assert captures(f) == 1
+    f(torch.randn(9, 3))
+    assert "2 to 8 (as it was marked)" in f.recompiles[0]
+
+    y = torch.randn(4, 3)
+    torch._dynamo.mark_static(y, 0)
+    g = torch.compile(lambda x: x + 1, backend="numpy", dynamic=True)
+    g(y)
+    assert str(next(iter(g.families.values())).programs[0].check.shapes) == "[(4, s27)]"
+    z = torch.randn(4, 3)
+    torch._dynamo.maybe_mark_dynamic(z, 1)
+    h = torch.compile(lambda x: x.reshape(3, 4), backend="numpy")
+    assert h(z).shape == (3, 4)
+    with pytest.raises(IndexError, match="no dim 5"):
+        torch._dynamo.mark_dynamic(z, 5)
+
+
+def test_a_marked_size_that_must_be_fixed_is_an_error():
+    x = torch.randn(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    f = torch.compile(lambda x: x + len(range(x.shape[0])), backend="numpy")
+    with pytest.raises(errors.ConstraintViolationError, match=r"x.size\(\)\[0\]") as error:
+        f(x)
+    assert "Eq(s77, 4) was needed at test_dynamic.py:" in str(error.value)
+
+
+def test_outputs_that_are_views_and_sizes():
+    def f(x):
+        y = x * 2
+        return y, y.view(-1, 2), x.transpose(0, 1), x.shape[0] + 1, y[1:]
+
+    g = torch.compile(f, backend="numpy", dynamic=True)
+    for n in (4, 6, 3):
+        x = torch.randn(n, 10)
+        a, b = g(x), f(x)
+        for p, q in zip(a, b):
+            assert torch.equal(p, q) if isinstance(p, torch.Tensor) else p == q
+        assert a[2]._base is x and a[1]._base is a[0] and a[4]._base is a[0]
+    assert captures(g) == 1
+
+
+def test_inputs_that_are_written():
+    def f(x, y):
+        x.mul_(2)
+        x[1:].add_(y[: x.shape[0] - 1])
+        return x.sum(0)
+
+    g = torch.compile(f, backend="numpy", dynamic=True)
+    for n in (4, 6, 5):
+        x, y = torch.randn(n, 3), torch.randn(n, 3)
+        x1, x2 = x.clone(), x.clone()
+        assert torch.allclose(g(x1, y), f(x2, y)) and torch.allclose(x1, x2)
+        assert x1._version == x2._version
+    assert captures(g) == 1
+
+
+def test_second_derivatives():
+    def f(x):
+        return (x.tanh() @ x.transpose(0, 1)).pow(2).sum()
+
+    g = torch.compile(f, backend="numpy", dynamic=True)
+    for n in (3, 5):
+        x = torch.randn(n, 4, dtype=torch.float64)
+        found = []
+        for function in (g, f):
+            leaf = x.clone().requires_grad_()
+            first, = torch.autograd.grad(function(leaf), leaf, create_graph=True)
+            found.append(torch.autograd.grad(first.square().sum(), leaf)[0])
+        assert torch.allclose(*found)
+    assert captures(g) == 1
+
+
+def test_transposed_inputs():
+    f = torch.compile(lambda x: (x + 1).reshape(-1).cumsum(0), backend="numpy", dynamic=True)
+    for n in (3, 5):
+        both(f, f.function, torch.randn(4, n).transpose(0, 1))
+        both(f, f.function, torch.randn(n, 4))
+        both(f, f.function, torch.randn(n, 8)[:, ::2])
+
+
+def test_random_numbers():
+    f = torch.compile(lambda x: F.dropout(x, 0.5) + torch.rand(x.shape), backend="numpy",
+                      dynamic=True)
+    for n in (10, 23):
+        x = torch.ones(n, 3)
+        torch.manual_seed(0)
+        a = f(x)
+        torch.manual_seed(0)
+        assert torch.equal(a, f.function(x))
+    assert captures(f) == 1
+
+
+def test_aot_function_compiles_once():
+    seen = []
+
+    def compiler(module, inputs):
+        seen.append(module)
+        return module
+
+    f = aot_function(lambda x, y: ((x @ y).sin() * x.shape[0]).sum(0), compiler, compiler,
+                     dynamic=True)
+    for n in (3, 5, 8):
+        both(f, f.function, torch.randn(n, 4), torch.randn(4, 2))
+    assert len(seen) == 2  # forward and backward
+    assert "sym_size" in seen[0].code and "s" in str(seen[0].graph.output_node().args)
+    static = aot_function(lambda x: x.sin(), nop)
+    static(torch.ones(3))
+    static(torch.ones(4))
+    assert captures(static) == 0
+
+
+def test_saved_sizes_are_numbers():
+    halves = []
+    f = aot_function(lambda x: x.sum(0).expand(x.shape), lambda m, _: halves.append(m) or m,
+                     dynamic=True)
+    both(f, f.function, torch.randn(3, 4))
+    both(f, f.function, torch.randn(6, 5))
+    assert captures(f) == 1
+    saved = halves[0].graph.output_node().args[0][1:]
+    assert all(type(n.meta["val"]).__name__ == "SymInt" for n in saved)
+
+
+def test_a_stance_that_forbids_compiling_again_says_why():
+    f = torch.compile(lambda x: x + 1, backend="numpy", dynamic=True)
+    f(torch.ones(3))
+    with torch.compiler.set_stance("fail_on_recompile"):
+        f(torch.ones(4))
+        with pytest.raises(RuntimeError, match=r"x.size\(0\) is 1"):
+            f(torch.ones(1))
+
+
+def test_decisions_beside_symbols():
+    def f(x):
+        return x * 2 if x.sum() > 0 else x - 1
+
+    g = torch.compile(f, backend="numpy", dynamic=True)
+    for n in (3, 5, 7):
+        for sign in (1, -1):
+            x = torch.full((n,), float(sign))
+            assert torch.equal(g(x), f(x))
+    assert captures(g) == 2

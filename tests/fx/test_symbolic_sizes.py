@@ -1,0 +1,212 @@
+"""`make_fx(tracing_mode="symbolic")`: what is printed, which guards are taken, what data decides.
+
+Expected prints and guards were recorded from PyTorch 2.13.
+"""
+
+import pytest
+
+import pullback as torch
+from pullback import errors
+from pullback.core.symbolic import ShapeEnv
+from pullback.fx.fake_mode import DynamicOutputShapeException, FakeTensorMode
+from pullback.fx.make_fx import make_fx
+
+F = torch.nn.functional
+
+
+def captured(f, *args, **kwargs):
+    return make_fx(f, tracing_mode="symbolic", **kwargs)(*args)
+
+
+def lines(module):
+    return [line.strip() for line in module.code.strip().splitlines()]
+
+
+def test_sizes_are_nodes():
+    g = captured(lambda a, b: a.new_empty(b.shape[0], b.shape[1] * 2), torch.randn(4, 8),
+                 torch.randn(5, 7))
+    assert lines(g)[1:4] == [
+        "sym_size_int = torch.ops.aten.sym_size.int(b_1, 1)",
+        "mul = sym_size_int * 2;  sym_size_int = None",
+        "sym_size_int_1 = torch.ops.aten.sym_size.int(b_1, 0);  b_1 = None",
+    ]
+    assert g(torch.randn(2, 2), torch.randn(3, 6)).shape == (3, 12)
+    assert g.shape_env.guards == []
+
+
+def test_sizes_of_results_and_a_guard():
+    def f(a, b):
+        c = torch.cat([a, b])
+        d = c.shape[0] * 2
+        if c.shape[0] > 5:
+            return c.view(-1), d
+        return c
+
+    g = captured(f, torch.randn(3, 4), torch.randn(5, 4))
+    assert lines(g) == [
+        "def forward(self, a_1, b_1):",
+        "cat = torch.ops.aten.cat.default([a_1, b_1]);  a_1 = b_1 = None",
+        "sym_size_int = torch.ops.aten.sym_size.int(cat, 0)",
+        "mul = sym_size_int * 2;  sym_size_int = None",
+        "view = torch.ops.aten.view.default(cat, [-1]);  cat = None",
+        "return (view, mul)",
+    ]
+    assert g.shape_env.format_guards() == " - s57 + s75 > 5"
+    assert "test_symbolic_sizes.py" in g.shape_env.guards[0].where
+    view, count = g(torch.ones(4, 4), torch.ones(9, 4))
+    assert view.shape == (52,) and count == 26
+
+
+def test_arithmetic():
+    def f(x):
+        n, m = x.shape
+        return (torch.sym_max(n, m), torch.sym_float(n) / 2.0, n // 3, n % 3, n**2, -n, x.shape)
+
+    g = captured(f, torch.randn(4, 6))
+    assert lines(g)[1:] == [
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0)",
+        "sym_size_int_1 = torch.ops.aten.sym_size.int(x_1, 1);  x_1 = None",
+        "sym_max = torch.sym_max(sym_size_int, sym_size_int_1)",
+        "sym_float = torch.sym_float(sym_size_int)",
+        "truediv = sym_float / 2.0;  sym_float = None",
+        "floordiv = sym_size_int // 3",
+        "mod = sym_size_int % 3",
+        "pow_1 = sym_size_int ** 2",
+        "neg = -sym_size_int",
+        "return (sym_max, truediv, floordiv, mod, pow_1, neg, (sym_size_int, sym_size_int_1))",
+    ]
+    assert g(torch.ones(7, 5)) == (7, 3.5, 2, 1, 49, -7, (7, 5))
+
+
+def test_a_tensor_divided_by_its_size():
+    g = captured(lambda a: a / a.shape[0], torch.randn(3, 4))
+    assert lines(g)[1:] == [
+        "sym_size_int = torch.ops.aten.sym_size.int(a_1, 0)",
+        "div = torch.ops.aten.div.Tensor(a_1, sym_size_int);  a_1 = sym_size_int = None",
+        "return div",
+    ]
+
+
+@pytest.mark.parametrize("f, shapes, guards", [
+    (lambda a, b: a + b, [(3, 4), (1, 4)], ""),
+    (lambda a: torch.ones(int(a.shape[0])), [(4, 6)], " - Eq(s75, 4)"),
+    (lambda x, w, b: F.linear(x, w, b).softmax(-1), [(8, 3), (5, 3), (5,)], ""),
+    (lambda q: F.layer_norm(q, (q.shape[-1],)), [(2, 3, 5, 4)], ""),
+    (lambda a: (a * a).expand(a.shape), [(4, 6)], ""),
+    (lambda a: a.transpose(0, 1).contiguous().flatten(), [(4, 6)], ""),
+    (lambda x, w: F.conv2d(x, w, padding=1), [(2, 3, 9, 11), (4, 3, 3, 3)],
+     " - s7 + 2 >= s96\n - s92 + 2 >= s96"),
+    (lambda x: torch.arange(x.shape[0]) + x, [(5, )], ""),
+    (lambda x: x.mean(1) + x.var(1), [(5, 3)], ""),
+])
+def test_guards(f, shapes, guards):
+    g = captured(f, *[torch.randn(*s) for s in shapes])
+    assert g.shape_env.format_guards() == guards
+
+
+def test_equal_sizes_share_a_symbol_and_zero_and_one_have_none():
+    g = captured(lambda a, b: a @ b, torch.randn(1, 4), torch.randn(4, 7))
+    a, b = (n.meta["val"].shape for n in g.graph.nodes if n.op == "placeholder")
+    assert a[0] == 1 and type(a[0]) is int and str(a[1]) == str(b[0]) == "s96"
+    assert str(a) == "torch.Size([1, s96])"
+
+
+def test_an_integer_argument_is_a_symbol():
+    g = captured(lambda x, n: x.expand(n, x.shape[0]), torch.randn(3), 5)
+    assert g(torch.randn(4), 9).shape == (9, 4)
+    assert "int(" not in g.code.replace("sym_size.int(", "")
+
+
+@pytest.mark.parametrize("f, expected", [
+    (lambda a: a.nonzero() * 2, "nonzero = torch.ops.aten.nonzero.default(a_1);  a_1 = None"),
+    (lambda a: a.masked_select(a > 0).sum(),
+     "masked_select = torch.ops.aten.masked_select.default(a_1, gt);  a_1 = gt = None"),
+    (lambda a: a[a > 0] + 1, "index = torch.ops.aten.index.Tensor(a_1, [gt]);  a_1 = gt = None"),
+    (lambda a: a.nonzero().shape[0] + 1,
+     "sym_size_int = torch.ops.aten.sym_size.int(nonzero, 0);  nonzero = None"),
+])
+def test_sizes_from_data(f, expected):
+    example, other = torch.randn(3, 4), torch.tensor([[1.0, -2.0], [0.0, 3.0], [4.0, 5.0]])
+    g = captured(f, example)
+    assert expected in lines(g)
+    assert "u0" in str(g.shape_env.var_to_range)
+    a, b = g(other), f(other)
+    assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+def test_numbers_from_data():
+    def f(a):
+        n = a.sum().item()
+        torch._check_is_size(n)
+        torch._check(n <= 10)
+        return torch.zeros(n) + 1
+
+    g = captured(f, torch.tensor([2, 3]))
+    assert "_local_scalar_dense = torch.ops.aten._local_scalar_dense.default(sum_1);  sum_1 = None"\
+        in lines(g)
+    assert str(g.shape_env.var_to_range) == "{s75: VR[2, int_oo], u0: VR[0, 10]}"
+    assert g(torch.tensor([4, 3, 1])).shape == (8,)
+    g = captured(lambda a: a * a.sum().item(), torch.randn(3))
+    assert torch.allclose(g(torch.ones(4)), torch.full((4,), 4.0))
+    g = captured(lambda a: torch.ones(a.tolist()), torch.tensor([2, 3]))
+    assert g(torch.tensor([4, 5])).shape == (4, 5)
+    assert g.shape_env.format_guards().startswith(" - Eq(s75, 2)")
+
+
+def test_questions_about_data_are_refused_with_the_line():
+    def f(a):
+        n = a.sum().item()
+        return a + 1 if n > 3 else a
+
+    with pytest.raises(errors.GuardOnDataDependentSymNode, match="u0 > 3") as error:
+        captured(f, torch.tensor([2, 3]))
+    assert "test_symbolic_sizes.py" in str(error.value) and "torch._check" in str(error.value)
+
+
+def test_without_symbols_a_size_from_data_is_refused():
+    with pytest.raises(DynamicOutputShapeException):
+        make_fx(lambda a: a.nonzero(), tracing_mode="fake")(torch.randn(3))
+
+
+def test_fake_tensors_with_a_shape_env():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    a, b = mode.from_tensor(torch.randn(4, 20)), mode.from_tensor(torch.randn(20, 30))
+    assert str(a.shape) == "torch.Size([s26, s49])" and str(b.shape) == "torch.Size([s49, s70])"
+    assert str(a.stride()) == "(s49, 1)"
+    with mode:
+        c = (a @ b).relu()
+        assert str(c.shape) == "torch.Size([s26, s70])"
+        assert c.shape[0] * 2 == 8
+        assert str(c.nonzero().shape) == "torch.Size([u0, 2])"
+    assert env.format_guards() == " - Eq(2*s26, 8)"
+
+
+def test_real_weights_need_permission():
+    weight = torch.randn(3, 3)
+    with pytest.raises(Exception, match="Please convert all Tensors to FakeTensors"):
+        captured(lambda x: x @ weight, torch.randn(4, 3))
+    g = captured(lambda x: x @ weight, torch.randn(4, 3), _allow_non_fake_inputs=True)
+    x = torch.randn(7, 3)
+    assert torch.equal(g(x), x @ weight)
+    assert g.shape_env.format_guards() == " - Eq(s96, 3)"
+
+
+def test_gradients_inside():
+    def f(x, w):
+        return torch.func.grad(lambda x: (x @ w).tanh().sum())(x)
+
+    g = captured(f, torch.randn(4, 3), torch.randn(3, 5))
+    for n in (2, 9):
+        x, w = torch.randn(n, 3), torch.randn(3, 5)
+        assert torch.allclose(g(x, w), f(x, w))
+    assert g.shape_env.guards == []
+
+
+def test_vmap_inside():
+    def f(x, y):
+        return torch.vmap(lambda a, b: a.outer(b).sum(0))(x, y)
+
+    g = captured(f, torch.randn(4, 3), torch.randn(4, 5))
+    x, y = torch.randn(6, 2), torch.randn(6, 7)
+    assert torch.allclose(g(x, y), f(x, y), atol=1e-6)
