@@ -33,6 +33,7 @@ from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .split import collector_paused
+from .unseen import unseen
 
 
 class Postponed(Exception):
@@ -463,6 +464,8 @@ class Member:
     def handle(self, t: Tensor) -> Tensor:
         """What stands for the tensor in the capture."""
         base = self.root.input
+        if base._link is not None:
+            refresh(base)  # it may have been written before this tensor was met
         if not self.chain:
             return base
         level = base._data.interp.level
@@ -557,7 +560,7 @@ class Joint:
     def found(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants besides the arguments."""
         return [r.found(arguments) for r in self.roots] + [
-            t.found(arguments) if type(t) is Gradient else t for t in self.adopted
+            t if isinstance(t, Tensor) else t.found(arguments) for t in self.adopted
         ]
 
 
@@ -622,11 +625,13 @@ def capture(
         inputs = [made[next(given)] if isinstance(v, Tensor) else v for v in flat]
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
+        own = unseen(level, tree_flatten(out)[0])
         handles += [a.handle for a in level.adopted]
         boxes += [(a.box, a.start, a.first) for a in level.adopted]
         joint = _finish(level, recorder, handles, boxes, out)
     joint.unique = None if len(unique) == len(tensors) else unique
     joint.roots = list(roots)
+    joint.adopted = [own.get(id(t), t) for t in joint.adopted]
     joint.members = {n for n, i in enumerate(unique) if id(tensors[i]) in (shared or {})}
     return joint
 

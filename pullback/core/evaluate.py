@@ -41,7 +41,7 @@ def raw_of(value):
 def wrap(result):
     """Handles around a kernel's result."""
     if type(result) is tuple or type(result) is list:
-        return type(result)(wrap(r) for r in result)
+        return tuple([wrap(r) for r in result])
     if (
         result is None
         or isinstance(result, (bool, int, float, complex, Symbolic))

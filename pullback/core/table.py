@@ -192,7 +192,7 @@ class Packet:
         result = bind(chosen, flat)
         if requires_grad:
             result.requires_grad_(True)
-        return result
+        return tuple(result) if type(result) is list else result
 
 
     def _refuse(self, name: str):

@@ -29,7 +29,7 @@ def tensors(*shapes, dtype=pb.float64):
 
 
 def same(actual, expected):
-    assert isinstance(actual, list) and len(actual) == len(expected)
+    assert isinstance(actual, (list, tuple)) and len(actual) == len(expected)
     for a, b in zip(actual, expected):
         assert a.dtype is b.dtype and a.shape == b.shape
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-12)
