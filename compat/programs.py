@@ -195,10 +195,12 @@ def lion():
 
 @program("pyro-ppl")
 def pyro_svi():
+    """With an objective of its own: `Trace_ELBO` looks for NaN in each loss, a draw."""
     import pyro
     import pyro.distributions as dist
-    from pyro.infer import SVI, Trace_ELBO
+    from pyro import poutine
 
+    pyro.enable_validation(False)
     data = torch.randn(20) + 2
 
     def model(data):
@@ -212,8 +214,15 @@ def pyro_svi():
         pyro.sample("loc", dist.Normal(a, b))
 
     pyro.clear_param_store()
-    svi = SVI(model, guide, pyro.optim.Adam({"lr": 0.02}), loss=Trace_ELBO())
-    return None, None, lambda _: torch.tensor(svi.step(data))
+    guide(data)  # makes the parameters
+    parameters = [p.unconstrained() for p in pyro.get_param_store().values()]
+
+    def negative_elbo(_):
+        drawn = poutine.trace(guide).get_trace(data)
+        replayed = poutine.trace(poutine.replay(model, drawn)).get_trace(data)
+        return drawn.log_prob_sum() - replayed.log_prob_sum()
+
+    return torch.optim.Adam(parameters, lr=0.02), None, negative_elbo
 
 
 @program("nflows")
@@ -320,17 +329,12 @@ def opacus_dpsgd():
 
 @program("pytorch-metric-learning")
 def metric_learning():
-    from pytorch_metric_learning import losses, miners
+    from pytorch_metric_learning import losses
 
     model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 4))
     x, y = torch.randn(16, 6), torch.randint(0, 4, (16,))
-    loss, miner = losses.TripletMarginLoss(), miners.MultiSimilarityMiner()
-
-    def compute(m):
-        embeddings = m(x)
-        return loss(embeddings, y, miner(embeddings, y))
-
-    return adam(model), model, compute
+    loss = losses.MultiSimilarityLoss()
+    return adam(model), model, lambda m: loss(m(x), y)
 
 
 @program("segmentation-models-pytorch")

@@ -130,6 +130,7 @@ _FROM = {
     "get_num_threads": "creation",
     "broadcast_shapes": "creation",
     "broadcast_tensors": "creation",
+    "_assert": "creation",
     "typename": "creation",
     "is_nonzero": "creation",
     "frombuffer": "creation",

@@ -185,6 +185,11 @@ def broadcast_tensors(*tensors):
     return tuple(t.expand(shape) for t in tensors)
 
 
+def _assert(condition, message) -> None:
+    """Python's `assert` as a function, which symbolic traces record."""
+    assert condition, message
+
+
 def typename(value) -> str:
     """The type's name."""
     if isinstance(value, Tensor):
@@ -245,5 +250,5 @@ def detach_(input: Tensor) -> Tensor:
     return input.detach_()
 
 
-offer_functions(numel, is_floating_point, is_complex, is_nonzero, result_type, broadcast_tensors,
-                get_device, detach_)
+offer_functions(_assert, numel, is_floating_point, is_complex, is_nonzero, result_type,
+                broadcast_tensors, get_device, detach_)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .core.handle import Tensor
-from .core.overriding import offer_module
+from .core.overriding import offer, offer_module
 from .core.table import ops
 from .errors import ArgumentError, BadValue, ShapeError
 
@@ -23,13 +23,20 @@ def einsum(*args) -> Tensor:
     Either `einsum(equation, *operands)`, or operands and lists of numbers in turns:
     `einsum(a, [0, 1], b, [1, 2], [0, 2])`.
     """
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])  # an old way to call it
+    return _einsum(*args)
+
+
+einsum._asks = True  # type: ignore[attr-defined]  # `_einsum` does, with one way to call it
+
+
+def _einsum(*args) -> Tensor:
     if len(args) < 2:
         raise ValueError("einsum(): must specify the equation string and at least one operand, or "
                          "at least one operand and its subscripts list")
     if isinstance(args[0], str):
         equation, operands = args[0], args[1:]
-        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-            operands = operands[0]
     else:
         equation, operands = _from_sublists(args)
     operands = list(operands)
@@ -191,3 +198,4 @@ def __getattr__(name: str):
 
 
 offer_module(__name__)
+offer((lambda: einsum, _einsum))

@@ -8,7 +8,6 @@ and example values are looked at by shape and dtype only. Read `node.py`, `graph
 from .codegen import CodeGen
 from .errors import GraphError, LintError, TraceError
 from .graph import Graph
-from .graph_module import GraphModule
 from .immutable_collections import immutable_dict, immutable_list
 from .interpreter import Interpreter, Transformer
 from .node import Node, map_aggregate, map_arg
@@ -46,6 +45,10 @@ _LATER = ("subgraph_rewriter", "passes", "make_fx", "traceback", "operator_schem
 
 
 def __getattr__(name: str):
+    if name == "GraphModule":
+        from ..nn.traced import TracedModule
+
+        return TracedModule
     if name == "replace_pattern":
         from .subgraph_rewriter import replace_pattern
 

@@ -30,6 +30,7 @@ class Node:
     """
 
     __slots__ = (
+        "__dict__",  # what passes put on it; made when that happens
         "graph",  # the graph it belongs to
         "name",  # unique in the graph; the variable in printed code
         "op",

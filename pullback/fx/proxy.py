@@ -9,6 +9,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
+from ..core import overriding
 from . import traceback
 from .errors import TraceError
 from .graph import Graph
@@ -59,6 +60,8 @@ class Proxy:
     def __init__(self, node: Node, tracer: GraphAppendingTracer | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
+        if type(self.tracer) is GraphAppendingTracer:  # nobody watches functions meanwhile
+            overriding.arm()
 
     def __getattr__(self, name: str) -> "Attribute":
         if name.startswith("__") or name in _SLOTS:
@@ -146,8 +149,7 @@ def _define_operators() -> None:
     comparisons_and_unary = {"eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert", "getitem"}
     for name in OPERATORS:
         function, plain = getattr(operator, name), name.strip("_")
-        if name not in ("eq", "ne"):  # proxies are compared by identity wherever Python compares
-            define(f"__{plain}__", function)
+        define(f"__{plain}__", function)
         if name not in comparisons_and_unary:
             define(f"__r{plain}__", function, reflected=True)
 

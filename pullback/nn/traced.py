@@ -1,7 +1,7 @@
-"""`TracedModule`: a graph made from a module is a module, too.
+"""`TracedModule`: a graph that is a module, with the parameters and layers that its nodes refer to.
 
-`fx.GraphModule(root, graph)` gives one where `root` is a module: its parameters, buffers and layers
-are those that the graph refers to, under the same paths.
+It is what users know as `fx.GraphModule`, to make one or to derive from it.  The plain graphs that
+this library makes for itself (`fx/graph_module.py`) pass for its instances.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ from .module import Module
 from .parameter import Parameter
 
 
-class TracedModule(GraphModule, Module):
+class _Kind(type):
+    """Every graph that can be called passes for an instance."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, GraphModule) if cls is TracedModule else (
+            super().__instancecheck__(instance))
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, GraphModule) if cls is TracedModule else (
+            super().__subclasscheck__(other))
+
+
+class TracedModule(GraphModule, Module, metaclass=_Kind):
     """A graph with the parameters and layers of a module."""
 
     def __init__(self, root: Module, graph: Graph, class_name: str = "GraphModule") -> None:

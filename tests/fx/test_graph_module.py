@@ -15,12 +15,12 @@ from fake_ops import aten, constant, device
 from pullback.fx import (
     Graph,
     GraphError,
-    GraphModule,
     Interpreter,
     Proxy,
     TraceError,
     Transformer,
 )
+from pullback.fx.graph_module import GraphModule
 
 
 class Root:
