@@ -27,6 +27,7 @@ from . import sharing
 from .capture import Joint, Postponed, Sizes, capture
 from .layout import handle
 from .runtime import Program
+from .subclasses import Wrapped, desugared
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
@@ -115,10 +116,16 @@ class Compiled:
     def _general(self, args, kwargs):
         flat, spec = tree_flatten((args, kwargs))
         tensors = [v for v in flat if isinstance(v, Tensor)]
+        if fast["DISPATCHES"] and not (state.mode or len(state.stack) > 1 or state.operator_modes):
+            out = desugared(self, flat, spec)
+            if out is not NotImplemented:
+                return out
         if (
             fast["ACTIVE"]
             and (
                 state.mode
+                or state.operator_modes
+                or state.function_modes
                 or len(state.stack) > 1
                 or state.looking
                 or state.stance == "force_eager"
@@ -149,6 +156,8 @@ class Compiled:
                 self._keep(key, program)
             if program.written:
                 program = self._apart(program, flat, spec, tensors)
+        except Wrapped as met:
+            return desugared(self, flat, spec, met)
         except Postponed:  # an optimizer without state, for instance; the next call is captured
             return self.function(*args, **kwargs)
         except errors.DataDependentError as error:

@@ -33,6 +33,7 @@ from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .split import collector_paused
+from .subclasses import Wrapped, is_wrapper, rebuilt, spread
 from .unseen import unseen
 
 
@@ -162,19 +163,30 @@ class Capture(Trace):
         rule, saved = node.rule, list(node.saved)
         for i, (name, kind, _, _) in enumerate(rule.saves):
             value = saved[i] if kind == "out" else None
-            if value is None or not self.mine(value) or "kept" in value._data.node.meta:
+            if value is None or not self.mine(value):
                 continue
             number = rule.outputs.index(name)
             if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):
-                graph, made = self.recorder.graph, value._data.node
-                with graph.inserting_after(made):
-                    kept = self.recorder.call(overload("detach"), (made,), value._data.inner)
-                again = self.recorder.call(overload("detach"), (kept,), value._data.inner)
-                kept.meta["kept"] = again.meta["kept"] = True
-                kept.meta["partitioner_tag"] = "is_forward"
-                saved[i] = self.wrap(value._data.inner, again)
+                saved[i] = rebuilt(value, self._detached_twice)
                 saved[i]._cell = value._cell
         node.saved = tuple(saved)
+
+    def _detached_twice(self, values: list[Tensor]) -> list[Tensor]:
+        """The same values detached, behind the last of them in the graph, and again here."""
+        nodes = [v._data.node for v in values]
+        if any("kept" in n.meta for n in nodes):
+            return values
+        kept, point = [], nodes[-1]
+        for v in values:
+            with self.recorder.graph.inserting_after(point):
+                point = self.recorder.call(overload("detach"), (v._data.node,), v._data.inner)
+            kept.append(point)
+            point.meta["partitioner_tag"] = "is_forward"
+        later = [self.recorder.call(overload("detach"), (k,), v._data.inner)
+                 for k, v in zip(kept, values)]
+        for n in (*kept, *later):
+            n.meta["kept"] = True
+        return [self.wrap(v._data.inner, n) for v, n in zip(values, later)]
 
     def _untracked(self, t: Tensor) -> Tensor:
         return self.cut(t) if t._edge is not None and self.mine(t) else t
@@ -188,6 +200,9 @@ class Capture(Trace):
             with below(self):
                 found = self.decisions.value(node)
         return found
+
+    def met_wrapper(self, t: Tensor) -> None:
+        raise Wrapped(t)
 
     def seeded(self, generator) -> None:
         """From here on its numbers are the same in every call: constants of the graph."""
@@ -546,6 +561,7 @@ class Joint:
     reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     blurred: tuple | None = None  # where a tensor was written without its history
+    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
     # for PyTorch's convention (`layout.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
@@ -639,6 +655,8 @@ def capture(
 def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     """Outputs, mutations and gradients of a function that has just been run."""
     leaves, out_spec = tree_flatten(out)
+    if any(map(is_wrapper, leaves)):
+        raise Wrapped
     joint = Joint(None, [], [], out_spec, [], 0, [], [])
     # where gradients of each input arrive; its handle may have been overwritten since
     starts = [_start(e) for _, e, _ in boxes]
@@ -702,8 +720,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         before = [t._data for t in handles], [t._data for t in tangents]
         level.joined = True
         grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
-        joint.grad_of = [i for i, _ in chosen]
-        results.nodes += [None if g is None else level.node(g) for g in grads]
+        results.nodes += spread(level, joint, chosen, grads)
         joint.differentiable = True
         _written_late(level, joint, results.nodes, zip(handles, before[0]),
                       zip(tangents, before[1]))

@@ -40,7 +40,7 @@ class AotFunction(Compiled):
         """Capture and compile for one signature."""
         tensors = [v for v in flat if isinstance(v, Tensor)]
         joint = self._captured(flat, spec, tensors, roots, shared, sizes)
-        layout = Layout(joint, flat, self.keep)
+        layout = Layout(joint, flat, self.keep, getattr(self.function, "groups", None))
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
         number = functools.cache(next_program)  # counted when it is compiled

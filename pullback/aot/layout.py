@@ -15,6 +15,8 @@ have more of them, in an order of their own, and compilers, partitioners and tes
 
 from __future__ import annotations
 
+import itertools
+
 from ..core.handle import Tensor, make
 from ..core.layout import STRIDED
 from ..core.op import overload
@@ -32,8 +34,12 @@ _WRITE = InplaceOverload(overload("copy"))
 class Layout:
     """The graph of a captured function under PyTorch's convention."""
 
-    def __init__(self, joint: Joint, flat: list, keep: bool):
+    def __init__(self, joint: Joint, flat: list, keep: bool, groups: list[int] | None = None):
         self.joint, self.keep = joint, keep
+        # places of inputs that are one wrapper with those before them: one None is all they get
+        ends = list(itertools.accumulate(groups or ()))
+        self.silent = {n for end, size in zip(ends, groups or ())
+                       for n in range(end - size + 1, end)}
         old = joint.module.graph
         self.old_inputs = [n for n in old.nodes if n.op == "placeholder"]
         self.tangents = [n for n in self.old_inputs if n.name.startswith("tangents_")]
@@ -190,19 +196,23 @@ class Layout:
         """A gradient or None for every input; then what else the backward computes."""
         joint = self.joint
         nodes = [None if n is None else self.new[n] for n in self.results[joint.forward_count:]]
-        number = {i: k for k, i in enumerate(joint.grad_of)}
-        for i in self.turned & number.keys() - self.writes.keys():
-            k = number[i]
+        numbers: dict[int, list[int]] = {}  # input -> its gradients: several make a wrapper
+        for k, i in enumerate(joint.grad_of):
+            numbers.setdefault(i, []).append(k)
+        for i in self.turned & numbers.keys() - self.writes.keys():
+            (k,) = numbers[i]
             if nodes[k] is not None:
                 made = self.graph.call_function(
                     overload("view"), (nodes[k], list(self.old_inputs[i].meta["val"].shape)))
                 made.meta, nodes[k] = dict(self.old_inputs[i].meta), made
         found, self.gradients = [], [-1] * len(nodes)
-        for kind, i in self.slots:
-            k = number.get(i) if kind == "input" else None
-            found.append(None if k is None else nodes[k])
-            if k is not None:
-                self.gradients[k] = len(found) - 1
+        for position, (kind, i) in enumerate(self.slots):
+            own = numbers.get(i, ()) if kind == "input" else ()
+            if not own and position not in self.silent:
+                found.append(None)
+            for k in own:
+                self.gradients[k] = len(found)
+                found.append(nodes[k])
         for k, node in enumerate(nodes):
             if self.gradients[k] < 0:
                 self.gradients[k] = len(found)

@@ -29,6 +29,7 @@ from ..core.tape import Node, freed, modified, port
 from ..fx.traits import cost_of, viewed
 from .capture import Identity, Joint, Output
 from .decisions import contents
+from .subclasses import gathered, plain_tangents
 
 _new = object.__new__
 WASTED = 3  # fused calls without a backward after which the program splits
@@ -78,7 +79,7 @@ class Program:
             fuse
             and joint.differentiable
             and joint.forward_count == 1
-            and not (joint.mutated or joint.assigned or joint.late or joint.began)
+            and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.wrapped)
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
@@ -297,6 +298,8 @@ class Program:
     def backward(self, node: CompiledNode, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
         self.check(node)
+        if fast["DISPATCHES"]:
+            grads = plain_tangents(grads)
         tangents = [
             g._data if g is not None else np.zeros(*self.output_facts[k])
             for g, k in zip(grads, self.joint.tangent_of)
@@ -306,7 +309,8 @@ class Program:
         if late:
             self._write_late(node, grads, out)
             out = out[: len(node.edges)]
-        return [None if o is None else make(o) for o in out]
+        found = [None if o is None else make(o) for o in out]
+        return gathered(self.joint.wrapped, found) if self.joint.wrapped else found
 
     def _write_late(self, node: CompiledNode, grads: list, out) -> None:
         """Do what the function's own backward does to inputs and gradients."""
@@ -350,7 +354,7 @@ class Program:
         if joint.late:
             self._write_late(node, grads, [None if o is None else o._data for o in out])
             out = out[: len(node.edges)]
-        return list(out)
+        return gathered(joint.wrapped, out) if joint.wrapped else list(out)
 
 
 def _not_fresh(results: tuple) -> list[int]:

@@ -27,7 +27,7 @@ _new = object.__new__
 class Outer(Fake):
     """The data of a wrapper: its facts, and what a handle of its class is made of."""
 
-    __slots__ = ("attributes", "cell", "cls")
+    __slots__ = ("attributes", "born", "cell", "cls")
 
     @property
     def interp(self):
@@ -50,6 +50,7 @@ class Outer(Fake):
         handle.__dict__.update(self.attributes)
         box = Outer(self.shape, self.dtype, self.strides, self.device_name, None, self.offset)
         box.cls, box.attributes, box.cell = self.cls, handle.__dict__, cell_of(handle)
+        box.born = self.born
         return box
 
     def describe(self, handle: Tensor) -> str:
@@ -85,6 +86,7 @@ def make_wrapper_subclass(
                 (storage_offset or 0) * kind.itemsize)
     new = _new(cls)
     box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
+    box.born = state.stack[state.mode]  # the trace that it belongs to
     new._data, new._cell = box, box.cell
     new._edge = new._link = new._meta = None
     return new.requires_grad_(True) if requires_grad else new
@@ -253,6 +255,10 @@ def operator(ov, flat: tuple):
             surface.refresh(t)
     args, kwargs = ov.schema.as_called(flat)
     level = state.mode
+    if level:
+        for t in found[0]:
+            if t._edge is not None and t._data.born is not state.stack[level]:
+                state.stack[level].met_wrapper(t)
     out = called(ov, tuple(args), kwargs, *found)
     out = _apart(out, flat)
     if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):

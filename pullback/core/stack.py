@@ -46,6 +46,9 @@ class Interpreter:
     def fresh(self, t: Tensor) -> Tensor | None:
         """What stands for a tensor that was just made from Python values (`modal` only)."""
 
+    def met_wrapper(self, t: Tensor) -> None:
+        """Told of a wrapper subclass from outside that has a history (`modal` only)."""
+
     def seeded(self, generator) -> None:
         """Told of a generator that is about to be made or seeded (`modal` only)."""
 

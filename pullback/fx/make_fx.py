@@ -62,7 +62,8 @@ def source_line(depth: int = 2) -> str | None:
 
 # where frames between a user's call of a factory and the recorder are
 _SURFACE = tuple(f"pullback.{n}" for n in (
-    "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor"))
+    "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor",
+    "testing.two_tensor"))
 
 
 _ENGINE = "pullback.autograd.engine"

@@ -1,0 +1,464 @@
+"""Wrapper subclasses in compiled functions: graphs hold the plain tensors inside.
+
+A call with wrappers becomes a call of another function, on the tensors inside: that function puts
+wrappers together, runs the user's and takes wrappers apart again (`Inside`).  It is captured and
+compiled like any other.  What connects the two sides is history: a `Joined` node says that a
+wrapper was put together from tensors, a `Parted` node that tensors came out of one; both are used
+inside of the capture and around the compiled call, so that gradients of wrappers are wrappers.
+
+`Plan` says how a wrapper is put together.  A gradient that is a wrapper leaves the graph as several
+results for one input (`spread`, `gathered`), whatever the input is.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .. import errors
+from ..core.dispatching import Outer, again
+from ..core.handle import Tensor, cell_of, make
+from ..core.pytree import register_pytree_node, tree_map, tree_unflatten
+from ..core.state import sequence
+from ..core.surface import bump, refresh
+from ..core.table import ops
+from ..core.tape import Accumulate, Node, port
+from ..core.views import replay
+
+
+class Wrapped(Exception):
+    """A capture met wrappers: the call is to be desugared, with these from outside as inputs."""
+
+    def __init__(self, *outside: Tensor):
+        self.outside = outside
+
+
+def is_wrapper(value: Any) -> bool:
+    """Is it a tensor that can be taken apart?"""
+    return isinstance(value, Tensor) and isinstance(value._data, Outer)
+
+
+# how wrappers are put together
+
+
+@dataclass(eq=False)
+class Plan:
+    """How a wrapper is put together from plain tensors."""
+
+    cls: type
+    names: tuple[str, ...]
+    meta: Any
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    inner: tuple[Plan | None, ...]  # of each attribute: a wrapper, too?
+    tracked: bool = False
+    leaf: bool = False
+    count: int = 0  # plain tensors in all
+
+    def __post_init__(self) -> None:
+        self.count = sum(1 if p is None else p.count for p in self.inner)
+
+    @property
+    def key(self) -> tuple:
+        """What a graph depends on."""
+        try:
+            hash(self.meta)
+            meta = self.meta
+        except TypeError:
+            meta = repr(self.meta)
+        inner = tuple([None if p is None else p.key for p in self.inner])
+        return self.cls, self.names, meta, self.size, self.stride, inner, self.tracked, self.leaf
+
+    def fits(self, other: Plan) -> bool:
+        """Is it the same kind of wrapper, whatever its history?"""
+        return (self.cls is other.cls and self.names == other.names and self.meta == other.meta
+                and all((a is None) == (b is None) and (a is None or a.fits(b))
+                        for a, b in zip(self.inner, other.inner)))
+
+    def build(self, tensors: Iterator[Tensor]) -> Tensor:
+        """The wrapper around the next tensors."""
+        inner = {n: next(tensors) if p is None else p.build(tensors)
+                 for n, p in zip(self.names, self.inner)}
+        new = self.cls.__tensor_unflatten__(inner, self.meta, self.size, self.stride)
+        new._edge = None
+        return new
+
+
+def plan_of(t: Tensor) -> Plan:
+    """How a wrapper would be put together again."""
+    t = again(t)
+    if not hasattr(type(t), "__tensor_flatten__"):
+        raise errors.TransformError(errors.text(
+            f"a {type(t).__name__} cannot be compiled ({errors.user_line(2)}): it does not say "
+            "how to take it apart", cure="define __tensor_flatten__ and __tensor_unflatten__"))
+    names, meta = t.__tensor_flatten__()
+    inner = tuple([plan_of(v) if is_wrapper(v := getattr(t, n)) else None for n in names])
+    return Plan(type(t), tuple(names), meta, tuple(t.shape), tuple(t.stride()), inner,
+                t.requires_grad, isinstance(t._edge, Accumulate))
+
+
+def parts_of(t: Tensor) -> list[Tensor]:
+    """The plain tensors inside of a wrapper, in order."""
+    t, found = again(t), []
+    for name in t.__tensor_flatten__()[0]:
+        value = getattr(t, name)
+        found += parts_of(value) if is_wrapper(value) else [value]
+    return found
+
+
+def rebuilt(t: Tensor, function: Callable[[list[Tensor]], list[Tensor]]) -> Tensor:
+    """A tensor, or the tensors inside of a wrapper, replaced by what a function makes of them."""
+    if not is_wrapper(t):
+        return function([t])[0]
+    return plan_of(t).build(iter(function(parts_of(t))))
+
+
+# history
+
+
+def _begin(node: Node, edges: tuple, metas: tuple) -> None:
+    node.edges, node.metas, node.saved = edges, metas, ()
+    node.hooks, node.stamp, node.level, node.seq = None, 0, 0, sequence()
+    frame = sys._getframe(2)
+    node.where = frame.f_code, frame.f_lasti
+
+
+class Joined(Node):
+    """History of a wrapper that was put together from tensors: its gradient is taken apart."""
+
+    __slots__ = ("note", "plan")
+
+    class _Rule:
+        name, saves = "WrapperBackward", ()
+
+    rule = _Rule
+
+    def __init__(self, tensors: list[Tensor], plan: Plan, note: Callable | None = None):
+        self.plan = plan
+        self.note = note  # told the kind of gradient, where any will do
+        metas = tuple([None if t._edge is None else (t._data.shape, t._data.dtype)
+                       for t in tensors])
+        _begin(self, tuple([t._edge for t in tensors]), metas)
+
+    def apply(self, grads: list, needs: list) -> list:
+        if grads[0] is None:
+            return [None] * len(self.edges)
+        grad = grads[0] if self.note is not None else tangent(grads[0], self.plan)
+        if self.note is not None:
+            self.note(grad)
+        return [g if wanted else None for g, wanted in zip(opened(grad), needs)]
+
+
+class Parted(Node):
+    """History of the tensors inside of a wrapper: their gradients make one of its kind."""
+
+    __slots__ = ("facts", "kinds", "plan")
+
+    class _Rule:
+        name, saves = "InnerBackward", ()
+
+    rule = _Rule
+
+    def __init__(self, t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None):
+        self.plan = plan
+        # plan -> that of its gradients, where it is another
+        self.kinds = {} if kinds is None else kinds
+        self.facts = [(tuple(p.shape), p.dtype) for p in parts]
+        _begin(self, (t._edge,), ((t._data.shape, t._data.dtype),))
+
+    @property
+    def outputs(self) -> int:  # type: ignore[override]
+        return len(self.facts)
+
+    def apply(self, grads: list, needs: list) -> list:
+        if all(g is None for g in grads):
+            return [None]
+        full = [ops.zeros(shape, dtype=dtype) if g is None else g
+                for g, (shape, dtype) in zip(grads, self.facts)]
+        return [closed(full, self.kinds.get(self.plan.key, self.plan))]
+
+
+def tangent(grad: Tensor, plan: Plan) -> Tensor:
+    """A gradient of a wrapper, as the kind of wrapper that the graph was made for."""
+    seen = plan_of(grad) if is_wrapper(grad) else None
+    if seen is not None and seen.fits(plan):
+        return grad
+    made = None
+    if hasattr(grad, "__coerce_same_metadata_as_tangent__"):
+        made = grad.__coerce_same_metadata_as_tangent__(plan.meta, plan.cls)
+    if made is None or not is_wrapper(made) or not plan_of(made).fits(plan):
+        raise _wrong_guess(plan.meta, plan.cls, None if seen is None else seen.meta, grad)
+    return made
+
+
+def plain_tangents(grads: list) -> list:
+    """Gradients of plain outputs: wrappers must know how to become one."""
+    out = []
+    for g in grads:
+        if is_wrapper(g):
+            made = None
+            if hasattr(g, "__coerce_same_metadata_as_tangent__"):
+                made = again(g).__coerce_same_metadata_as_tangent__(None, Tensor)
+            if made is None or is_wrapper(made):
+                raise _wrong_guess(None, Tensor, plan_of(g).meta, g)
+            g = made
+        out.append(g)
+    return out
+
+
+def _wrong_guess(meta: Any, cls: type, seen: Any, grad: Tensor) -> RuntimeError:
+    return RuntimeError(errors.text(
+        "During the backward, we encountered a tensor subclass where we guessed its metadata "
+        f"incorrectly. Expected: {meta} (type {cls}), got: {seen} (type {type(again(grad))}), "
+        f"shape: {tuple(grad.shape)}",
+        cure="let the class define __coerce_tangent_metadata__, which says the kind of gradient to "
+        "expect for an output, and __coerce_same_metadata_as_tangent__(expected_metadata, "
+        "expected_type), which makes a gradient one of that kind"))
+
+
+# gradients that are wrappers, as results of a graph
+
+
+def spread(level: Any, joint: Any, chosen: list, grads: list) -> list:
+    """Nodes of the gradients, several for one that is a wrapper; `joint.grad_of` says of whom."""
+    nodes: list = []
+    joint.grad_of = []
+    for (i, _), g in zip(chosen, grads):
+        parts = parts_of(g) if g is not None and is_wrapper(g) else [g]
+        if g is not None and is_wrapper(g):
+            joint.wrapped[len(joint.grad_of)] = plan_of(g)
+        joint.grad_of += [i] * len(parts)
+        nodes += [None if p is None else level.node(p) for p in parts]
+    return nodes
+
+
+def gathered(wrapped: dict, grads: list) -> list:
+    """Gradients of which some make one wrapper: that is the first's, the others have none."""
+    out = list(grads)
+    for k, plan in wrapped.items():
+        out[k] = closed(grads[k : k + plan.count], plan)
+        out[k + 1 : k + plan.count] = [None] * (plan.count - 1)
+    return out
+
+
+# calls
+
+
+class Flat:
+    """A wrapper among the results of a captured function: its tensors, and how it came about."""
+
+    def __init__(self, parts: list, plan: Plan, guess: Plan, source: tuple | None = None):
+        self.parts, self.plan = parts, plan
+        self.guess = guess  # the kind of gradient that is expected for it
+        self.source = source  # (input that it is, or is a view of; the views)
+
+
+register_pytree_node(Flat, lambda f: (f.parts, (f.plan, f.guess, f.source)),
+                     lambda parts, context: Flat(list(parts), *context))
+
+
+class Inside:
+    """The user's function as one of the tensors inside of its arguments."""
+
+    def __init__(self, function: Callable, plans: list[Plan | None], spec: Any,
+                 outside: tuple[Tensor, ...]):
+        self.function, self.plans, self.spec, self.outside = function, plans, spec, outside
+        self.__name__ = getattr(function, "__name__", type(function).__name__)
+        if hasattr(function, "modules"):
+            self.modules = function.modules
+        self.kinds: dict[tuple, Plan] = {}  # of wrappers: what kind their gradients are
+        # how many inputs of the graph each argument is
+        self.groups = [1 if p is None else p.count for p in plans]
+
+    def __call__(self, *inner: Any) -> Any:
+        given, values, wrappers = iter(inner), [], {}
+        known: dict = {}  # the same argument twice is one wrapper
+        for plan in self.plans:
+            if plan is None:
+                values.append(next(given))
+                continue
+            parts = [next(given) for _ in range(plan.count)]
+            key = tuple(map(id, parts))
+            if key not in known:
+                known[key] = self._wrapper(plan, parts, wrappers)
+            values.append(known[key])
+        count = len(self.plans) - len(self.outside)
+        restore = [_replaced(t, w) for t, w in zip(self.outside, values[count:])]
+        try:
+            args, kwargs = tree_unflatten(values[:count], self.spec)
+            out = self.function(*args, **kwargs)
+        finally:
+            for step in restore:
+                step()
+        numbers = {id(v): n for n, v in enumerate(values[:count])}
+        found = tree_map(lambda v: self._flat(v, numbers) if is_wrapper(v) else v, out)
+        for w, (start, parts, edges, facts) in wrappers.items():
+            self._finish(w, start, parts, edges, facts)
+        return found
+
+    def _wrapper(self, plan: Plan, parts: list[Tensor], wrappers: dict) -> Tensor:
+        new = plan.build(iter(parts))
+        edges = [p._edge for p in parts]
+        if any(e is not None for e in edges):
+            new._edge = Joined(parts, plan, lambda grad: self._note(plan, grad))
+        for p in parts:
+            p._edge = None  # the tensors inside are beneath the tape
+        wrappers[new] = new._edge, parts, edges, (tuple(new.shape), tuple(new.stride()))
+        return new
+
+    def _note(self, plan: Plan, grad: Tensor) -> None:
+        """Remember what kind of wrapper the gradient of an argument is."""
+        kind = plan_of(grad) if is_wrapper(grad) else None
+        if kind is None or kind.count != plan.count:
+            raise errors.TransformError(errors.text(
+                f"the gradient of a {plan.cls.__name__} is a {type(again(grad)).__name__}, which "
+                "has not the same tensors inside",
+                cure="let the class give gradients of its own kind, or do not compile this"))
+        self.kinds[plan.key] = kind
+
+    def _finish(self, w: Tensor, start: Any, parts: list, edges: list, facts: tuple) -> None:
+        """Inputs as a capture looks at them: their histories, and what is refused."""
+        if (tuple(w.shape), tuple(w.stride())) != facts:
+            raise RuntimeError(
+                "Metadata mutations are currently not allowed on tensor subclasses: a "
+                f"{type(w).__name__} of size {facts[0]} became one of {tuple(w.shape)} in place")
+        if w._link is not None:
+            refresh(w)
+        if w._edge is start:
+            for p, edge in zip(parts, edges):
+                p._edge = edge
+        else:
+            _part(w, parts, plan_of(w))
+
+    def _flat(self, y: Tensor, numbers: dict) -> Flat:
+        """A result taken apart."""
+        y = again(y)
+        source, link = None, y._link
+        if id(y) in numbers:
+            source = numbers[id(y)], ()
+        elif link is not None and not link.apart and id(link.base) in numbers:
+            refresh(y)
+            source = numbers[id(link.base)], link.chain
+        plan = guess = plan_of(y)
+        parts = [make(p._data) for p in parts_of(y)]
+        if source is None and y._edge is not None:
+            if hasattr(y, "__coerce_tangent_metadata__"):
+                coerced = y.__coerce_tangent_metadata__()
+                guess = plan_of(coerced) if is_wrapper(coerced) else plan
+            _part(y, parts, guess)
+        return Flat(parts, plan, guess, source)
+
+
+def _part(t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None) -> None:
+    """Give the tensors inside of a wrapper the wrapper's history."""
+    node = Parted(t, parts, plan, kinds) if t._edge is not None else None
+    for n, p in enumerate(parts):
+        tracked = node is not None and p.dtype.category >= 2
+        p._edge = port(node, n) if tracked else None
+
+
+def _bare(tensors: list[Tensor]) -> list[Tensor]:
+    """Other handles of the same memory, without history."""
+    found = []
+    for t in tensors:
+        new = make(t._data)
+        new._cell = cell_of(t)
+        found.append(new)
+    return found
+
+
+def opened(t: Tensor, kinds: dict | None = None) -> list[Tensor]:
+    """The tensors inside of a wrapper, with its history if it has one."""
+    if t._link is not None:
+        refresh(t)
+    parts = parts_of(t)
+    if t._edge is not None:
+        parts = _bare(parts)
+        _part(t, parts, plan_of(t), kinds)
+    return parts
+
+
+def closed(parts: list[Tensor], plan: Plan, expected: Plan | None = None) -> Tensor:
+    """A wrapper around tensors, with their histories if they have any."""
+    if all(p._edge is None for p in parts):
+        return plan.build(iter(parts))
+    new = plan.build(iter(_bare(parts)))
+    new._edge = Joined(parts, expected or plan)
+    return new
+
+
+def _replaced(t: Tensor, new: Tensor) -> Callable[[], None]:
+    """Let a wrapper from outside be another one for a while."""
+    before = t._data, t._edge, t._link, t._cell, dict(t.__dict__)
+    t.__dict__.update(new.__dict__)
+    t._data, t._edge, t._link, t._cell = new._data, new._edge, None, new._cell
+
+    def step() -> None:
+        new._edge, new._data = t._edge, t._data
+        t.__dict__.clear()
+        t._data, t._edge, t._link, t._cell = before[:4]
+        t.__dict__.update(before[4])
+
+    return step
+
+
+def desugared(compiled: Any, flat: list, spec: Any, met: Wrapped | None = None) -> Any:
+    """A call with wrappers; NotImplemented if there are none."""
+    if isinstance(compiled.function, Inside):
+        if met is not None:
+            raise met
+        return NotImplemented
+    known = compiled.__dict__.setdefault("inside", {})
+    if met is not None:
+        known["outside"] = (*known.get("outside", ()), *met.outside)
+    if "outside" not in known and not any(map(is_wrapper, flat)):
+        return NotImplemented
+    while True:
+        try:
+            return _called(compiled, known, flat, spec, known.get("outside", ()))
+        except Wrapped as found:
+            known["outside"] = (*known.get("outside", ()), *found.outside)
+
+
+def _called(compiled: Any, known: dict, flat: list, spec: Any, outside: tuple) -> Any:
+    values = [*flat, *outside]
+    plans = [plan_of(v) if is_wrapper(v) else None for v in values]
+    key = (spec, tuple([None if p is None else p.key for p in plans]), tuple(map(id, outside)))
+    inner = known.get(key)
+    if inner is None:
+        inner = known[key] = copy.copy(compiled)
+        inner.function = Inside(compiled.function, plans, spec, outside)
+        inner.programs, inner.captures, inner._last, inner.inside = {}, {}, None, {}
+        if hasattr(inner, "duplicates"):
+            inner.duplicates = {}
+    arguments, wrappers, known_parts = [], [], {}
+    for v, plan in zip(values, plans):
+        if plan is None:
+            arguments.append(v)
+            continue
+        if id(v) not in known_parts:
+            known_parts[id(v)] = parts = opened(v, inner.function.kinds)
+            wrappers.append((v, plan, parts, [p._edge for p in parts],
+                             [cell_of(p).version for p in parts]))
+        arguments += known_parts[id(v)]
+    out = inner(*arguments)
+    compiled.programs.update({(key, *k): p for k, p in inner.programs.items()})
+    for v, plan, parts, edges, versions in wrappers:
+        if [p._edge for p in parts] != edges:
+            v._edge = Joined(parts, plan)
+        if [cell_of(p).version for p in parts] != versions:
+            bump(v)
+    return tree_map(lambda f: _closed(f, values), out, is_leaf=lambda f: isinstance(f, Flat))
+
+
+def _closed(found: Any, values: list) -> Any:
+    """A result put together; one that is an argument, or a view of one, is made of that."""
+    if not isinstance(found, Flat):
+        return found
+    if found.source is not None:
+        number, chain = found.source
+        return replay(values[number], chain)
+    return closed(found.parts, found.plan, found.guess)

@@ -1,0 +1,251 @@
+"""Wrapper subclasses in compiled functions: graphs as PyTorch prints them, results as in eager.
+
+`wrapper_programs.py` has the programs, `record_wrappers.py` wrote what PyTorch prints.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from literals import prints
+from wrapper_programs import programs
+
+import pullback as torch
+from pullback.aot import aot_function, make_boxed_compiler, nop
+from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
+from pullback.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data/wrappers.json").read_text())
+PROGRAMS = programs(torch, TwoTensor)
+# PyTorch expects a plain gradient for a wrapper that was written; here it is a wrapper
+OTHERWISE = {"both_written backward"}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_graphs_print_as_recorded(name):
+    found = prints(torch, aot_function, make_boxed_compiler, *PROGRAMS[name])
+    for graph, text in RECORDED[name].items():
+        if f"{name} {graph}" in OTHERWISE:
+            assert found.get(graph) != text, "no longer different: take it off the list"
+        else:
+            assert found.get(graph) == text
+
+
+def same(a, b):
+    """Are two results the same, classes and what is inside included?"""
+    if isinstance(a, (list, tuple)):
+        assert type(a) is type(b) and len(a) == len(b)
+        for x, y in zip(a, b):
+            same(x, y)
+    elif type(a) is TwoTensor:
+        assert type(b) is TwoTensor and a.shape == b.shape and a.stride() == b.stride()
+        same(a.a, b.a)
+        same(a.b, b.b)
+    elif isinstance(a, torch.Tensor):
+        assert type(a) is type(b) and torch.allclose(a, b), (a, b)
+    else:
+        assert a == b
+
+
+def ran(function, args):
+    """What a call leaves behind: results, what they are views of, gradients, arguments."""
+    out = function(*args)
+    outs = [o for o in (out if isinstance(out, (tuple, list)) else [out])
+            if isinstance(o, torch.Tensor)]
+    facts = [(o.requires_grad, o.is_leaf, next((n for n, a in enumerate(args) if o._base is a), -1))
+             for o in outs]
+    tracked = [o for o in outs if o.requires_grad]
+    leaves = [a for a in args if a.requires_grad and a.is_leaf]
+    grads = torch.autograd.grad(
+        tracked, leaves, [torch.ones_like(o) * 2 for o in tracked], allow_unused=True,
+    ) if tracked and leaves else []
+    return out, facts, list(grads), [a.detach() for a in args], [a._version for a in args]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("way", ["aot_function", "compile"])
+def test_results_are_those_of_eager(name, way):
+    function, start = PROGRAMS[name]
+    made = aot_function(function, nop) if way == "aot_function" else torch.compile(function)
+    for _ in range(2):
+        same(ran(function, start()), ran(made, start()))
+
+
+def two(*shape, grad=True, scale=3.0):
+    a = torch.arange(1.0, 1 + torch.Size(shape).numel()).reshape(shape) / 8
+    return TwoTensor(a, a * scale, requires_grad=grad)
+
+
+def test_second_call_does_not_capture_again():
+    seen = []
+
+    def f(x):
+        seen.append(1)
+        return x.sin() * 2
+
+    g = torch.compile(f)
+    for _ in range(3):
+        same(g(two(2)), two(2).sin() * 2)
+    assert len(seen) == 1
+    g(two(3))
+    assert len(seen) == 2
+    with torch.no_grad():
+        assert not g(two(2)).requires_grad
+
+
+def test_gradients_of_gradients():
+    f = torch.compile(lambda x: (x**3).sum())
+    x = two(2)
+    (g,) = torch.autograd.grad(f(x), x, create_graph=True)
+    (h,) = torch.autograd.grad(g.sum(), x)
+    same(h, (6 * x).detach())
+
+
+def test_attributes_used_inside():
+    f = torch.compile(lambda x: x.a.sin() + x.b)
+    x = two(2, grad=False)
+    same(f(x), x.a.sin() + x.b)
+    nested = TwoTensor(two(2, grad=False), two(2, grad=False, scale=5.0))
+    same(torch.compile(lambda x: (x * 2).b.b)(nested), nested.b.b * 2)
+
+
+def test_parameters_and_closures_that_are_wrappers():
+    module = torch.nn.Linear(2, 3)
+    module.weight = torch.nn.Parameter(two(3, 2, grad=False))
+    compiled, x = torch.compile(module), torch.ones(4, 2)
+    for call in (module, compiled, compiled):
+        module.zero_grad()
+        out = call(x)
+        out.sum().backward()
+        assert type(out) is TwoTensor and type(module.weight.grad) is TwoTensor
+        assert torch.allclose(module.weight.grad.b, torch.full((3, 2), 4.0))
+        assert type(module.bias.grad) is TwoTensor
+    w = two(2)
+    f = torch.compile(lambda p: (p * w).sin())
+    for _ in range(2):
+        w.grad = None
+        f(torch.ones(2)).sum().backward()
+        same(w.grad.detach(), w.detach().cos())
+    assert type(w) is TwoTensor and type(w.a) is torch.Tensor and w.is_leaf
+
+
+def test_made_inside_and_modes_inside():
+    def f(a):
+        with TwoTensorMode():
+            return torch.ones(2) * a
+
+    same(torch.compile(f)(torch.ones(2)), f(torch.ones(2)))
+    g = torch.compile(lambda a: TwoTensor(a, a * 2).sin())
+    same(g(torch.ones(2)), TwoTensor(torch.ones(2), 2 * torch.ones(2)).sin())
+
+
+def test_modes_around_the_call_see_what_eager_does():
+    seen = []
+
+    class Noting(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    f = torch.compile(lambda x: x.sin() * 2)
+    f(torch.ones(2))
+    with Noting():
+        f(torch.ones(2))
+    assert seen == ["aten.ones.default", "aten.sin.default", "aten.mul.Tensor"]
+
+
+class Scaled(torch.Tensor):
+    """A wrapper with a constant beside its tensor: values are elem * scale."""
+
+    @staticmethod
+    def __new__(cls, elem, scale, requires_grad=False):
+        new = torch.Tensor._make_wrapper_subclass(
+            cls, elem.shape, strides=elem.stride(), dtype=elem.dtype, requires_grad=requires_grad)
+        new.elem, new.scale = elem, scale
+        return new
+
+    def __tensor_flatten__(self):
+        return ["elem"], self.scale
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        return Scaled(inner["elem"], meta)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        scale = next(a.scale for a in args if isinstance(a, cls))
+        inside = [a.elem if isinstance(a, cls) else a for a in args]
+        out = func(*inside, **(kwargs or {}))
+        out = cls(out, scale) if isinstance(out, torch.Tensor) else out
+        return return_and_correct_aliasing(func, args, kwargs or {}, out)
+
+
+class Coerced(Scaled):
+    """The same, but gradients are expected with scale 1, whatever they come with."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        return Coerced(inner["elem"], meta)
+
+    def __coerce_tangent_metadata__(self):
+        return Coerced(self.elem, 1)
+
+    def __coerce_same_metadata_as_tangent__(self, expected_metadata, expected_type=None):
+        return (expected_type or type(self))(self.elem, expected_metadata)
+
+
+def test_constants_of_a_class_are_kept():
+    x = Scaled(torch.ones(2), 7, requires_grad=True)
+    y = torch.compile(lambda x: x * 2)(x)
+    assert type(y) is Scaled and y.scale == 7 and y.elem.tolist() == [2, 2]
+    y.backward(Scaled(torch.ones(2), 7))
+    assert type(x.grad) is Scaled and x.grad.elem.tolist() == [2, 2]
+    seen = []
+    f = torch.compile(lambda x: seen.append(1) or x * x.scale)
+    for scale in (2, 3, 2):
+        assert f(Scaled(torch.ones(1), scale)).elem.item() == scale
+    assert len(seen) == 2
+
+
+def test_gradients_of_another_kind_than_expected():
+    x = Scaled(torch.ones(2), 7, requires_grad=True)
+    y = torch.compile(lambda x: x * 2)(x)
+    with pytest.raises(RuntimeError, match=r"guessed its metadata incorrectly.*Expected: 7"):
+        y.backward(torch.ones(2))
+    with pytest.raises(RuntimeError, match=r"incorrectly.*Expected: 7.*got: 8"):
+        torch.compile(lambda x: x * 2)(x).backward(Scaled(torch.ones(2), 8))
+    p = torch.ones(2, requires_grad=True)
+    z = torch.compile(lambda p: p * 2)(p)
+    with pytest.raises(RuntimeError, match=r"incorrectly.*Expected: None.*got: 8"):
+        z.backward(Scaled(torch.ones(2), 8))
+    c = Coerced(torch.ones(2), 7, requires_grad=True)
+    y = torch.compile(lambda x: x * 2)(c)
+    y.backward(Coerced(torch.ones(2), 9))
+    assert type(y) is Coerced and y.scale == 7 and c.grad.scale == 1
+
+
+def test_what_is_refused():
+    with pytest.raises(RuntimeError, match="Metadata mutations are currently not allowed"):
+        torch.compile(lambda x: x.t_())(two(2, 3, grad=False))
+
+    class Opaque(torch.Tensor):
+        __torch_dispatch__ = Scaled.__torch_dispatch__
+
+    x = torch.Tensor._make_wrapper_subclass(Opaque, (2,))
+    with pytest.raises(RuntimeError, match="how to take it apart"):
+        torch.compile(lambda x: x.sin())(x)
+
+
+def test_memory_is_shared_as_in_eager():
+    def f(x):
+        x.mul_(2)
+        return x.view(-1), x
+
+    for call in (f, torch.compile(f)):
+        x = two(2, 2, grad=False)
+        inside = x.a
+        flat, again = call(x)
+        assert again is x and flat._base is x and inside.data_ptr() == flat.a.data_ptr()
+        flat.add_(1)
+        assert torch.allclose(inside, torch.arange(1.0, 5.0).reshape(2, 2) / 4 + 1)
+        assert x._version == 2
