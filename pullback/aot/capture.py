@@ -163,7 +163,7 @@ class Capture(Trace):
         rule, saved = node.rule, list(node.saved)
         for i, (name, kind, _, _) in enumerate(rule.saves):
             value = saved[i] if kind == "out" else None
-            if value is None or not self.mine(value):
+            if value is None or not (self.mine(value) or is_wrapper(value)):
                 continue
             number = rule.outputs.index(name)
             if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):

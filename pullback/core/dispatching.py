@@ -28,6 +28,7 @@ class Outer(Fake):
     """The data of a wrapper: its facts, and what a handle of its class is made of."""
 
     __slots__ = ("attributes", "born", "cell", "cls")
+    outer = True
 
     @property
     def interp(self):

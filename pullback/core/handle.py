@@ -132,6 +132,7 @@ class Box:
 
     __slots__ = ()
     cell = None  # version cell of the memory below, where that can be written
+    outer = False  # does it only hold tensors that have the values?
     __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
 
 

@@ -104,7 +104,9 @@ class Interpreter:
 
     def mine(self, value) -> bool:
         """Is this a handle of this level?"""
-        return isinstance(value, Tensor) and getattr(value._data, "interp", None) is self
+        if not isinstance(value, Tensor) or getattr(value._data, "interp", None) is not self:
+            return False
+        return not value._data.outer
 
     def restore(self, handle, old) -> None:
         """Give a handle of a lower level a value of that level back, when this level ends."""
