@@ -257,7 +257,7 @@ def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
     _meet(self)
     data = _shown(self)
-    if isinstance(data, Box) and data.interp.adopts:
+    if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
         return ops.detach(self)
     return make(_primal(data))
 
@@ -300,8 +300,9 @@ def _set_data(self, value: Tensor) -> None:
     if isinstance(data, Outer):
         data = data.taken_by(self)
     self._data = data
-    if isinstance(old, Box) and old.interp.adopts:
-        old.interp.moved.add(id(self))
+    interp = getattr(old, "interp", None)
+    if interp is not None and interp.adopts:
+        interp.moved.add(id(self))
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
         hooked, self._edge = self._edge.hooks, Accumulate(self)
         self._edge.hooks = hooked
