@@ -6,6 +6,7 @@ which tensors require grad, which are the same object, and every Python value.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -95,6 +96,13 @@ class Compiled:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def like(self, function) -> Compiled:
+        """Another one for a function of known sizes, with the same compilers."""
+        new = copy.copy(self)
+        new.function, new.dynamic, new._last = function, False, None
+        new.families, new.programs, new.captures = {}, {}, {}
+        return new
 
     def __call__(self, *args, **kwargs):
         last = self._last

@@ -12,7 +12,6 @@ results for one input (`spread`, `gathered`), whatever the input is.
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -429,11 +428,7 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any, outside: tuple) -
     key = (spec, tuple([None if p is None else p.key for p in plans]), tuple(map(id, outside)))
     inner = known.get(key)
     if inner is None:
-        inner = known[key] = copy.copy(compiled)
-        inner.function = Inside(compiled.function, plans, spec, outside)
-        inner.programs, inner.captures, inner._last, inner.inside = {}, {}, None, {}
-        if hasattr(inner, "duplicates"):
-            inner.duplicates = {}
+        inner = known[key] = compiled.like(Inside(compiled.function, plans, spec, outside))
     arguments, wrappers, known_parts = [], [], {}
     for v, plan in zip(values, plans):
         if plan is None:
