@@ -77,14 +77,24 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
         _warn_once(error)
         return Interpreter(gm, name)
     except OSError as error:
-        raise CacheUnusable(cache.folder(), error) from error
+        return _elsewhere(gm, name, CacheUnusable(cache.folder(), error), error)
     try:
         return _compile(gm, name, tools)
     except (GraphNotSupported, _NoRuntime):
         return Interpreter(gm, name)
+    except CacheUnusable as error:
+        return _elsewhere(gm, name, error, error.reason)
     except CompileError as error:
         errors.located(error)
         raise
+
+
+def _elsewhere(gm: object, name: str, error: CacheUnusable, reason: OSError) -> Callable:
+    """The disk is full, say: once more in a temporary folder, else on NumPy."""
+    if cache.retreat(reason):
+        return compile_graph(gm, name)
+    _warn_once(error)
+    return Interpreter(gm, name)
 
 
 def _warn_once(error: CompileError) -> None:
@@ -117,6 +127,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
     )
     for attempt in range(2):
         kept = _kept(key)
+        cache.used(key, kept is not None)
         if kept is None:
             from .lower import lower  # a warm cache needs none of these
             from .schedule import schedule
@@ -137,6 +148,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
                     source = cache.write(f"{key}.c", unit.source.encode())
                     native.build(source, f"{key}.so")
                 cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
+                cache.grown()
             except OSError as error:
                 raise CacheUnusable(cache.folder(), error) from error
         else:

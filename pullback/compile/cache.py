@@ -3,7 +3,11 @@
 A file is written under a temporary name and then renamed, so readers never see half a file and two
 writers of one key are harmless: both write the same bytes. Objects and plans end with a seal, the
 hash of what stands before it: a truncated object would kill the process that loads it. A broken
-entry is deleted and made again by the caller. Read `toolchain.py` next.
+entry is deleted and made again by the caller.
+
+A folder that cannot be written, or is full, is replaced by a temporary one for the process; what it
+holds is still read. Above `PULLBACK_CACHE_LIMIT` bytes (2 GB) the entries go that were used the
+longest time ago. Read `toolchain.py` next.
 """
 
 from __future__ import annotations
@@ -14,13 +18,20 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from .errors import warn
 
 RUNTIME_VERSION = "1"
 
+LIMIT = 2_000_000_000  # bytes, unless PULLBACK_CACHE_LIMIT says otherwise
+_TRIMMED = "trimmed"  # when a process last looked whether the cache has grown too large
+_EVERY = 600  # seconds between two such looks
+_OLD = 3600  # seconds after which files of a writer that has died go
+
 _folder: Path | None = None
+_counts = {"hits": 0, "misses": 0}
 
 
 def key(*parts: object) -> str:
@@ -53,14 +64,31 @@ def folder() -> Path:
             pass
         _folder = wanted
     except OSError as error:
-        _folder = Path(tempfile.mkdtemp(prefix="pullback-"))
-        _temporary.add(_folder)
-        atexit.register(shutil.rmtree, _folder, ignore_errors=True)
-        warn(
-            f"the cache folder {wanted} cannot be written ({error.strerror}); compiled graphs are "
-            f"kept in {_folder} for this process. Set PULLBACK_CACHE_DIR to a writable folder."
-        )
+        _retreat(wanted, error)
+    assert _folder is not None
     return _folder
+
+
+def _retreat(wanted: Path, error: OSError) -> None:
+    global _folder
+    _folder = Path(tempfile.mkdtemp(prefix="pullback-"))
+    _temporary.add(_folder)
+    atexit.register(shutil.rmtree, _folder, ignore_errors=True)
+    warn(
+        f"the cache folder {wanted} cannot be written ({error.strerror}); compiled graphs are "
+        f"kept in {_folder} for this process. Set PULLBACK_CACHE_DIR to a writable folder."
+    )
+
+
+def retreat(error: OSError) -> bool:
+    """Go on in a temporary folder after a failed write; False where there is none left to go to."""
+    if folder() in _temporary:
+        return False
+    try:
+        _retreat(folder(), error)
+    except OSError:
+        return False
+    return True
 
 
 _temporary: set[Path] = set()
@@ -76,7 +104,12 @@ def _wanted() -> Path:
 
 def path(name: str) -> Path:
     """Where an entry lives; entries are spread over 256 folders."""
-    return folder() / name[:2] / name
+    own = folder() / name[:2] / name
+    if _folder in _temporary:
+        other = _wanted() / name[:2] / name  # it may be readable
+        if not own.exists() and other.exists():
+            return other
+    return own
 
 
 def read(name: str) -> bytes | None:
@@ -89,7 +122,7 @@ def read(name: str) -> bytes | None:
 
 def write(name: str, data: bytes) -> Path:
     """Store bytes under a name, atomically."""
-    target = path(name)
+    target = folder() / name[:2] / name
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".writing-")
     try:
@@ -137,7 +170,7 @@ def publish(made: str | os.PathLike, name: str) -> Path:
     """
     with open(made, "r+b") as file:
         file.write(_seal(file.read()))
-    target = path(name)
+    target = folder() / name[:2] / name
     target.parent.mkdir(parents=True, exist_ok=True)
     os.replace(made, target)
     return target
@@ -163,16 +196,77 @@ def _remove(name: str | os.PathLike) -> None:
         pass
 
 
-def info() -> dict[str, object]:
-    """Folder, number of entries and their bytes."""
-    base, count, size = folder(), 0, 0
-    for entry in base.glob("*/*"):
+def used(name: str, found: bool) -> None:
+    """Note that an entry was looked for; one that was found is young again."""
+    _counts["hits" if found else "misses"] += 1
+    if found:
+        for suffix in (".plan", ".so", ".c"):
+            try:
+                os.utime(path(name + suffix))
+            except OSError:  # nothing became C, or the folder cannot be written
+                continue
+
+
+def limit() -> int:
+    """How many bytes the cache may have."""
+    try:
+        return int(os.environ.get("PULLBACK_CACHE_LIMIT") or LIMIT)
+    except ValueError:
+        return LIMIT
+
+
+def _entries() -> list[tuple[float, int, str]]:
+    """(time of last use, size, path) of each entry, oldest first."""
+    found = []
+    for entry in folder().glob("*/*"):
         try:
-            size += entry.stat().st_size
-            count += 1
+            facts = entry.stat()
         except OSError:
             continue
-    return {"folder": str(base), "entries": count, "bytes": size}
+        found.append((facts.st_mtime, facts.st_size, str(entry)))
+    return sorted(found)
+
+
+def trim(most: int | None = None) -> int:
+    """Delete the entries that were used the longest time ago, down to `most` bytes (the limit).
+
+    Objects already loaded stay loaded. Returns how many were deleted.
+    """
+    entries, now = _entries(), time.time()
+    left = sum(size for _, size, _ in entries)
+    most, count = limit() if most is None else most, 0
+    for when, size, name in entries:
+        abandoned = os.path.basename(name).startswith(".writing-") and now - when > _OLD
+        if left <= most and not abandoned:
+            continue
+        _remove(name)
+        left, count = left - size, count + 1
+    return count
+
+
+def grown() -> None:
+    """Called after entries were added: from time to time, see whether there are too many."""
+    mark = folder() / _TRIMMED
+    try:
+        if time.time() - mark.stat().st_mtime < _EVERY:
+            return
+    except OSError:
+        pass
+    try:
+        mark.touch()
+    except OSError:
+        return
+    trim()
+
+
+def info() -> dict[str, object]:
+    """Folder, number of entries, their bytes and the most that there may be; how often this process
+    has found a graph and how often not."""
+    entries = _entries()
+    return {
+        "folder": str(folder()), "entries": len(entries), "bytes": sum(e[1] for e in entries),
+        "limit": limit(), **_counts,
+    }
 
 
 def clear() -> int:

@@ -76,11 +76,13 @@ class CompilerFailed(CompileError):
 class CacheUnusable(CompileError):
     """A compiled graph could not be stored.
 
-    Cause: the disk is full, or the cache folder lost its permissions while the program ran. Cure:
-    make room, or set `PULLBACK_CACHE_DIR` to a writable folder; nothing half-written stays behind.
+    Cause: the disk is full, or the cache folder lost its permissions while the program ran, and the
+    temporary folder cannot be written either: a warning says so and graphs run on NumPy. Cure: make
+    room, or set `PULLBACK_CACHE_DIR` to a writable folder; nothing half-written stays behind.
     """
 
     def __init__(self, folder: object, error: OSError):
+        self.reason = error
         super().__init__(
             errors.text(
                 f"a compiled graph could not be stored in {folder}",

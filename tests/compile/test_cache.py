@@ -152,3 +152,57 @@ def test_warm_start_is_quick(folder, tmp_path):
         times.append(float(out.stdout.split()[0]))
     assert times[1] < max(0.3, times[0]), times
     time.sleep(0)
+
+
+def test_the_oldest_entries_make_room(folder, monkeypatch):
+    monkeypatch.setenv("PULLBACK_CACHE_LIMIT", "2500")
+    for i, name in enumerate(("aa.plan", "bb.plan", "cc.plan")):
+        os.utime(cache.write(name, bytes(1000)), (100 + i, 100 + i))
+    os.utime(cache.write("dd.so", b""), (1, 1))
+    left = folder / "ee" / ".writing-dead"
+    left.parent.mkdir()
+    left.write_bytes(b"half")
+    os.utime(left, (50, 50))
+    cache.used("aa", True)  # young again
+    assert cache.info()["limit"] == 2500
+    cache.grown()
+    assert [cache.read(n) is None for n in ("aa.plan", "bb.plan", "cc.plan")] == [
+        False, True, False]
+    assert not left.exists()
+    cache.write("ff.plan", bytes(1000))
+    cache.grown()  # looked at just now: not again
+    assert cache.info()["bytes"] == 3000
+    assert cache.trim(0) == 3 and cache.info()["entries"] == 0
+
+
+def test_a_folder_that_can_only_be_read_is_read(folder, monkeypatch):
+    cache.write_sealed("abcd", b"made before")
+
+    def refused(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(cache, "_folder", None)
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.tempfile, "NamedTemporaryFile", refused)
+        with pytest.warns(errors.CompileWarning, match="Permission denied"):
+            assert cache.folder() != folder
+    assert cache.read_sealed("abcd") == b"made before"
+    cache.write("new1", b"1")
+    assert cache.read("new1") == b"1" and not (folder / "ne").exists()
+
+
+def test_processes_race(folder, tmp_path):
+    script = tmp_path / "race.py"
+    script.write_text(
+        f"import sys\nsys.path[:0] = {sys.path!r}\n"
+        "import pullback as torch\n"
+        "f = torch.compile(lambda x: (x.sin() * 3 + 1).sum())\n"
+        "print(f(torch.ones(8)).item(), torch.cache.info()['misses'])\n"
+    )
+    running = [subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+               for _ in range(3)]
+    first = [p.communicate()[0].split() for p in running]
+    assert len({value for value, _ in first}) == 1
+    again = subprocess.check_output([sys.executable, str(script)], text=True)
+    assert again.split() == [first[0][0], "0"]
+    assert not list(folder.glob("*/.writing-*")) and not list(folder.glob(".working-*"))
