@@ -587,8 +587,8 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
                 cure="give a tensor, or a storage with offset, size and stride, or nothing",
             )
         )
-    if isinstance(self._data, Box) and isinstance(source, Tensor) and size is None:
-        return _set_boxed(self, source)
+    if isinstance(source, Tensor) and size is None and isinstance(self._data, Box):
+        return _set_in_capture(self, source) if _captured(self) else _set_boxed(self, source)
     memory.owner_of(self, "set_")  # refuses transforms
     tracked = self._edge is not None or isinstance(source, Tensor) and source._edge is not None
     surface.may_write(self, tracked, 0, True)
@@ -610,6 +610,27 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
         surface.without_derivative(self, "set_", source if isinstance(source, Tensor) else None)
     elif self._edge is not None:
         self.data = make(self._data)  # the place where gradients arrive fits the new shape
+    return self
+
+
+def _captured(t: Tensor) -> bool:
+    """Does a tensor belong to a capture that follows memory?"""
+    interp = getattr(t._data, "interp", None)
+    return interp is not None and interp.adopts and (t._link is None or t._link.apart)
+
+
+def _set_in_capture(self: Tensor, source: Tensor) -> Tensor:
+    """`set_` where memory is a matter of bookkeeping: a detached alias from here on."""
+    interp = self._data.interp
+    tracked = self._edge is not None or source._edge is not None
+    if tracked and (state.record[interp.level] or self.shape != source.shape):
+        raise errors.TransformError(errors.text(
+            f"set_() inside of a captured function has other mutations that we cannot follow: "
+            f"it takes part in autograd ({errors.user_line(2)})",
+            f"tensor: {self.dtype.name}{list(self.shape)}, requires_grad={self.requires_grad}",
+            "call it under no_grad(), with a tensor of the same shape"))
+    surface.may_write(self, tracked, interp.level, True)
+    interp.took(self, source)
     return self
 
 
@@ -651,8 +672,12 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
             f"from {list(self.shape)} to {list(size)}", "resize a clone() of it"))
     flat = ops.as_strided(self, (held,), (1,), 0)
     more = ops.zeros((count - held,), dtype=self.dtype, device=self.device)
-    surface.rebind(self, ops.cat([flat, more], 0).reshape(size))
-    surface.bump(self)
+    larger = ops.cat([flat, more], 0).reshape(size)
+    if _captured(self) and self._edge is None:
+        self._data.interp.took(self, larger)
+    else:
+        surface.rebind(self, larger)
+        surface.bump(self)
     return self
 
 

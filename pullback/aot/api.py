@@ -24,9 +24,10 @@ from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
+from ..fx.traits import viewed
 from . import sharing
 from .capture import Joint, Postponed, Sizes, capture
-from .layout import handle
+from .layout import coerced, handle, strides_of
 from .runtime import Program
 from .subclasses import Wrapped, desugared
 
@@ -429,6 +430,8 @@ def make_program(
         program.layout = backend.layout
         program.graphs = halves if joint.differentiable else lambda: (backend.layout.module, None)
         program.make = handle
+        if not joint.differentiable:  # results share memory as the graph has them
+            program.copied = [k for k, n in enumerate(nodes) if viewed(n).op == "get_attr"]
     program.metas = tuple(
         (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
         for i in joint.grad_of
@@ -445,7 +448,13 @@ def examples(module: GraphModule) -> list:
 
 def interpreted(module: GraphModule, name: str):
     """Run a graph operator by operator on NumPy."""
-    return boxed(module)
+    run = boxed(module)
+    if name != "backward":
+        return run
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    lying = [strides_of(n) for n in inputs if n.name.startswith("tangents_")]
+    first = len(inputs) - len(lying)
+    return lambda *arrays: run(*arrays[:first], *map(coerced, arrays[first:], lying))
 
 
 def boxed(function):

@@ -17,15 +17,18 @@ import numpy as np
 from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..autograd.engine import node_of
+from ..autograd.function import Opaque
 from ..core import tape
+from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
+from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state
 from ..core.tape import Accumulate, Blind, Node
-from ..core.views import Detached, _recording, refresh, replay
+from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
@@ -76,6 +79,7 @@ class Capture(Trace):
         self.stand_ins: dict[int, tuple] = {}
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
+        self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.joined = False  # are operators without a tape those of a history (a backward)?
@@ -112,10 +116,27 @@ class Capture(Trace):
             known = self.views[id(t)] = Reviewed(t, t, [], self.first.get(id(t)))
         if base is not known.base:  # it has older views, and these are views of that now
             known.base = base
-            self.stand_ins[id(base)] = (base, t, [(ov, rest, None) for ov, rest, _ in known.steps])
+            if id(base) not in self.first:  # and it is not the root of several inputs
+                before = [(ov, rest, None) for ov, rest, _ in known.steps]
+                self.stand_ins[id(base)] = (base, t, before)
         known.steps.append((*step, state.record[self.level]))
         if base is t and known.box is t._data:  # its values are those that it came with
             known.box = new
+
+    def took(self, t: Tensor, source: Tensor) -> None:
+        if not self.mine(source):
+            self.adopt(source)
+        if source._link is not None:
+            refresh(source)
+        old = self.sets[id(t)][1] if id(t) in self.sets else None
+        if old is None or any(o is old for o in (t, source)):
+            old = found_anew(t)
+            self.stand_ins[id(old)] = (old, t, [])
+            self.sets[id(t)] = (t, old)
+        else:
+            found_anew(t)
+        link_detached(t, source)
+        t._data = self.cut(source)._data
 
     def blurs(self, t: Tensor) -> None:
         if t._edge is not None and not self.joined:
@@ -516,6 +537,7 @@ class Output:
     apart: bool = False  # a detached alias
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
+    opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
 
 
 class Sizes:
@@ -559,6 +581,7 @@ class Joint:
     unique: list[int] | None = None  # the arguments that differ, None if all do
     roots: list[Root] = field(default_factory=list)  # memory that inputs share
     reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
+    sets: list[tuple] = field(default_factory=list)  # (input, output with its memory, writes)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
@@ -661,11 +684,21 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     # where gradients of each input arrive; its handle may have been overwritten since
     starts = [_start(e) for _, e, _ in boxes]
     results = _Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])
+    taken_from: list[tuple] = []
     for i, (t, (box, start, _)) in enumerate(zip(handles, boxes)):
         if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
             continue
         if t._link is not None:
             refresh(t)
+        taken = level.sets.get(id(t))
+        if taken is not None:
+            old = taken[1]
+            if _root(t) is not old:
+                taken_from.append((i, t._link))
+            if old._data is not box:
+                joint.mutated.append(Mutation(i, len(results.nodes), False, old._cell.version))
+                results.add(make(old._data))
+            continue
         if start is None and isinstance(t._edge, Accumulate) and t._edge.leaf() is t:
             joint.began.append(i)
             starts[i] = t._edge
@@ -683,13 +716,19 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             if view is not None:
                 tracked = t._edge is not None and t._edge is not start
             count = 0 if apart else 1 if t._cell is None else t._cell.version
-            count -= 0 if view is None else len(view.steps)
+            if count:  # changes of shape are counted when they are made again
+                count -= sum(len(v.steps) for v in level.views.values()
+                             if v.handle is t or v.handle._cell is t._cell)
             joint.mutated.append(
                 Mutation(i, len(results.nodes), tracked, count, id(t) in level.moved))
             results.add(t if tracked else make(t._data))
     if level.literal:
         results.as_given = not any(_has_history(t) for t in (*results.values, *results.outputs))
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
+    for i, link in taken_from:
+        of = results.place(link.base)
+        writes = link.base._cell.version if of.kind == "graph" else 0  # nobody else has it
+        joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), writes))
     if level.literal:
         joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
         joint.ends = [level.node(t) for t in handles]
@@ -713,7 +752,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                if o.leaf and o.kind == "graph"]
     if varying and chosen:
         tangents = [
-            level.wrap(fake_of(v), recorder.tangent(n + 1, v)) for n, (_, v) in enumerate(varying)
+            level.wrap(t, recorder.tangent(n + 1, t))
+            for n, t in enumerate([make(_dense(fake_of(v)._data)) for _, v in varying])
         ]
         joint.tangent_of = [k for k, _ in varying]
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
@@ -743,6 +783,18 @@ def _written_late(level, joint: Joint, nodes: list, inputs, tangents) -> None:
             nodes.append(level.node(t))
 
 
+def _dense(data: Fake) -> Fake:
+    """The layout that the gradient of an output is assumed to have: its own, without gaps."""
+    if not all(type(s) is int for s in data.strides):
+        return data  # symbolic sizes are not to be compared
+    order = strides_order(data.shape, data.strides)
+    if order is None:
+        return Fake(data.shape, data.dtype, None, data.device_name)
+    lying = contiguous_strides(tuple([data.shape[d] for d in order]), data.dtype.itemsize)
+    strides = tuple([lying[order.index(d)] for d in range(len(order))])
+    return Fake(data.shape, data.dtype, strides, data.device_name)
+
+
 def _in_order(varying: list[tuple], joint: Joint) -> list[tuple]:
     """Outputs with a history as PyTorch counts them: inputs that were written, then the user's,
     each time that one is returned, then what views of intermediates are made of.
@@ -767,6 +819,7 @@ class _Results:
     def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
         self.level = level
         self.outputs, self.as_given = outputs, False
+        self.unwritten = {id(t._data): i for i, t in enumerate(handles)}
         self.by_handle = {id(t): i for i, t in enumerate(handles)}
         for stand_in, (_, t, _) in level.stand_ins.items():
             if id(t) in self.by_handle:
@@ -808,6 +861,10 @@ class _Results:
                 found.early, found.chain = True, (*before[2], *link.chain)
         else:
             found = Output("graph", self.add(o))
+            number = self.unwritten.get(id(o._data)) if link is None else None
+            if number is not None and _has_history(o):  # a function returned it as it was
+                step = one_more(None, (overload("alias"), (), None))
+                found.opaque = number, Opaque(o, step, False, None, 0)
         if found.kind != "input" and isinstance(o._edge, Accumulate):
             found.leaf = o._edge.leaf() is o
         self.placed[id(o)] = found

@@ -16,9 +16,12 @@ have more of them, in an order of their own, and compilers, partitioners and tes
 from __future__ import annotations
 
 import itertools
+from functools import partial
+
+import numpy as np
 
 from ..core.handle import Tensor, make
-from ..core.layout import STRIDED
+from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
 from ..core.state import uncast
 from ..core.surface import InplaceOverload
@@ -239,11 +242,13 @@ class Layout:
 
     def backward(self, compiled):
         """A compiled backward graph as the run time calls it."""
-        take = self.gradients
+        take, lying = self.gradients, [strides_of(n) for n in self.tangents]
 
-        def run(*arrays):
-            args = [make(a) if hasattr(a, "dtype") else a for a in arrays]
-            del arrays
+        def run(arrays: list):
+            first = len(arrays) - len(lying)
+            args = [make(a) if hasattr(a, "dtype") else a for a in arrays[:first]]
+            args += [make(coerced(a, s)) for a, s in zip(arrays[first:], lying)]
+            arrays.clear()
             out = called(compiled, args)
             return tuple([_raw(out[k]) for k in take])
 
@@ -255,6 +260,22 @@ class Layout:
         known = [results[self.position[k]] if k in self.position else None
                  for k in range(self.joint.forward_count)]
         return known, results[self.count:], self.names
+
+
+def strides_of(node: Node) -> tuple | None:
+    """How the value of a node lies in memory; None if that is not known as numbers."""
+    strides = node.meta["val"]._data.strides
+    return strides if all(type(s) is int for s in strides) else None
+
+
+def coerced(array: np.ndarray, strides: tuple | None) -> np.ndarray:
+    """A gradient in the layout that its graph was captured for."""
+    if strides is None or array.strides == strides or array.flags.c_contiguous and array.size < 2:
+        return array
+    made = ordered(partial(np.empty, dtype=array.dtype), array.shape,
+                   strides_order(array.shape, strides))
+    made[...] = array
+    return made
 
 
 def called(compiled, args: list):

@@ -20,6 +20,7 @@ import sys
 import numpy as np
 
 from .. import errors
+from ..autograd.function import Opaque
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
 from ..core.pytree import tree_unflatten
@@ -79,7 +80,8 @@ class Program:
             fuse
             and joint.differentiable
             and joint.forward_count == 1
-            and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.wrapped)
+            and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.sets)
+            and not joint.wrapped
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
@@ -91,8 +93,8 @@ class Program:
             len(outputs) == 1
             and type(outputs[0]) is Output
             and outputs[0].kind == "graph"
-            and not outputs[0].leaf
-            and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed)
+            and not (outputs[0].leaf or outputs[0].opaque)
+            and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
             and joint.out_spec.is_leaf()
         )
         self.early = [o for o in outputs if type(o) is Output and o.early]
@@ -240,6 +242,11 @@ class Program:
             write_all(joint, tensors, made)
             if joint.differentiable:
                 node.stamp = fast["CLOCK"]
+        for i, o, writes in joint.sets:
+            with set_grad_enabled(False):
+                tensors[i].set_(_made_again(o, tensors, made, done))
+            if writes:
+                cell_of(tensors[i]).version += writes
         for gradient, k, given in joint.assigned:
             _leave(gradient, arguments, given if k is None else made[k])
         if joint.swept:
@@ -298,14 +305,23 @@ class Program:
     def backward(self, node: CompiledNode, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
         self.check(node)
+        given = grads
         if fast["DISPATCHES"]:
             grads = plain_tangents(grads)
         tangents = [
             g._data if g is not None else np.zeros(*self.output_facts[k])
             for g, k in zip(grads, self.joint.tangent_of)
         ]
-        out = self.part("backward")(*node.saved, *tangents)
         late = self.joint.late
+        if self.layout is None:
+            out = self.part("backward")(*node.saved, *tangents)
+        else:  # in a list, so that nobody else holds gradients when the user's function has them
+            args = [*node.saved, *tangents]
+            del tangents
+            if node.hooks is None and not late:
+                given.clear()
+                grads.clear()
+            out = self.part("backward")(args)
         if late:
             self._write_late(node, grads, out)
             out = out[: len(node.edges)]
@@ -403,6 +419,11 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
         return t
     if o.kind == "graph":
         t = made[o.index]
+        if o.opaque is not None:
+            number, link = o.opaque
+            base = tensors[number]
+            t._data, t._cell = replay(make(base._data), link.chain)._data, cell_of(base)
+            t._link = Opaque(base, link.steps, link.multi, None, t._cell.version)
     elif o.kind == "input":
         t = tensors[o.index]
     else:

@@ -338,6 +338,9 @@ class _Plan:
                 f"should only implement one of them: {cls.__name__} ({errors.user_line(3)})"
             )
         self.backward = cls.vjp if other else cls.backward
+        if cls.boxed_grads_call:  # one list, which it may empty to let gradients go
+            given = self.backward
+            self.backward = lambda ctx, *grads: given(ctx, list(grads))
 
 
 def _plan_of(cls: type) -> _Plan:
@@ -373,6 +376,7 @@ class Function(metaclass=_Meta):
     """
 
     generate_vmap_rule = False
+    boxed_grads_call = False  # does `backward` take the gradients in one list?
 
     def __init__(self, *args, **kwargs):
         warnings.warn(

@@ -37,6 +37,9 @@ class Interpreter:
     def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
         """Told of `t_()` and the like on a handle of this level (`adopts` only)."""
 
+    def took(self, t: Tensor, source: Tensor) -> None:
+        """Told of `t.set_(source)` on a handle of this level (`adopts` only)."""
+
     def blurs(self, t: Tensor) -> None:
         """Told of a tensor whose values were replaced while its history stayed."""
 

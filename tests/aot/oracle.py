@@ -117,9 +117,9 @@ def observe(f, start, writes: bool, create_graph: bool) -> list:
         if error is None:
             steps.append(("gradients", [None if g is None else facts(g)["value"] for g in found]))
             tracked = [g for g in found if g is not None and g.requires_grad]
-            if create_graph and tracked:
+            if create_graph:
                 total = sum((g * g).sum() for g in tracked)
-                found, error = outcome(
+                found, error = ([None] * len(leaves), None) if not tracked else outcome(
                     lambda: pb.autograd.grad(total, leaves, allow_unused=True))
                 steps.append(("second backward", error))
                 if error is None:

@@ -282,7 +282,7 @@ def pattern(size):
     return np.cos(np.arange(size) * 0.7)
 
 
-def run(case, torch, train, grad=True):
+def run(case, torch, train, grad=True, wrap=lambda module: module):
     """(module, initial parameters, named results) of one case in one library."""
     scope = Scope(torch)
     make, _, call = case.partition(" | ")
@@ -291,7 +291,7 @@ def run(case, torch, train, grad=True):
     start = [(name, value.detach().numpy().copy()) for name, value in module.state_dict().items()]
     scope.leaves.clear()
     torch.manual_seed(1)
-    scope["module"] = module
+    scope["module"] = wrap(module)
     with torch.set_grad_enabled(grad):
         outs = flat(eval(f"module({call})", dict(scope)))
     results = [(f"output {i}", out.detach().numpy()) for i, out in enumerate(outs)]
