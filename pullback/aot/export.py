@@ -29,7 +29,7 @@ from ..fx.printer import Trees
 from ..fx.tables import normalized
 from . import sharing
 from . import signature as sig
-from .capture import Capture, CaptureRecorder, Joint, Output, capture
+from .capture import Capture, CaptureRecorder, Joint, Output, Sizes, capture
 from .context import config
 from .descriptors import (
     BufferAOTInput,
@@ -134,11 +134,13 @@ class Exported:
 
 def trace(
     function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dispatch: bool = False,
-    switches: bool | None = None, decompositions: Any = None, title: str = "<lambda>"
+    switches: bool | None = None, decompositions: Any = None, title: str = "<lambda>",
+    sizes: Sizes | None = None
 ) -> Exported:
     """Capture a function of the arguments, without history unless the joint graph is wanted.
 
     `pre_dispatch` keeps composite operators whole, and grad modes unless `switches` says otherwise.
+    With `sizes` those of the arguments are symbols.
     """
     if config.functionalize_rng_ops:
         raise errors.ExportError(errors.text(
@@ -152,14 +154,15 @@ def trace(
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         out = function(*args, **kwargs)
-        leaves.extend(tree_flatten(out)[0])
+        found = tree_flatten(out)[0]
+        leaves.extend(found if sizes is None else level.recorder.sizes.in_place_of(found))
         return out
 
     table = normalized(decompositions)
     recorder = CaptureRecorder() if joint else ExportRecorder()
     level = ExportCapture(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
-    found = capture(traced, flat, spec, table, level=level, literal=True)
+    found = capture(traced, flat, spec, table, level=level, literal=True, sizes=sizes)
     if any(t._cell is not None and t._cell.version for t in level.frozen):
         raise errors.ExportError(errors.text(
             "cannot mutate tensors with frozen storage: the result of dropout() in evaluation is "
@@ -347,7 +350,6 @@ def aot_export_module(
     if pre_dispatch and trace_joint:
         raise errors.ExportError("pre_dispatch is not supported when trace_joint is True. "
                                  f"({errors.user_line(2)})")
-    _static(dynamic_shapes)
     kwargs = kwargs or {}
     parameters, buffers = _state(mod)
     names = [*parameters, *buffers]
@@ -363,7 +365,8 @@ def aot_export_module(
     quiet = contextlib.nullcontext() if trace_joint or pre_dispatch else no_grad()
     with quiet:
         found = trace(loss_only if trace_joint else tuples_only, (*held, *args), kwargs,
-                      joint=trace_joint, decompositions=decompositions, pre_dispatch=pre_dispatch)
+                      joint=trace_joint, decompositions=decompositions, pre_dispatch=pre_dispatch,
+                      sizes=_symbols(held, (args, kwargs)) if dynamic_shapes else None)
     inputs = found.inputs
     written, results = found.outputs("written"), found.results
     plain = [PlainAOTInput(i) for i in range(len(inputs))]
@@ -388,11 +391,11 @@ def aot_export_module(
         found.in_spec, found.joint.out_spec, output_loss_index if trace_joint else None)
 
 
-def _static(dynamic_shapes: Any) -> None:
-    if dynamic_shapes:
-        raise errors.ExportError(errors.text(
-            f"sizes that vary are not captured by aot_export ({errors.user_line(3)})",
-            cure="leave dynamic_shapes out: the graph is for the sizes of the arguments"))
+def _symbols(held: list[Tensor], arguments: Any) -> Sizes:
+    """Symbols for all sizes of the arguments, numbers for those of parameters and buffers."""
+    given = [t for t in tree_flatten(arguments)[0] if isinstance(t, Tensor)]
+    wanted = [[False] * t.ndim for t in held] + [[True] * t.ndim for t in given]
+    return Sizes(wanted, [f"arg{i}" for i in range(len(wanted))])
 
 
 def _as_tuple(out: Any) -> Any:
@@ -533,9 +536,10 @@ def _aot_export_function(
     kwargs: dict[str, Any] | None = None,
 ) -> tuple[GraphModule, Metadata, TreeSpec, TreeSpec]:
     """A function of trees as a graph; with `keep_input_mutations` the graph writes its inputs."""
-    _static(dynamic_shapes)
-    found = trace(func, tuple(args), kwargs or {}, joint=trace_joint, decompositions=decompositions,
-                  pre_dispatch=pre_dispatch, title="inner_f" if trace_joint else "<lambda>")
+    given = tuple(args), kwargs or {}
+    found = trace(func, *given, joint=trace_joint, decompositions=decompositions,
+                  pre_dispatch=pre_dispatch, title="inner_f" if trace_joint else "<lambda>",
+                  sizes=_symbols([], given) if dynamic_shapes else None)
     joint, inputs = found.joint, found.inputs
     plain = [PlainAOTInput(i) for i in range(len(inputs))]
     kept = [(inputs[m.input], n) for m, n in zip(joint.mutated, found.outputs("written"))

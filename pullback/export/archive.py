@@ -112,7 +112,8 @@ def _program(text: bytes, weights: bytes) -> ExportedProgram:
         raise _refused("the text of the program is no text") from None
     state, constants = _held(parsed, safetensors.load(bytes(weights)))
     program = ExportedProgram(
-        parsed.module, parsed.signature, state, constants, parsed.call_spec, parsed.names)
+        parsed.module, parsed.signature, state, constants, parsed.call_spec, parsed.names,
+        env=parsed.env)
     check_program(program)
     try:
         ExportedModule(program)  # names that no module can have

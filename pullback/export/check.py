@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import errors
+from ..aot.dynamic import concrete
 from ..control import HigherOrder
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
@@ -22,7 +23,16 @@ def check_program(program: ExportedProgram) -> None:
     before, record = state.fake, state.record[-1]
     state.fake, state.record[-1] = True, False
     try:
-        _check_graph(program.graph_module)
+        module = program.graph_module
+        if program.env is not None:  # for the sizes that it was exported with
+            hints = {s.name: s.hint for s in program.env.symbols.values()}
+            try:
+                module, _ = concrete(module, hints)
+            except (ArithmeticError, KeyError) as error:
+                raise errors.FileFormatError(errors.text(
+                    f"the sizes of the program cannot be computed: {error!r} "
+                    f"({errors.user_line(2)})", cure="get it again from where it came")) from None
+        _check_graph(module)
     finally:
         state.fake, state.record[-1] = before, record
 
@@ -45,8 +55,9 @@ def _check_graph(module: GraphModule) -> None:
 def _check(node: Node) -> None:
     ov, stated = node.target, node.meta.get("val")
     args, kwargs = map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-    sizes = [max(n.meta["val"].shape, default=0) for n in node.all_input_nodes]
-    if not isinstance(stated, Tensor) and max(sizes, default=0) > _LONG:
+    values = [n.meta["val"] for n in node.all_input_nodes]
+    sizes = [max(v.shape, default=0) for v in values if isinstance(v, Tensor)]
+    if isinstance(stated, list) and max(sizes, default=0) > _LONG:
         return  # a list per element would be long; what is taken from it is checked
     try:
         found = ov(*args, **kwargs)

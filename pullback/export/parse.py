@@ -18,6 +18,9 @@ from ..control import operators as higher_order
 from ..core.handle import Tensor
 from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten
+from ..core.symbolic.env import COMPARE, MOST, Guard, Relation, ShapeEnv, Symbol
+from ..core.symbolic.expr import const, symbol
+from ..core.symbolic.number import SymInt
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -30,15 +33,23 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymIntArgument,
     TensorArgument,
 )
 from .program import CallSpec, placeholder
 from .reader import Reader, Refused, alike
-from .text import KINDS, TITLE, VERSION
+from .text import KINDS, SIZES, TITLE, VERSION
 
 LONGEST = 1 << 26  # characters of a program
 _KINDS = {word: kind for kind, word in KINDS.items()}
 _REACHES_OUT = {"from_file"}  # operators that would read what the user did not give
+
+
+def _integer(reader: Reader) -> int:
+    found = reader.value()
+    if type(found) is not int or not 0 <= found < 1 << 48:
+        raise Refused("a size is an integer")
+    return found
 
 
 def operator_named(name: str) -> OpOverload | HigherOrder:
@@ -62,9 +73,10 @@ def operator_named(name: str) -> OpOverload | HigherOrder:
 class Body:
     """A graph while its lines are read: the program's own, or one that it calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: dict[str, Any] | None = None) -> None:
         self.graph, self.nodes = Graph(), {}
         self.children: dict[str, GraphModule] = {}
+        self.sizes = {} if sizes is None else sizes
         self.mode, self.modes = True, []  # gradients: now, and before each switch
         self.gives: list[Any] = []
 
@@ -72,6 +84,7 @@ class Body:
         """The reader of a line of this graph."""
         made = Reader(line)
         made.nodes, made.graph, made.children = self.nodes, self.graph, self.children
+        made.sizes = self.sizes
         return made
 
     def define(self, reader: Reader) -> str:
@@ -123,13 +136,28 @@ class Body:
                 raise Refused(f"%{source.name}[{index!r:.20}] is not such a value")
             self.node("call_function", name, getitem, val, (source, index))
             return
-        ov = operator_named(reader.take("word"))
+        title = reader.take("word")
+        if title.startswith("size."):
+            self._size_of(title[5:], name, val, reader)
+            return
+        ov = operator_named(title)
         args, kwargs = self._arguments(reader)
         if isinstance(ov, OpOverload):
             self._check_call(ov, args, kwargs)
         else:
             self._check_form(ov, args, kwargs, val)
         self.node("call_function", name, ov, val, tuple(args), kwargs)
+
+    def _size_of(self, function: str, name: str, val: Any, reader: Reader) -> None:
+        """A number that is computed of others."""
+        if function not in SIZES:
+            raise Refused(f"size.{function} is no function of sizes")
+        args, kwargs = self._arguments(reader)
+        given = [a.meta.get("val") if isinstance(a, Node) else a for a in args]
+        if kwargs or len(args) != (1 if function == "neg" else 2) or not all(
+                isinstance(v, (int, SymInt)) for v in (*given, val)):
+            raise Refused(f"size.{function} does not take these arguments")
+        self.node("call_function", name, SIZES[function], val, tuple(args))
 
     def _arguments(self, reader: Reader) -> tuple[list, dict[str, Any]]:
         args: list = []
@@ -155,7 +183,7 @@ class Body:
         def example(value: Any) -> Any:
             if isinstance(value, Node):
                 val = value.meta.get("val")
-                if not isinstance(val, Tensor):
+                if not isinstance(val, (Tensor, SymInt)) and type(val) is not int:
                     raise Refused(f"{value.name} is no tensor")
                 return val
             return [example(v) for v in value] if isinstance(value, (list, tuple)) else value
@@ -215,7 +243,9 @@ class Parsed:
     """A program that was read, without its weights."""
 
     def __init__(self, text: str):
-        self.body = Body()
+        self.sizes: dict[str, Any] = {}
+        self.env: ShapeEnv | None = None
+        self.body = Body(self.sizes)
         self.nodes = self.body.nodes
         self.inner: dict[str, Body] = {}  # graphs that others call, by their paths
         self.signature = ExportGraphSignature()
@@ -254,7 +284,7 @@ class Parsed:
                 reader = body.reader(line)
                 step(reader)
                 reader.end()
-            elif line.startswith("graph ") and last <= 0:
+            elif line.startswith("graph ") and last < _SECTIONS.index("graph"):
                 inner = self._inner(line[6:])
                 read = inner, inner.inner
             elif line in _SECTIONS and _SECTIONS.index(line) > last:
@@ -275,7 +305,7 @@ class Parsed:
         if len(names) > 20 or path in self.inner or not all(
                 re.fullmatch(r"[a-z]\w{0,60}_graph_\d{1,6}", name, re.ASCII) for name in names):
             raise Refused(f"{path[:40]!r} is no name of a graph, or comes twice")
-        body = self.inner[path] = Body()
+        body = self.inner[path] = Body(self.sizes)
         self._attach(f"{path}.", body)
         return body
 
@@ -290,6 +320,31 @@ class Parsed:
                 body.children[name] = below.module(below.gives[0])
 
     # --- sections ---------------------------------------------------------------------------------
+
+    def _in_sizes(self, reader: Reader) -> None:
+        if self.env is None:
+            self.env = ShapeEnv(duck_shape=False)
+        if reader.maybe("word", "require"):
+            left = reader._sum()
+            op = reader.take("mark")
+            right = reader._sum()
+            if op not in COMPARE:
+                raise Refused(f"{op!r} compares nothing")
+            sides = [v.node.raw if isinstance(v, SymInt) else const(v) for v in (left, right)]
+            self.env.guards.append(Guard(Relation(op, *sides), "the program's text", "as it says"))
+            return
+        name = reader.take("word")
+        if not re.fullmatch(r"s\d{1,6}", name) or name in self.sizes:
+            raise Refused(f"{name!r} is no name of a size, or comes twice")
+        reader.take("mark", "=")
+        hint = _integer(reader)
+        reader.take("word", "from")
+        low = _integer(reader)
+        high = _integer(reader) if reader.maybe("word", "to") else MOST
+        if not low <= hint <= high or hint < 0:
+            raise Refused(f"{name} was {hint}, which is not from {low} to {high}")
+        self.env.symbols[name] = Symbol(name, hint, (low, high), where="the program's text")
+        self.sizes[name] = SymInt.of(self.env, symbol(name), hint)
 
     def _in_inputs(self, reader: Reader) -> None:
         name = self.body.define(reader)
@@ -364,7 +419,8 @@ class Parsed:
             raise Refused("what the program takes are not its arguments, in their order")
         results, self.out_spec = tree_flatten(self.body.gives[0])
         for value in results:
-            if isinstance(value, Node) and not isinstance(value.meta.get("val"), Tensor):
+            if isinstance(value, Node) and not isinstance(
+                    value.meta.get("val"), (Tensor, SymInt, int)):
                 raise Refused(f"%{value.name} is given, and is no tensor")
         specs = {s.arg.name: s for s in self.signature.input_specs}
         for target, value in self.written:
@@ -382,8 +438,10 @@ class Parsed:
         self.module = self.body.module((*[v for _, v in self.written], *results))
 
     def _result(self, kind: OutputKind, value: Any, target: str | None) -> None:
-        arg: Argument = TensorArgument(value.name) if isinstance(value, Node) else (
-            ConstantArgument("", value))
+        arg: Argument = ConstantArgument("", value)
+        if isinstance(value, Node):
+            number = not isinstance(value.meta.get("val"), Tensor)
+            arg = SymIntArgument(value.name) if number else TensorArgument(value.name)
         self.signature.output_specs.append(OutputSpec(kind, arg, target))
 
     @property
@@ -398,7 +456,7 @@ _FORMS = {  # what operators that take graphs are called with
     "scan": ["graph", "tensors", "tensors", "tensors"],
     "while_loop": ["graph", "graph", "tensors", "tensors"],
 }
-_SECTIONS = ["inputs", "graph", "writes", "takes", "gives"]
+_SECTIONS = ["sizes", "inputs", "graph", "writes", "takes", "gives"]
 _EXTRAS = {"parameter": ["frozen"], "buffer": ["temporary"]}
 
 

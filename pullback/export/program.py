@@ -10,14 +10,17 @@ from __future__ import annotations
 import builtins
 import copy
 import keyword
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..core.handle import Tensor
 from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..core.size import Symbolic
+from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
+from ..core.symbolic.expr import symbol
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -64,7 +67,14 @@ class ExportedProgram:
     call_spec: CallSpec
     arg_names: list[str]  # of the module's arguments, keyword ones last
     example_inputs: tuple[tuple, dict] | None = None
-    range_constraints: dict[str, Any] = field(default_factory=dict)
+    env: ShapeEnv | None = None  # the sizes that vary, and what must hold of them
+
+    @property
+    def range_constraints(self) -> dict[Any, ValueRanges]:
+        """The sizes that vary, with their ranges."""
+        if self.env is None:
+            return {}
+        return {symbol(s.name): ValueRanges(*s.range) for s in self.env.symbols.values()}
 
     @property
     def graph(self) -> Graph:
@@ -137,8 +147,7 @@ class ExportedProgram:
         return ExportedProgram(
             copy.deepcopy(self.graph_module, memo), copy.deepcopy(self.graph_signature, memo),
             copy.deepcopy(self.state_dict, memo), copy.deepcopy(self.constants, memo),
-            self.call_spec, list(self.arg_names), self.example_inputs,
-            dict(self.range_constraints))
+            self.call_spec, list(self.arg_names), self.example_inputs, self.env)
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False)
@@ -174,6 +183,7 @@ class ExportedModule(Module):
             _held=[(owner._parameters if path.rpartition(".")[2] in owner._parameters
                     else owner._buffers, path.rpartition(".")[2]) for owner, path in held],
             _inputs=_expected(program),
+            _fits=None if program.env is None else _fitting(program),
             _switches=bool(switches),
             _writes=_places(program),
         )
@@ -206,6 +216,8 @@ class ExportedModule(Module):
         if self._check:
             for value, expected in zip(leaves, self._inputs):
                 expected.check(value)
+            if self._fits is not None:
+                self._fits(leaves)
         held = [table[name] for table, name in self._held]
         if self._switches:
             caller = is_grad_enabled()
@@ -318,14 +330,38 @@ class _Expected:
             found, wanted = f"a {type(given).__name__}", "a tensor"
         elif given.dtype is not self.dtype:
             found, wanted = given.dtype.name, f"dtype {self.dtype.name}"
-        elif tuple(given.shape) != self.shape:
-            found, wanted = f"shape {list(given.shape)}", f"shape {list(self.shape)}"
+        elif len(self.shape) != given.ndim or any(
+                n != m for n, m in zip(given.shape, self.shape) if m is not None):
+            found, wanted = f"shape {list(given.shape)}", f"shape {_shown(self.shape)}"
         else:
             return
         raise errors.SignatureError(errors.text(
             f"the argument {self.name!r} of an exported program has {found} "
             f"({errors.user_line(3)})", f"it was exported for {wanted}",
             "pass what it was exported for, or export it again"))
+
+
+def _shown(shape: tuple) -> str:
+    return f"[{', '.join(['any' if n is None else str(n) for n in shape])}]"
+
+
+def _fitting(program: ExportedProgram) -> Callable[[list], None]:
+    """A function that refuses tensors whose sizes are not those that the program is for."""
+    nodes = program.graph.find_nodes(op="placeholder")
+    tensors = [(s.arg.name, n.meta["val"]) for s, n in zip(
+        program.graph_signature.input_specs, nodes)
+        if s.kind is InputKind.USER_INPUT and not isinstance(s.arg, ConstantArgument)]
+    check = Checker(program.env, [val.shape for _, val in tensors], [name for name, _ in tensors])
+
+    def fits(leaves: list) -> None:
+        shapes = [tuple(v.shape) for v in leaves if isinstance(v, Tensor)]
+        found = check.bind(shapes)
+        if isinstance(found, str):
+            raise errors.SignatureError(errors.text(
+                f"an exported program is not for these sizes: {found} ({errors.user_line(3)})",
+                cure="pass sizes that it was exported for, or export it again"))
+
+    return fits
 
 
 def _expected(program: ExportedProgram) -> list[_Expected]:
@@ -337,7 +373,8 @@ def _expected(program: ExportedProgram) -> list[_Expected]:
                 out.append(_Expected(spec.arg.name, value=spec.arg.value))
             else:
                 val = node.meta["val"]
-                out.append(_Expected(spec.arg.name, tuple(val.shape), val.dtype))
+                shape = [None if isinstance(n, Symbolic) else n for n in val.shape]
+                out.append(_Expected(spec.arg.name, tuple(shape), val.dtype))
     return out
 
 

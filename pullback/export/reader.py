@@ -16,17 +16,20 @@ from ..core.device import Device
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
+from ..core.size import Symbolic
+from ..core.symbolic.number import sym_max, sym_min
 from ..fx.graph import Graph
 from ..fx.readable import _ABBREVIATIONS
 
 DEEPEST = 50  # brackets in brackets
+LONGEST_SIZE = 200  # terms of an expression for a size
 _DTYPES = {short: name for name, short in _ABBREVIATIONS.items()}
 _token = re.compile(r"""
     \s*(?: (?P<ref>%[A-Za-z_]\w{0,400}) | (?P<sub>@[A-Za-z_]\w{0,400})
     | (?P<number>-?(?:inf\b|nan\b|\d[\d_]{0,400}(?:\.\d{0,400})?(?:[eE][-+]?\d{1,4})?))
     | (?P<text>"(?:[^"\\\x00-\x1f]|\\.){0,100000}")
     | (?P<word>[A-Za-z_]\w{0,400}(?:\.[A-Za-z_]\w{0,400}){0,3})
-    | (?P<mark>[][(){}=:,]) )""", re.VERBOSE | re.ASCII).match
+    | (?P<mark>//|\*\*|[=!<>]=|[][(){}=:,+*<>-]) )""", re.VERBOSE | re.ASCII).match
 
 
 class Refused(Exception):
@@ -48,6 +51,7 @@ class Reader:
         self.nodes: dict[str, Any] = {}
         self.graph: Graph | None = None  # the graph whose line it is
         self.children: dict[str, Any] = {}  # graphs that it may call
+        self.sizes: dict[str, Any] = {}  # sizes that vary
         self.depth = 0
 
     def peek(self) -> tuple[str, str]:
@@ -171,6 +175,8 @@ class Reader:
         """`f32[3, 4]`, a list of such, or none: an example value."""
         if self.maybe("word", "none"):
             return None
+        if self.maybe("word", "size"):
+            return self.size()
         if self.maybe("mark", "["):
             out = []
             while not self.maybe("mark", "]"):
@@ -183,11 +189,83 @@ class Reader:
             return _NUMBERS[name]
         if name not in _DTYPES:
             raise Refused(f"unknown dtype {name!r}")
-        shape = self.value()
-        if type(shape) is not list or any(type(n) is not int or not 0 <= n < 1 << 48
-                                          for n in shape) or len(shape) > 64:
-            raise Refused("a shape is a list of sizes")
+        self.take("mark", "[")
+        shape: list = []
+        while not self.maybe("mark", "]"):
+            if shape:
+                self.take("mark", ",")
+            shape.append(self.size())
+        if len(shape) > 64:
+            raise Refused("a tensor of too many dims")
         return make(Fake(tuple(shape), dt.by_name(_DTYPES[name]).np))
+
+    def size(self) -> Any:
+        """A size: a number, or an expression in sizes that vary."""
+        found = self._sum()
+        if type(found) is int and not 0 <= found < 1 << 48:
+            raise Refused(f"{found} is no size")
+        return found
+
+    def _sum(self) -> Any:
+        total = self._product()
+        while self.peek() in (("mark", "+"), ("mark", "-")):
+            plus = self.take("mark") == "+"
+            part = self._product()
+            total = _short(total + part if plus else total - part)
+        return total
+
+    def _product(self) -> Any:
+        total = self._factor()
+        while self.peek() in (("mark", "*"), ("mark", "//")):
+            times = self.take("mark") == "*"
+            part = self._factor()
+            total = _short(total * part if times else _divided(total, part))
+        return total
+
+    def _factor(self) -> Any:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise Refused("too many brackets in brackets")
+        kind, text = self.peek()
+        if self.maybe("mark", "-"):
+            found = -self._factor()
+        elif self.maybe("mark", "("):
+            found = self._sum()
+            self.take("mark", ")")
+        elif kind == "number":
+            self.place += 1
+            found = _number(text)
+        else:
+            found = self._named_size()
+        if self.maybe("mark", "**"):
+            power = _number(self.take("number"))
+            if type(power) is not int or not 0 < power < 16:
+                raise Refused("a power of a size")
+            base = found
+            for _ in range(power - 1):
+                found = _short(found * base)
+        if type(found) is float or type(found) is int and abs(found) > 1 << 62:
+            raise Refused("a size is an integer")
+        self.depth -= 1
+        return found
+
+    def _named_size(self) -> Any:
+        name = self.take("word")
+        if name in self.sizes:
+            return self.sizes[name]
+        if name not in _FUNCTIONS:
+            raise Refused(f"unknown size {name!r}")
+        self.take("mark", "(")
+        parts = [self._sum()]
+        while self.maybe("mark", ","):
+            parts.append(self._sum())
+        self.take("mark", ")")
+        if len(parts) < 2 or len(parts) > 20 or name == "Mod" and len(parts) > 2:
+            raise Refused(f"{name} of {len(parts)} sizes")
+        found = parts[0]
+        for part in parts[1:]:
+            found = _FUNCTIONS[name](found, part)
+        return found
 
 
 _NUMBERS = {"int": 0, "float": 0.0, "bool": False}
@@ -197,6 +275,28 @@ _CONSTANTS = {"true": True, "false": False, "none": None, "inf": float("inf"),
 _SPACES: dict[str, Any] = {
     "dtype": {d.name: d for d in (*dt.ALL, *dt.STORED)}, "layout": layout.known,
     "memory_format": memory_format.known}
+
+
+def _short(value: Any) -> Any:
+    """An expression, unless it is longer than any that describes a size."""
+    if isinstance(value, Symbolic) and len(value.node.raw.terms) > LONGEST_SIZE:
+        raise Refused("an expression for a size is too long")
+    return value
+
+
+def _divided(a: Any, b: Any) -> Any:
+    if type(b) is int and b <= 0:
+        raise Refused("a size divided by nothing")
+    return a // b
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    if type(b) is int and b <= 0:
+        raise Refused("a size divided by nothing")
+    return a % b
+
+
+_FUNCTIONS = {"Max": sym_max, "Min": sym_min, "Mod": _remainder}
 
 
 def _number(text: str) -> int | float:
@@ -219,10 +319,20 @@ def _device(name: str) -> Device:
         raise Refused(f"unknown device {name[:40]!r}") from error
 
 
+def _same_size(a: Any, b: Any) -> bool:
+    """Are two sizes the same number, or the same expression?"""
+    if isinstance(a, Symbolic) and isinstance(b, Symbolic):
+        return a.node.expr == b.node.expr
+    return type(a) is type(b) and a == b
+
+
 def alike(one: Any, other: Any) -> bool:
     """Have two example values the same dtype and shape?"""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
-        return one.dtype is other.dtype and tuple(one.shape) == tuple(other.shape)
+        return one.dtype is other.dtype and len(one.shape) == len(other.shape) and all(
+            map(_same_size, one.shape, other.shape))
+    if isinstance(one, Symbolic) or isinstance(other, Symbolic):
+        return _same_size(one, other)
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(alike, one, other))
     return type(one) is type(other) and (one is None or type(one) in (int, float, bool))

@@ -23,10 +23,11 @@
     gives
       {"out": %mul}
 
-Values are names with `%`, operators are entries of the table, everything else is a literal.  Graphs
-that `cond` and its kin call stand in sections of their own, `graph true_graph_0`, and are referred
-to as `@true_graph_0`.  The same program gives the same bytes: no dates, no places in files.
-`parse.py` reads it.
+Values are names with `%`, operators are entries of the table, everything else is a literal.  Sizes
+that vary have names, in a section of their own: `s7 = 16 from 2 to 64` says that s7 was 16 when the
+program was exported.  Graphs that `cond` and its kin call stand in sections of their own, as in
+`graph true_graph_0`, and are referred to as `@true_graph_0`.  The same program gives the same
+bytes: no dates, no places in files.  `parse.py` reads it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ from ..core.handle import Tensor
 from ..core.layout import _Named
 from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
+from ..core.symbolic.env import MOST, ShapeEnv
+from ..core.symbolic.expr import Expr
+from ..core.symbolic.number import SymInt, sym_max, sym_min
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
@@ -57,6 +61,11 @@ TITLE = "pullback program"
 KINDS = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer",
          InputKind.CONSTANT_TENSOR: "constant"}
 WORDS = {True: "true", False: "false", None: "none"}
+SIZES = {  # functions of sizes
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
+    "mod": operator.mod, "neg": operator.neg, "max": sym_max, "min": sym_min,
+}
+SIZE_NAMES = {function: name for name, function in SIZES.items()}
 CONTAINERS = {tuple: "()", list: "[]"}
 
 
@@ -78,11 +87,36 @@ def program_text(program: ExportedProgram) -> str:
         "takes": _takes(program),
         "gives": [_gives(program)],
     }
+    if program.env is not None:
+        sections = {"sizes": _sizes(program.env), **sections}
     text = [f"{TITLE} {VERSION}"]
     for title, lines in sections.items():
         if lines:
             text += ["", title, *[f"  {line}" for line in lines]]
     return "\n".join([*text, ""])
+
+
+def _sizes(env: ShapeEnv) -> list[str]:
+    """The sizes that vary, with the one that the program was exported with."""
+    lines = []
+    known = {name: e for name, e in env.replacements.items() if name in env.symbols}
+    for s in env.symbols.values():
+        low, high = s.range
+        if s.name in known:
+            continue  # it is another one, or a number
+        if s.hint is None:
+            raise refused(f"the program has a size that depends on data ({s.name}, from {s.where})")
+        most = "" if high >= MOST else f" to {high}"
+        lines.append(f"{s.name} = {s.hint} from {low}{most}")
+    for guard in env.guards:
+        op, left, right = guard.relation
+        left, right = [e.replaced(known) if isinstance(e, Expr) else e for e in (left, right)]
+        if left == right and op in ("==", ">=", "<="):
+            continue
+        if not isinstance(left, Expr) or not isinstance(right, Expr):
+            raise refused(f"a condition on sizes is none of integers: {guard}")
+        lines.append(f"require {left} {op} {right}")
+    return lines
 
 
 def _input(program: ExportedProgram, spec: InputSpec, node: Node) -> str:
@@ -107,6 +141,8 @@ def type_text(value: Any) -> str:
         return f"[{', '.join(map(type_text, value))}]"
     if value is None:
         return "none"
+    if isinstance(value, SymInt):
+        return f"size {value}"
     if type(value) in (int, float, bool):  # among several results, sizes for instance
         return type(value).__name__
     raise refused(f"a value of a program is a {type(value).__name__}: it can be no part of a file")
@@ -142,7 +178,9 @@ def _statement(node: Node, switches: dict[Node, tuple]) -> str:
     if node.target is operator.getitem:
         return f"{name} = {literal(node.args[0])}[{literal(node.args[1])}]"
     ov = node.target
-    if isinstance(ov, HigherOrder):
+    if ov in SIZE_NAMES:
+        title = f"size.{SIZE_NAMES[ov]}"
+    elif isinstance(ov, HigherOrder):
         title = f"{ov.namespace}.{ov}"
     elif isinstance(ov, OpOverload) and not ov.custom and is_pure(ov):
         title = str(ov)

@@ -15,11 +15,13 @@ from ..aot.export import Exported, finish, trace
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_flatten_with_path
+from ..core.size import Symbolic
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..nn.module import Module
 from ..nn.stateless import functional_call
+from .dynamic_shapes import Varying, forked, wishes
 from .graph_signature import (
     Argument,
     ConstantArgument,
@@ -28,6 +30,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymIntArgument,
     TensorArgument,
 )
 from .program import CallSpec, ExportedProgram, placeholder
@@ -56,11 +59,6 @@ def export(
         raise errors.BadValue(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}. "
             f"({errors.user_line(2)})")
-    if _varies(dynamic_shapes):
-        raise errors.ExportError(errors.text(
-            f"sizes that vary are not exported ({errors.user_line(2)})",
-            f"dynamic_shapes={dynamic_shapes!r}",
-            "leave dynamic_shapes out: the program is for the sizes of the arguments"))
     kwargs = kwargs or {}
     parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
     held = {**parameters, **buffers}
@@ -69,11 +67,12 @@ def export(
         replaced = dict(zip(held, given))
         return functional_call(mod, replaced, given[len(held):], named, tie_weights=True)
 
+    names = _argument_names(mod, args, kwargs)
+    sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
     found = trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
-                  title="GraphModule")
+                  title="GraphModule", sizes=sizes)
     _refuse_functions(found)
     in_spec = tree_flatten((args, kwargs))[1]
-    names = _argument_names(mod, args, kwargs)
     transient = _transient(mod)
     specs = [
         *[_Input("p", InputKind.PARAMETER, name) for name in parameters],
@@ -90,12 +89,21 @@ def export(
     others = {k: v for k, v in held.items() if k in transient}
     return ExportedProgram(
         module, builder.signature, state, {**others, **dict(constants.values())},
-        CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs))
+        CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
+        None if sizes is None else sizes.checked())
 
 
-def _varies(dynamic_shapes: Any) -> bool:
-    leaves = tree_flatten(dynamic_shapes)[0]
-    return any(leaf is not None and not isinstance(leaf, int) for leaf in leaves)
+def _sizes(
+    dynamic_shapes: Any, names: list[str], args: tuple, kwargs: dict[str, Any], held: dict
+) -> Varying | None:
+    """Symbols for the sizes that vary; None if none does."""
+    wanted = wishes(dynamic_shapes, names, args, kwargs)
+    if wanted is None:
+        return None
+    leaves = zip(_leaf_names(names, args, kwargs), tree_flatten((args, kwargs))[0])
+    titles = [name for name, value in leaves if isinstance(value, Tensor)]
+    fixed: list[list] = [[None] * t.ndim for t in held.values()]
+    return Varying([*fixed, *wanted], [*held, *titles])
 
 
 def _refuse_functions(found: Exported) -> None:
@@ -201,8 +209,10 @@ class _Builder:
         return tensors[number]
 
     def _result(self, kind: OutputKind, node: Any, target: str | None) -> None:
-        arg: Argument = TensorArgument(node.name) if isinstance(node, Node) else ConstantArgument(
-            "", node)
+        arg: Argument = ConstantArgument("", node)
+        if isinstance(node, Node):
+            number = isinstance(node.meta.get("val"), Symbolic)
+            arg = SymIntArgument(node.name) if number else TensorArgument(node.name)
         self.signature.output_specs.append(OutputSpec(kind, arg, target))
 
 
@@ -279,8 +289,17 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
     def call(*given: Any) -> Any:
         return tuple(program.graph_module(*given))
 
+    tensors = [e for e in examples if isinstance(e, Tensor)]
+    sizes = None if program.env is None else Varying(
+        [[None] * t.ndim for t in tensors], [""] * len(tensors), program.env)
+    before = None if sizes is None else forked(program.env)
     found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=not table, switches=True,
-                  decompositions=table, title="GraphModule")
+                  decompositions=table, title="GraphModule", sizes=sizes)
+    env = None
+    if before is not None:  # what the parts rely on is not for the old program
+        env = forked(program.env)
+        program.env.symbols, program.env.guards = before.symbols, before.guards
+        program.env.replacements = before.replacements
     for new, was in zip(_switches(found.module.graph), _switches(program.graph)):
         new.meta["leaves"] = was.meta.get("leaves")
     builder = _Builder(found)
@@ -299,7 +318,7 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         builder._result(spec.kind, node, spec.target)
     return ExportedProgram(
         module, builder.signature, program.state_dict, program.constants, program.call_spec,
-        program.arg_names, program.example_inputs, program.range_constraints)
+        program.arg_names, program.example_inputs, env)
 
 
 def _switches(graph: Graph) -> list[Node]:

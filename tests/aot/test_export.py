@@ -223,9 +223,3 @@ def test_functionalized_draws_are_refused():
             RuntimeError, match="Functionalized RNG is not currently supported in the aot_export"):
         export.aot_export_module(
             nn.Sequential(nn.Dropout()), (torch.ones(2),), trace_joint=False)
-
-
-def test_dynamic_shapes_are_refused():
-    with pytest.raises(errors.ExportError, match="sizes that vary"):
-        export.aot_export_module(
-            nn.Linear(2, 2), (torch.ones(1, 2),), trace_joint=False, dynamic_shapes=True)

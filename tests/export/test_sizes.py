@@ -1,0 +1,221 @@
+"""Programs for sizes that vary: one graph, bounds that are checked, the same after loading."""
+
+import io
+
+import pytest
+from test_program import Function
+
+import pullback as torch
+from pullback import errors, nn
+from pullback.aot.export import aot_export_module
+from pullback.export import Dim, SymIntArgument, archive, dims, export, load, save
+from pullback.export.text import program_text
+from pullback.safetensors import save as weights_of
+
+
+def again(program):
+    file = io.BytesIO()
+    save(program, file)
+    return load(io.BytesIO(file.getvalue()))
+
+
+class Joined(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 3)
+
+    def forward(self, x, y):
+        flat = self.linear(x).reshape(-1)[: x.shape[0] * 2]
+        return flat + 1, x.shape[0] * 2, torch.cat([x, y]).view(x.shape[0] + y.shape[0], 2, 2)
+
+
+def joined(**dynamic):
+    torch.manual_seed(0)
+    args = torch.ones(6, 4), torch.ones(6, 4)
+    return export(Joined(), args, dynamic_shapes=dynamic)
+
+
+def test_one_program_for_many_sizes():
+    program = joined(x={0: Dim("batch", min=2, max=64)}, y={0: Dim("more")})
+    assert list(map(str, program.range_constraints.values())) == ["VR[2, 64]", "VR[2, int_oo]"]
+    assert isinstance(program.graph_signature.output_specs[1].arg, SymIntArgument)
+    assert "sizes\n  s" in program_text(program) and " = 6 from 2 to 64\n" in program_text(program)
+    torch.manual_seed(0)
+    model, found = Joined(), again(program)
+    assert program_text(found) == program_text(program)
+    for module in (program.module(), found.module(), found.run_decompositions().module()):
+        for m, n in ((3, 5), (2, 9), (64, 2)):
+            x, y = torch.randn(m, 4), torch.randn(n, 4)
+            first, number, last = module(x, y)
+            expected = model(x, y)
+            torch.testing.assert_close(first, expected[0])
+            assert number == 2 * m and torch.equal(last, expected[2])
+    first.sum().backward()
+
+
+@pytest.mark.parametrize(("shapes", "says"), [
+    (((65, 4), (5, 4)), r"x.size\(0\) is 65, the program is for 2 to 64"),
+    (((1, 4), (5, 4)), r"x.size\(0\) is 1, the program is for 2 to 64"),
+    (((3, 5), (5, 4)), r"has shape \[3, 5\]"),
+    (((3, 4, 1), (5, 4)), "has shape"),
+])
+def test_other_sizes_are_refused(shapes, says):
+    program = joined(x={0: Dim("batch", min=2, max=64)}, y={0: Dim("more")})
+    for module in (program.module(), again(program).module()):
+        with pytest.raises(errors.SignatureError, match=says):
+            module(*[torch.ones(*s) for s in shapes])
+
+
+def test_equal_dims_are_equal_sizes():
+    batch = Dim("batch")
+    program = joined(x={0: batch}, y=(batch, Dim.STATIC))
+    assert len(program.range_constraints) == 1
+    for module in (program.module(), again(program).module()):
+        assert module(torch.ones(3, 4), torch.ones(3, 4))[2].shape == (6, 2, 2)
+        with pytest.raises(errors.SignatureError, match=r"the same as x\.size\(0\)"):
+            module(torch.ones(3, 4), torch.ones(4, 4))
+
+
+def halves(x, y):
+    return x + y, x.view(2, -1) if x.shape[0] % 2 == 0 else x
+
+
+def test_automatic_dims_have_conditions():
+    program = export(Function(halves), (torch.ones(6), torch.ones(6)),
+                     dynamic_shapes=[{0: Dim.AUTO}, {0: Dim.AUTO}])
+    assert "require Mod(" in program_text(program)
+    for module in (program.module(), again(program).module()):
+        assert module(torch.ones(8), torch.ones(8))[1].shape == (2, 4)
+        with pytest.raises(errors.SignatureError, match="does not hold"):
+            module(torch.ones(7), torch.ones(7))
+        with pytest.raises(errors.SignatureError, match="not for these sizes"):
+            module(torch.ones(8), torch.ones(6))
+
+
+def test_automatic_dims_may_be_fixed():
+    program = export(Function(halves), (torch.ones(6), torch.ones(6)),
+                     dynamic_shapes=[{0: Dim.AUTO}, None])
+    assert "sizes" not in program_text(program)
+    for module in (program.module(), again(program).module()):
+        with pytest.raises(errors.SignatureError):
+            module(torch.ones(8), torch.ones(8))
+
+
+def test_named_dims_are_promises():
+    with pytest.raises(errors.ConstraintViolationError, match=r"(?s)violated \(n\).*n = 3.*Mod"):
+        n = Dim("n", max=64)
+        export(Function(halves), (torch.ones(6), torch.ones(6)), dynamic_shapes=[{0: n}, {0: n}])
+    with pytest.raises(errors.ConstraintViolationError, match=r"(?s)not right for n = 2.*> 3"):
+        export(Function(lambda x: x * 2 if x.shape[0] > 3 else x), (torch.ones(6),),
+               dynamic_shapes=[{0: Dim("n")}])
+    program = export(Function(lambda x: x * 2 if x.shape[0] > 3 else x), (torch.ones(6),),
+                     dynamic_shapes=[{0: Dim("n", min=4)}])
+    assert program.module()(torch.ones(9)).sum() == 18
+
+
+@pytest.mark.parametrize(("dynamic", "says"), [
+    ({"z": {0: Dim("n")}}, "top-level keys must be the arg names"),
+    ([{0: Dim("n")}], "is for 1 arguments, there are 2"),
+    ([{2: Dim("n")}, None], "has 2 dims"),
+    ([(Dim("n"),), None], "has 2 dims"),
+    ([{0: "n"}, None], "is 6, `dynamic_shapes` has 'n'"),
+    ([{0: 5}, None], "is 6, `dynamic_shapes` has 5"),
+    ([{0: Dim("n", max=5)}, None], "is 6, and is to be"),
+    ([{0: Dim("n"), 1: Dim("n")}, None], "another size that is"),
+    (7, "a dict, a list or a tuple"),
+])
+def test_wrong_descriptions(dynamic, says):
+    with pytest.raises(ValueError, match=says):
+        export(Joined(), (torch.ones(6, 4), torch.ones(6, 4)), dynamic_shapes=dynamic)
+
+
+def test_dims():
+    one, two = dims("one", "two", min=3, max=9)
+    assert (one.__name__, two.min, two.max) == ("one", 3, 9)
+    assert repr(one) == "Dim('one', min=3, max=9)" and repr(Dim.AUTO) == "Dim.AUTO"
+    with pytest.raises(ValueError, match="inconsistent min=3, max=2"):
+        Dim("n", min=3, max=2)
+    with pytest.raises(errors.ExportError, match=r"Dim\.AUTO"):
+        2 * one
+
+
+def test_trees_of_arguments():
+    def function(d, pair):
+        return d["a"].sum(0) + pair[1] * pair[0].shape[0]
+
+    n, m = dims("n", "m")
+    program = export(
+        Function(function), ({"a": torch.ones(3, 2)}, (torch.ones(5), torch.ones(2))),
+        dynamic_shapes=({"a": {0: n}}, ({0: m}, None)))
+    module = again(program).module()
+    assert module({"a": torch.ones(7, 2)}, (torch.ones(4), torch.ones(2))).tolist() == [11.0, 11.0]
+
+
+def test_layers():
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(12, 2))
+    program = export(model, (torch.randn(4, 1, 4, 4),), dynamic_shapes=({0: Dim("n")},))
+    module = again(program).module()
+    for size in (9, 2):
+        x = torch.randn(size, 1, 4, 4)
+        expected, found = model(x), module(x)
+        assert torch.equal(found, expected)
+        model.zero_grad()
+        module.zero_grad()
+        expected.sum().backward()
+        found.sum().backward()
+        for p, q in zip(module.parameters(), model.parameters()):
+            torch.testing.assert_close(p.grad, q.grad)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    program = export(layer, (torch.randn(3, 5, 8),), dynamic_shapes=[
+        {0: Dim("batch"), 1: Dim("length", max=128)}])
+    module = again(program).module()
+    for shape in ((2, 2, 8), (4, 9, 8)):
+        x = torch.randn(*shape)
+        torch.testing.assert_close(module(x), layer(x))
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ("from 2", "from 9", "which is not from"),
+    ("from 2", "from -2", "a size is an integer"),
+    ("= 6 from", "= many from", "unknown word"),
+    (": f32[sN]", ": f32[sN // 0]", "divided by nothing"),
+    (": f32[sN]", ": f32[s12345]", "unknown size"),
+    (": f32[sN]", ": f32[__import__]", "unknown size"),
+    (": f32[sN]", ": f32[2.5]", "a size is an integer"),
+    (": f32[sN]", ": f32[" + "*".join(["(sN + Max(3, sN//7) + sN//5)"] * 45) + "]", "too long"),
+    (": f32[sN]", ": f32[((((sN + sN//3)**15 + 1)**15 + sN//5)**15 + 1)**15]", "too long"),
+    ("2*sN]", "3*sN]", "is said to be"),
+    ("size.mul", "size.exec", "no function of sizes"),
+    ("size.mul(%sym_size_int, 2)", "size.mul(%args_0, 2)", "does not take"),
+])
+def test_bad_sizes_are_refused(old, new, says):
+    program = export(Function(lambda x: x.repeat(2)[: x.shape[0] * 2]), (torch.ones(6),),
+                     dynamic_shapes=[{0: Dim("n")}])
+    text = program_text(program)
+    name = next(iter(program.env.symbols))
+    old, new = old.replace("sN", name), new.replace("sN", name)
+    assert old in text
+    with pytest.raises(errors.FileFormatError, match=says):
+        archive._program(text.replace(old, new, 1).encode(), weights_of({}))
+
+
+def test_symbolic_sizes_of_the_lower_level():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(4, 2))
+
+        def forward(self, x):
+            return ((x @ self.w).view(x.shape[0] * 2).tanh().sum(),)
+
+    model = Net()
+    graph, signature = aot_export_module(
+        model, (torch.ones(3, 4),), trace_joint=True, output_loss_index=0, dynamic_shapes=True)
+    x = torch.randn(5, 4)
+    *_, gradient = graph(model.w, x)
+    model(x)[0].backward()
+    torch.testing.assert_close(gradient, model.w.grad)
+    assert signature.user_inputs == ["arg1_1"]
