@@ -252,3 +252,4 @@ def detach_(input: Tensor) -> Tensor:
 
 offer_functions(_assert, numel, is_floating_point, is_complex, is_nonzero, result_type,
                 broadcast_tensors, get_device, detach_)
+offer_functions(tensor, as_tensor, asarray, from_numpy, frombuffer, modes_only=True)

@@ -215,10 +215,10 @@ _waiting: list = []  # functions whose code does not ask yet
 
 
 def offer(*functions) -> None:
-    """Announce Python functions that are to ask: (gives what users call, function)."""
+    """Announce Python functions: (gives what users call, function, does it ask modes alone?)."""
     if fast["OVERRIDES"]:
-        for public, function in functions:
-            _exchange(public, function)
+        for announced in functions:
+            _exchange(*announced)
     else:
         _waiting.extend(functions)
 
@@ -232,9 +232,9 @@ def offer_module(name: str) -> None:
                       and f.__module__.startswith(name)])
 
 
-def offer_functions(*functions: types.FunctionType) -> None:
+def offer_functions(*functions: types.FunctionType, modes_only: bool = False) -> None:
     """Announce functions of a module."""
-    offer(*[(partial(_itself, f), f) for f in functions])
+    offer(*[(partial(_itself, f), f, modes_only) for f in functions])
 
 
 def offer_methods(names, cls: type = Tensor) -> None:
@@ -253,20 +253,22 @@ def arm() -> None:
     """From now on functions that are written in Python ask their arguments."""
     if not fast["OVERRIDES"]:
         fast["OVERRIDES"] = 1
-        for public, function in _waiting:
-            _exchange(public, function)
+        for announced in _waiting:
+            _exchange(*announced)
         _waiting.clear()
 
 
 class _Entry:
     """What stands in the exchanged code of a function."""
 
-    __slots__ = ("plain", "public")
+    __slots__ = ("modes_only", "plain", "public")
 
-    def __init__(self, public, plain: types.FunctionType):
-        self.public, self.plain = public, plain
+    def __init__(self, public, plain: types.FunctionType, modes_only: bool):
+        self.public, self.plain, self.modes_only = public, plain, modes_only
 
     def run(self, args: tuple, kwargs: dict):
+        if self.modes_only and not state.function_modes:
+            return self.plain(*args, **kwargs)
         answer = asked(self.public, args, kwargs)
         return self.plain(*args, **kwargs) if answer is UNASKED else answer
 
@@ -275,7 +277,7 @@ def _asking(*args, **kwargs):
     return "entry".run(args, kwargs)  # the text is replaced by an entry
 
 
-def _exchange(public, function: types.FunctionType) -> None:
+def _exchange(public, function: types.FunctionType, modes_only: bool = False) -> None:
     """Give a function other code: it asks, and what it was runs if nobody takes part."""
     if "_asks" in function.__dict__:
         return
@@ -283,7 +285,7 @@ def _exchange(public, function: types.FunctionType) -> None:
     plain = types.FunctionType(code, function.__globals__, function.__name__,
                                function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
-    consts = tuple([_Entry(public, plain) if c == "entry" else c
+    consts = tuple([_Entry(public, plain, modes_only) if c == "entry" else c
                     for c in _asking.__code__.co_consts])
     function.__defaults__ = function.__kwdefaults__ = None
     function.__code__ = _asking.__code__.replace(

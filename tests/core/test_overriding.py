@@ -308,3 +308,15 @@ def test_conditions_in_compiled_functions_are_still_the_users():
 
     assert either(torch.ones(3)).tolist() == [1] * 3 == either(-torch.ones(3)).tolist()
     assert len(either.programs) == 2
+
+
+def test_a_device_as_a_mode():
+    from pullback.utils._device import DeviceContext, set_device
+
+    with DeviceContext("meta"):
+        assert torch.ones(2).is_meta and torch.tensor([1.0]).is_meta and torch.randn(2).is_meta
+        assert torch.nn.Linear(2, 2).weight.is_meta
+        assert torch.arange(3, device="cpu").device.type == "cpu"
+        assert torch.zeros_like(torch.ones(1, device="cpu")).device.type == "cpu"
+    assert torch.ones(1).device.type == "cpu"
+    assert set_device("meta")(lambda: torch.ones(1))().is_meta
