@@ -67,6 +67,15 @@ _SURFACE = tuple(f"pullback.{n}" for n in (
 
 
 _ENGINE = "pullback.autograd.engine"
+_SLICES = {"slice.Tensor": 1, "slice_scatter": 2}  # where the dim stands
+
+
+def _bounded(args: list, at: int) -> list:
+    """How `x[1:]` and `x[:3]` say where they begin and end."""
+    args = [*args, *[0, None, None][len(args) - at:]] if len(args) < at + 3 else args
+    args[at + 1] = 0 if args[at + 1] is None else args[at + 1]
+    args[at + 2] = sys.maxsize if args[at + 2] is None else args[at + 2]
+    return args
 
 
 def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
@@ -148,8 +157,8 @@ class Recorder:
             args, kwargs = sizes.in_place_of(args), sizes.in_place_of(kwargs)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         if self.spelled and self.pulled is None:
-            if ov.name == "slice.Tensor" and len(args) == 3:
-                args.append(sys.maxsize)  # how `x[1:]` says its end
+            if ov.name in _SLICES:
+                args = _bounded(args, _SLICES[ov.name])
             elif "pin_memory" not in kwargs:
                 kwargs = {**kwargs, **_spelled(ov, flat)}
         node = self.graph.call_function(ov, tuple(args), kwargs)

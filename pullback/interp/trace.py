@@ -149,7 +149,7 @@ class Trace(Interpreter):
 
     def switched(self, mode: bool, leaves: bool) -> None:
         """Recording of histories was switched by the function, not by an operator inside of it."""
-        if self.recorder.origin is None and self.recorder.pulled is None:
+        if self.keeps_composites and self.recorder.origin is None and self.recorder.pulled is None:
             self.recorder.switched(mode, leaves)
 
     def pull(self, node, grads, needs):

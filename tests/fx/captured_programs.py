@@ -10,7 +10,28 @@ def programs(torch) -> dict:
         out, back = torch.func.vjp(lambda y: y * y, x)
         return back(out)[0]
 
+    def quiet(x):
+        with torch.no_grad():
+            y = x.sin()
+        return y + x
+
+    def inner_gradient(x):
+        y = x.clone().requires_grad_()
+        y.register_hook(lambda g: g * 2)
+        return torch.autograd.grad(y.sin().sum(), y)[0]
+
     return {
+        "slices": (lambda x: (x[:1], x[1:], x[:], x[::2], x[:-1], x[:, 1:3], x[None, :2]), (x,)),
+        "factories": (
+            lambda x: (torch.zeros(2), torch.ones_like(x), x.new_full((2,), 3), torch.arange(3),
+                       torch.eye(3, 4), torch.empty(2, dtype=torch.int64), torch.linspace(0, 1, 5)),
+            (x,),
+        ),
+        "constants": (lambda x: x * torch.tensor(3.0).item() + torch.tensor([1.0, 2, 3, 4]), (v,)),
+        "quiet": (quiet, (v,)),
+        "inner_gradient": (inner_gradient, (v,)),
+        "tuples": (lambda x: (x.split(1), x.unbind(0), x.chunk(3)), (x,)),
+        "copies": (lambda x: (torch.select_copy(x, 0, 1), torch.permute_copy(x, (1, 0))), (x,)),
         "linear": (lambda x, w, b: F.linear(x, w, b).relu(), (x, torch.ones(5, 4), torch.ones(5))),
         "vjp": (vjp, (v,)),
         "index": (lambda x, i: x[i] + x[:, None, 0], (x, torch.tensor([0, 1, 2]))),
