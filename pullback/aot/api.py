@@ -287,7 +287,7 @@ class Compiled:
         shapes = [t._data.shape for t in tensors]
         for symbolic in family.programs:
             values = symbolic.check.bind(shapes)
-            if type(values) is dict:
+            if type(values) is dict and symbolic.first.finds_alike(tensors):
                 program = symbolic.instance(tensors, values)
                 if program.fits(tensors):
                     if len(family.instances) >= SIZES:
@@ -371,7 +371,6 @@ class Backend:
     partition: Callable  # (joint module, number of forward outputs) -> (forward, backward)
     decompositions: dict
     fuse: bool = False  # may losses compute their gradients in the forward call?
-    symbolic: bool = False  # does it take graphs with symbolic sizes?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
 

@@ -366,6 +366,12 @@ class Gradient:
     matters: bool = False  # was it read before it was replaced?
     replaced: bool = False
 
+    def concerns(self, inputs: set[int]) -> bool:
+        """Has the function read, replaced or written it?  `inputs` are tensors that it met."""
+        now = None if self.tensor._meta is None else self.tensor._meta.grad
+        return (self.matters or self.replaced or now is not self.before
+                or now is not None and id(now) in inputs)
+
     def found(self, arguments: list[Tensor]) -> Tensor | None:
         """The gradient that is there when the program runs."""
         meta = self.holder(arguments)._meta
@@ -738,7 +744,9 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
     joint.streams = [(g, g.get_state()) for g in level.streams]
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
-    joint.gradients, joint.blurred = list(level.gradients.values()), level.blurred
+    inputs = {id(a.handle) for a in level.adopted}
+    joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
+    joint.blurred = level.blurred
     varying = [(k, v) for k, v in enumerate(results.values) if _has_history(v)]
     joint.swept = [k for k, v in varying if _used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]

@@ -176,6 +176,7 @@ class SymbolicProgram:
         self.halves = functools.cache(
             lambda: tuple(backend.partition(joint.module, joint.forward_count))[:2])
         self._shared: dict[str, Any] = {}
+        self.first: Any = None  # the first instance
         self.notes: dict[str, Any] = {}  # what else its instances know
 
     def part(self, name: str, module: GraphModule, compiler: Callable, values: dict) -> Callable:
@@ -184,18 +185,11 @@ class SymbolicProgram:
             if is_symbolic(node.args) or is_symbolic(node.kwargs.values()):
                 raise errors.CompileError(f"a symbolic size is written into the graph: {node.name} "
                                           f"{node.args}")
-        if self.backend.symbolic:
-            found = self._shared.get(name)
-            if found is None:
-                found = self._shared[name] = compiler(module, name)
-            at = getattr(found, "at", None)
-            return found if at is None else at(values)
-        plain, kept = concrete(module, values)
-        run = compiler(plain, name)
-        inputs = sum(n.op == "placeholder" for n in module.graph.nodes)
-        if len(kept) == inputs:
-            return run
-        return lambda *arrays: run(*[arrays[k] for k in kept])
+        found = self._shared.get(name)
+        if found is None:
+            found = self._shared[name] = compiler(module, name)
+        at = getattr(found, "at", None)
+        return found if at is None else at(values)
 
     def instance(self, tensors: list[Tensor], values: dict[str, int]) -> Any:
         """The program for given sizes."""
@@ -215,6 +209,7 @@ class SymbolicProgram:
         )
         program = make_program(joint, joint.inputs(tensors), own, values)
         program.symbolic = self
+        self.first = self.first or program
         for name, value in self.notes.items():
             setattr(program, name, value)
         return program

@@ -102,7 +102,7 @@ class AotFunction(Compiled):
         parts = Backend(
             forward if layout.joint.differentiable else inference,
             compiled(backend.backward, "backward", layout.backward),
-            lambda module, count: halves(), backend.decompositions, symbolic=True)
+            lambda module, count: halves(), backend.decompositions)
         parts.layout = layout
         return parts
 

@@ -154,6 +154,10 @@ class Program:
 
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is what the function found outside still what it was?"""
+        return self.finds_alike(arguments) and self._decides_alike(arguments)
+
+    def finds_alike(self, arguments: list[Tensor]) -> bool:
+        """The same for tensors that it found, not for what it computes from the arguments."""
         joint, key_of = self.joint, self.key_of
         for gradient in joint.gradients:
             if not gradient.fits(arguments):
@@ -164,7 +168,7 @@ class Program:
         for t, key in zip(joint.found(arguments)[len(joint.roots):], self.adopted_keys):
             if key_of(t) != key:
                 return False
-        return all(read.same for read in joint.reads) and self._decides_alike(arguments)
+        return all(read.same for read in joint.reads)
 
     def _decides_alike(self, arguments: list[Tensor]) -> bool:
         """Would the conditions of the function be told what they were told when captured?"""

@@ -83,7 +83,7 @@ def compile(
     forward, backward = _backend(backend)
     undecided = None if fullgraph else _undecided
     parts = Backend(
-        forward, backward, _min_cut, Everything(_WHOLE), fuse, forward is not native, undecided
+        forward, backward, _min_cut, Everything(_WHOLE), fuse, undecided
     )
     made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):

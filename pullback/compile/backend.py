@@ -10,7 +10,9 @@ NumPy (`interpret.py`), with one warning.
 from __future__ import annotations
 
 import marshal
+import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +27,9 @@ from .errors import (
     warn,
 )
 from .interpret import Interpreter, attribute, kernel_of, returns_one
+
+if TYPE_CHECKING:
+    from .sized import Skeletons
 
 _CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
 
@@ -65,11 +70,19 @@ class CompiledGraph:
             return file.read()
 
 
-def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
+def compile_graph(
+    gm: object, name: str = "graph", skeletons: Skeletons | None = None
+) -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
-    The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.
+    The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
+    graph with symbolic sizes it is a `SizedGraph`; `skeletons` are the texts of the other sizes.
     """
+    if skeletons is None:
+        from .sized import SizedGraph, is_sized
+
+        if is_sized(gm):
+            return SizedGraph(gm, name)
     try:
         tools = toolchain.find()
         native.start_runtime()
@@ -79,7 +92,7 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     except OSError as error:
         return _elsewhere(gm, name, CacheUnusable(cache.folder(), error), error)
     try:
-        return _compile(gm, name, tools)
+        return _compile(gm, name, tools, skeletons)
     except (GraphNotSupported, _NoRuntime):
         return Interpreter(gm, name)
     except CacheUnusable as error:
@@ -116,15 +129,10 @@ def _runtime() -> object:
         raise _NoRuntime from error
 
 
-def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph:
-    key = cache.key(
-        graph_text(gm),
-        name,
-        native.runtime_text(),
-        package_text(),
-        tools.identity,
-        cache.python_abi(),
-    )
+def _compile(
+    gm: object, name: str, tools: toolchain.Toolchain, skeletons: Skeletons | None
+) -> CompiledGraph:
+    key = cache.key(graph_text(gm), name, package_text(), *_identity(tools))
     for attempt in range(2):
         kept = _kept(key)
         cache.used(key, kept is not None)
@@ -146,19 +154,33 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
             try:
                 if has_code:
                     source = cache.write(f"{key}.c", unit.source.encode())
-                    native.build(source, f"{key}.so")
+                    if skeletons is not None:
+                        plan["skeleton"] = skeletons.fit(unit.source, *_identity(tools))
+                    if plan.get("skeleton") is None:
+                        native.build(source, f"{key}.so")
                 cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
                 cache.grown()
             except OSError as error:
                 raise CacheUnusable(cache.folder(), error) from error
         else:
             plan, report, has_code = kept
+            if skeletons is not None and has_code and not skeletons.known:
+                text = cache.read(f"{key}.c")
+                if text is not None:  # what later sizes are compared with
+                    skeletons.fit(text.decode(), *_identity(tools))
         runtime = _runtime()
         try:
             for kind in plan["products"]:
                 native.product(kind)
             path = str(cache.path(f"{key}.so")) if has_code else None
-            call = _load(gm, name, plan, path, runtime)
+            if plan.get("skeleton") is None:
+                call = _load(gm, name, plan, path, runtime)
+            else:
+                from .sized import library
+
+                path = library(*plan["skeleton"])
+                call = _load(gm, name, plan, path, runtime)
+                os.unlink(path)  # it stays loaded
         except OSError as error:
             for suffix in (".so", ".plan"):  # made for another machine: make it again, once
                 cache.discard(key + suffix)
@@ -171,6 +193,11 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
     raise AssertionError("unreachable")
 
 
+def _identity(tools: toolchain.Toolchain) -> tuple[str, ...]:
+    """What compiled code depends on beside its text."""
+    return native.runtime_text(), tools.identity, cache.python_abi()
+
+
 def _kept(key: str) -> tuple | None:
     """Plan, report and whether there is an object, from the disk cache."""
     data = cache.read_sealed(f"{key}.plan")
@@ -181,7 +208,8 @@ def _kept(key: str) -> tuple | None:
     except (ValueError, EOFError, TypeError):
         cache.discard(f"{key}.plan")
         return None
-    if has_code and not cache.intact(f"{key}.so"):
+    shared = plan.get("skeleton")
+    if has_code and not cache.intact(f"{key if shared is None else shared[0]}.so"):
         return None
     return plan, report, has_code
 

@@ -266,7 +266,8 @@ class Spec:
 
     def __init__(self, array):
         self.fake = array
-        self.shape = tuple(array.shape)
+        shape = array.shape
+        self.shape = shape if isinstance(shape, tuple) else tuple(shape)
         self.ndim = len(self.shape)
         self.dtype = dt.of(array.dtype)
 

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import as_strided
 from . import device as dev
 from . import dtype as dt
 from .handle import Box
-from .size import Symbolic, is_symbolic
+from .size import Symbolic, SymbolicShape, is_symbolic
 
 
 def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
@@ -34,7 +34,11 @@ class Fake(Box):
     def __init__(
         self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0
     ):
-        self.shape = tuple(shape)
+        self.shape = shape = tuple(shape)
+        for n in shape:
+            if n.__class__ is not int and isinstance(n, Symbolic):
+                self.shape = SymbolicShape(shape)
+                break
         self.dtype = dtype
         self.strides = (
             contiguous_strides(self.shape, dtype.itemsize) if strides is None else strides

@@ -18,6 +18,21 @@ class Symbolic:
     __array_ufunc__ = None
 
 
+class SymbolicShape(tuple):
+    """A shape with symbolic sizes; asks about them only where the number of dims is the same."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and len(self) == len(other) and tuple.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+
 def hinted(value: Any) -> Any:
     """A value with the example's numbers in the place of symbolic ones, lists included."""
     if isinstance(value, Symbolic):
@@ -25,7 +40,12 @@ def hinted(value: Any) -> Any:
         return 8 if hint is None else hint  # a count that only the data decides: any size will do
     if type(value) is list or type(value) is tuple:
         return type(value)([hinted(v) for v in value])
+    if type(value) is SymbolicShape:
+        return tuple([hinted(v) for v in value])
     return value
+
+
+_CONTAINERS = (list, tuple, SymbolicShape)
 
 
 def cached(size: int) -> Callable:
@@ -53,7 +73,7 @@ def is_symbolic(values: Any) -> bool:
     for v in values:
         if isinstance(v, Symbolic):
             return True
-        if (type(v) is list or type(v) is tuple) and is_symbolic(v):
+        if type(v) in _CONTAINERS and is_symbolic(v):
             return True
     return False
 

@@ -141,6 +141,8 @@ class ShapeEnv:
         self._unequal: set[Expr] = set()
         self._known: set[Relation] = set()  # of floats
         self._unbacked = 0
+        self._answers: dict[Relation, bool] = {}  # what is known stays known
+        self._simple: dict[Expr, Expr] = {}
 
     # Symbols ------------------------------------------------------------------------------------
 
@@ -241,7 +243,12 @@ class ShapeEnv:
 
     def simplify(self, e: Expr) -> Expr:
         """With what is known to be equal in the place of symbols."""
-        return e.replaced(self.replacements) if self.replacements else e
+        if not self.replacements:
+            return e
+        found = self._simple.get(e)
+        if found is None:
+            found = self._simple[e] = e.replaced(self.replacements)
+        return found
 
     def hint(self, e: Any) -> Any:
         """The value of an expression in the example, None if it depends on data."""
@@ -275,6 +282,17 @@ class ShapeEnv:
             if relation in self._known:
                 return True
             return False if relation.opposite() in self._known else None
+        if of is not None:
+            return self._worked_out(relation, of)
+        found = self._answers.get(relation)
+        if found is None:
+            found = self._worked_out(relation, None)
+            if found is not None:
+                self._answers[relation] = found
+        return found
+
+    def _worked_out(self, relation: Relation, of: Callable | None) -> bool | None:
+        """The same for integers, from bounds and facts."""
         kind, p = normal(
             Relation(relation.op, self.simplify(relation.left), self.simplify(relation.right))
         )
@@ -376,6 +394,7 @@ class ShapeEnv:
                     self.replacements = {
                         s: e.replaced(new) for s, e in self.replacements.items()
                     } | new
+                    self._simple = {}
                     self._lower = {e.replaced(new): n for e, n in self._lower.items()}
                     self._unequal = {e.replaced(new) for e in self._unequal}
                     return
