@@ -121,9 +121,11 @@ def _set_requires_grad(self, value: bool = True):
                 )
             )
         if _up_to_date(self)._edge is None or self._edge.__class__ is Blind:
-            top = state.stack[-1]
-            if top is not None and self._link is None and level_own(self._data) < top.level:
-                top.begin_leaf(self)
+            top, link = state.stack[-1], self._link
+            if top is not None and level_own(self._data) < top.level:
+                if link is None or link.apart:  # an alias without history begins one of its own
+                    self._link = None
+                    top.begin_leaf(self)
             self._edge = Accumulate(self)
             if self._meta is not None and self._meta.hooks is not None:
                 self._edge.hooks = {"tensor": self._meta.hooks}
