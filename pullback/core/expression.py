@@ -181,3 +181,72 @@ def lookup(name: str):
     from .op import families
     from .table import ops
     return getattr(ops, name) if name in families or name in ops else None
+
+
+class Ordered(ast.NodeTransformer):
+    """Makes operands be evaluated from the right to the left, receivers of methods first.
+
+    That is how PyTorch's compiled formulas run, and captured graphs show the order.  Operands that
+    have to come earlier than Python would take them become statements of their own.
+    """
+
+    def __init__(self):
+        self.statements: list[ast.Assign] = []
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        return node  # what may not run at all (conditions, comprehensions) stays as it is
+
+    def visit_Expression(self, node: ast.Expression):
+        node.body = self.visit(node.body)
+        return node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp):
+        node.operand = self.visit(node.operand)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute):
+        node.value = self.visit(node.value)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp):
+        node.left, node.right = self._backwards([node.left, node.right])
+        return node
+
+    def visit_Compare(self, node: ast.Compare):
+        if len(node.comparators) == 1:
+            node.left, node.comparators[0] = self._backwards([node.left, node.comparators[0]])
+        return node
+
+    def visit_Call(self, node: ast.Call):
+        values = [*node.args, *[k.value for k in node.keywords]]
+        if any(isinstance(v, ast.Starred) for v in values):
+            return node
+        if isinstance(node.func, ast.Attribute):
+            owner = self.visit(node.func.value)
+            if _works(owner) and sum(map(_works, values)) > 1:
+                owner = self._first(owner)
+            node.func.value = owner
+        values = self._backwards(values)
+        node.args = values[: len(node.args)]
+        for keyword, value in zip(node.keywords, values[len(node.args) :]):
+            keyword.value = value
+        return node
+
+    def _backwards(self, nodes: list) -> list:
+        nodes = list(nodes)
+        for i in reversed(range(len(nodes))):
+            nodes[i] = self.visit(nodes[i])
+            if _works(nodes[i]) and any(map(_works, nodes[:i])):
+                nodes[i] = self._first(nodes[i])
+        return nodes
+
+    def _first(self, node: ast.AST) -> ast.Name:
+        name = f"_{len(self.statements)}"
+        self.statements.append(ast.Assign([ast.Name(name, ast.Store())], node))
+        return ast.Name(name, ast.Load())
+
+
+def _works(node: ast.AST) -> bool:
+    """Does an expression compute anything?"""
+    return any(isinstance(n, (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare))
+               for n in ast.walk(node))

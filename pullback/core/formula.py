@@ -12,12 +12,14 @@ from __future__ import annotations
 import ast
 import functools
 import math
+import re
 from dataclasses import dataclass
 
 from .. import errors
 from . import checks
 from .expression import (  # lookup, fact_value: re-exported
     BUILTINS,
+    Ordered,
     Scan,
     conj_value,
     fact_name,
@@ -46,8 +48,18 @@ class Formula:
 
     def code(self, conjugate: bool) -> str:
         """The expression with facts as local names, with or without its conjugations."""
+        return ast.unparse(self._local(conjugate))
+
+    def statement(self, targets: str, conjugate: bool) -> str:
+        """One line that computes it, operands in PyTorch's order."""
+        order = Ordered()
+        tree = ast.fix_missing_locations(order.visit(self._local(conjugate)))
+        before = [ast.unparse(ast.fix_missing_locations(s)) for s in order.statements]
+        return "; ".join([*before, f"{targets} = {ast.unparse(tree)}"])
+
+    def _local(self, conjugate: bool) -> ast.Expression:
         tree = Scan(self.scan.tensors, conjugate).visit(parse(self.text, ""))
-        return ast.unparse(ast.fix_missing_locations(tree))
+        return ast.fix_missing_locations(tree)
 
     def uses(self) -> set[str]:
         """Bare names, those bound inside the formula excepted."""
@@ -242,9 +254,10 @@ class Rule:
         """The formula that stands on a line of the pullback's text."""
         key = DEFAULT if DEFAULT in self.parts else next(iter(self.parts))
         lines = self.source(key).splitlines()
-        target = lines[line - 1].partition(" = ")[0].strip() if line <= len(lines) else ""
+        text = lines[line - 1] if line <= len(lines) else ""
         for formula in self.formulas[key]:
-            if target == ", ".join(f"g{i}" for i in self._positions(formula.names)):
+            target = ", ".join(f"g{i}" for i in self._positions(formula.names))
+            if re.search(rf"(^|; ) *{target} = ", text):
                 return formula
         return None
 
@@ -264,7 +277,7 @@ class Rule:
         lines = [f"    g{i} = None", f"    if {test}:"]
         if "grad_input_mask" in formula.scan.names:
             lines.append(f"        grad_input_mask = (needs[{i}],)")
-        return [*lines, f"        g{i} = {formula.code(conjugate)}"]
+        return [*lines, f"        {formula.statement(f'g{i}', conjugate)}"]
 
     def _several(self, formula: Formula, conjugate: bool) -> list[str]:
         """A formula of several inputs runs if one is wanted; undefined gradients are its task."""
@@ -274,7 +287,7 @@ class Rule:
         return [f"    {targets} = {', '.join(['None'] * len(positions))}",
                 f"    if {' or '.join(f'needs[{i}]' for i in positions)}:",
                 f"        grad_input_mask = ({mask},)",
-                f"        {targets} = {formula.code(conjugate)}"]
+                f"        {formula.statement(targets, conjugate)}"]
 
     def _zeros(self, name: str) -> list[str]:
         """The gradient of an input whose derivative is zero."""

@@ -151,7 +151,7 @@ def _basic(x: Tensor, key, for_write: bool = False):
             out = _call("select", out, here, _checked(item, out, here))
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
-            if not (start in (None, 0) and stop in (None, END) and step == 1):
+            if not (start == 0 and stop in (None, END) and step == 1):
                 out = _call("slice", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:
@@ -308,4 +308,5 @@ def _bounds(item: slice) -> tuple:
     step = number(item.step)
     if step is not None and step <= 0:
         raise ValueError("step must be greater than zero")
-    return number(item.start), number(item.stop), 1 if step is None else step
+    start = number(item.start)
+    return 0 if start is None else start, number(item.stop), 1 if step is None else step

@@ -100,6 +100,8 @@ def power_pullback(grad, self, exponent):
         return ops.zeros_like(grad)
     if exponent == 1:
         return grad
+    if isinstance(exponent, int) and not self.dtype.is_complex:
+        exponent = float(exponent)  # as graphs show it
     return grad * (self.pow(exponent - 1) * exponent).conj()
 
 
@@ -131,7 +133,8 @@ def power_pullback_number(grad, self, exponent, result):
 
 def ratio_pullback_divisor(grad, self, other):
     """d (x / y) = -(x / y) / y dy; divides again, so that the quotient may be overwritten."""
-    return -grad * ((self / other) / other).conj()
+    slope = ((self / other) / other).conj()
+    return -grad * slope
 
 
 def share_of_sum(x, y):

@@ -15,8 +15,10 @@ from ..core.table import ops
 
 def restore(reduced, ndim, dim, keepdim):
     """A reduced tensor with its reduced dims as dims of size 1 again."""
-    if keepdim:
+    if keepdim or reduced.ndim == 0:  # what is 0-d broadcasts as it is
         return reduced
+    if isinstance(dim, (list, tuple)) and len(dim) == 1:
+        return reduced.unsqueeze(dim[0])
     for d in sorted(wrap_dims(dim, ndim)):
         reduced = reduced.unsqueeze(d)
     return reduced

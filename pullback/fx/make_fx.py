@@ -19,6 +19,7 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..core.device import Device
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
+from ..core.op import overload
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
 from ..core.tape import Accumulate
@@ -124,6 +125,10 @@ def _formula(rule: Any) -> Any:
     return None
 
 
+# arithmetic with a number, which compiled formulas do by an overload of its own
+_NUMBERED = {f"{name}.Tensor": f"{name}.Scalar" for name in ("add", "sub", "mul", "div")}
+
+
 class Recorder:
     """Builds a graph from operator calls."""
 
@@ -161,6 +166,9 @@ class Recorder:
                 args = _bounded(args, _SLICES[ov.name])
             elif "pin_memory" not in kwargs:
                 kwargs = {**kwargs, **_spelled(ov, flat)}
+        elif self.spelled and ov.name in _NUMBERED and len(args) == 2 and not kwargs:
+            if isinstance(args[1], (int, float, complex)) and self._in_formula(args[1]):
+                ov = overload(_NUMBERED[ov.name])
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
         meta["val"] = (
@@ -176,6 +184,13 @@ class Recorder:
         if sizes is not None and isinstance(out, Tensor):
             sizes.note(node, out._data.shape)
         return node
+
+    def _in_formula(self, number: complex) -> bool:
+        """Is it of a formula, and did not stand in the place of a tensor in the user's call?"""
+        op = getattr(getattr(self.pulled, "rule", None), "op", None)
+        if op is None:  # a function of the user
+            return False
+        return not (op.scalars and any(v is number for v in self.pulled.saved))
 
     def place(self, meta: dict) -> None:
         """Where a node comes from: its line; in a backward pass the operator and its formulas."""

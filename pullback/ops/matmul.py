@@ -11,6 +11,7 @@ from __future__ import annotations
 from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op
+from ..core.state import fast
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from .contraction import contract
@@ -616,8 +617,8 @@ def _fold_left(stack, other):
     shape = stack.shape
     rows = stack.reshape(numel(shape[:-1]), shape[-1])
     if other.ndim == 1:
-        return ops.mv(rows, other).reshape(shape[:-1])
-    return ops.mm(rows, other).reshape([*shape[:-1], other.shape[1]])
+        return ops._unsafe_view(ops.mv(rows, other), list(shape[:-1]))
+    return ops._unsafe_view(ops.mm(rows, other), [*shape[:-1], other.shape[1]])
 
 
 def _stacked(a, b):
@@ -628,12 +629,14 @@ def _stacked(a, b):
     inner_b, columns = b.shape[-2:]
     lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = numel(lead)
-    if tuple(a.shape[:-2]) != lead:
+    shown = fast["ACTIVE"]  # captures show every step, as PyTorch's do
+    if shown or tuple(a.shape[:-2]) != lead:
         a = a.expand([*lead, rows, inner_a])
-    if tuple(b.shape[:-2]) != lead:
+    a = a.reshape(count, rows, inner_a)
+    if shown or tuple(b.shape[:-2]) != lead:
         b = b.expand([*lead, inner_b, columns])
-    out = ops.bmm(a.reshape(count, rows, inner_a), b.reshape(count, inner_b, columns))
-    return out.reshape([*lead, rows, columns])
+    b = b.reshape(count, inner_b, columns)
+    return ops.bmm(a, b).reshape([*lead, rows, columns])
 
 
 class linalg_matmul(Composite):

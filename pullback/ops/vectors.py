@@ -25,7 +25,7 @@ class outer(Composite):
         if self.ndim != 1 or vec2.ndim != 1:
             raise ShapeError(f"outer: 1D tensors expected, but got shapes {list(self.shape)} and "
                              f"{list(vec2.shape)}")
-        return self.unsqueeze(1) * vec2
+        return self.reshape([self.shape[0], 1]) * vec2
 
     def samples(s):
         yield s(s.real(3), s.real(4))
