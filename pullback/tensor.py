@@ -590,6 +590,10 @@ def backward(
 ) -> None:
     """Accumulate the gradients of this tensor into the leaves."""
     global _run_backward
+    if gradient is None and inputs is None and not create_graph:
+        edge = self._edge
+        if edge is not None and edge.at_once is not None and edge.at_once(self, retain_graph):
+            return
     if _run_backward is None:
         from .autograd.engine import backward as _run_backward
 

@@ -20,13 +20,15 @@ import sys
 import numpy as np
 
 from .. import errors
+from ..autograd import engine
+from ..autograd.engine import accumulate, threads_running
 from ..autograd.function import Opaque
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_written, replay
-from ..core.tape import Node, freed, modified, port
+from ..core.tape import Accumulate, Node, freed, modified, port
 from ..fx.traits import cost_of, viewed
 from .capture import Identity, Joint, Output
 from .decisions import contents
@@ -62,6 +64,36 @@ class CompiledNode(Node):
 
     def release(self) -> None:
         self.saved = self.tensors = self.arrays = self.cells = None
+
+    def at_once(self, out: Tensor, keep) -> bool:
+        """The backward of a loss whose gradients are there, into leaves: no sweep is needed."""
+        if (
+            not self.fused
+            or self.saved is None
+            or self.hooks is not None
+            or out._meta is not None
+            or out._link is not None
+            or fast["ACTIVE"]
+            or fast["LEAFHOOKS"]
+            or engine.WATCH is not None
+            or threads_running()
+        ):
+            return False
+        edges = self.edges
+        for edge in edges:
+            if edge.__class__ is not Accumulate or edge.hooks is not None:
+                return False
+            leaf = edge.leaf()
+            if leaf is None or leaf._meta is not None and leaf._meta.post_hooks:
+                return False
+        self.program.waiting = 0
+        gradients = [make(g) if g is not None else None for g in self.saved]
+        if not keep:
+            self.release()
+        gradients.reverse()
+        for edge in edges:
+            accumulate(edge, [gradients.pop()], False, False)
+        return True
 
 
 class Program:
@@ -117,6 +149,7 @@ class Program:
         self.checked_outputs: list[int] = []
         self.layout = None  # how the graphs differ from the joint graph, see `layout.py`
         self.make = make  # what makes a result a tensor
+        self.enter = self.run  # how calls come in, once the first one is through
 
     def look_at_saved(self) -> None:
         """Find out what the backward reads that is memory of inputs or outputs."""
@@ -238,6 +271,8 @@ class Program:
                 for number, k in enumerate(joint.tangent_of):
                     made[k]._edge = port(node, number)
         if self.simple:
+            if self.checked is not None or fused:
+                self._choose()
             return made[0]
         done: dict = {}
         for o in self.early:
@@ -259,6 +294,51 @@ class Program:
             for k in joint.swept:
                 made[k]._edge = used
         return self._answer(tensors, made, done)
+
+    def _choose(self) -> None:
+        """From the second call on: how to run a program that does nothing but compute."""
+        joint = self.joint
+        if (
+            self.extended or self.random or self.kept or self.copied or self.inner
+            or self.saved_copies or self.layout is not None or self.make is not make
+            or joint.streams or joint.began or joint.wrapped or self.count != 1
+        ):
+            return
+        if not joint.differentiable:
+            self.enter = self._compute
+        elif joint.tangent_of == [0]:
+            self.enter = self._record
+
+    def _compute(self, tensors, arrays):
+        try:
+            return make(self._made["forward"](*arrays)[0])
+        except errors.PullbackError as error:
+            errors.located(error)
+            raise
+
+    def _record(self, tensors, arrays):
+        fused = self.fuse
+        if fused:
+            if self.waiting >= WASTED:
+                self.enter = self.run
+                return self.run(tensors, arrays)
+            self.waiting += 1
+        try:
+            results = self._made["fused" if fused else "forward"](*arrays)
+        except errors.PullbackError as error:
+            errors.located(error)
+            raise
+        node = _new(CompiledNode)
+        out = make(results[0], node)
+        node.program, node.count, node.fused, node.random = self, 1, fused, None
+        node.edges = tuple([tensors[i]._edge for i in self.joint.grad_of])
+        node.metas = self.metas
+        node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
+        node.cells = (cell_of(out),) if self.checked_outputs and not fused else ()
+        node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
+        frame = sys._getframe(2)
+        node.where = frame.f_code, frame.f_lasti
+        return out
 
     def _node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
         joint = self.joint

@@ -30,6 +30,7 @@ class Edge:
     """Anything that a gradient can be sent to."""
 
     __slots__ = ()
+    at_once = None  # a whole backward in one step: (output, keep) -> was it done?
 
 
 class Node(Edge):
