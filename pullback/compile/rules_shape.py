@@ -271,6 +271,35 @@ def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: i
     return _slice_scatter(b, ex, x, one, dim, index, index + 1)
 
 
+def _diagonal_scatter(b: Builder, ex: object, x: Ref, src: Ref, offset: int = 0, dim1: int = 0,
+                      dim2: int = 1) -> Ref:
+    """The rows that the diagonal crosses choose between it and what was there."""
+    rank, length = len(x.shape), src.shape[-1]
+    dim1, dim2 = dim1 % rank, dim2 % rank
+    if not prod(src.shape):
+        return x
+    if src.dtype != x.dtype:
+        src = b.cast(src, x.dtype)
+    first = max(0, -offset)
+    rows = window(x, dim1, first, length)
+    others = iter(src.strides[:-1])
+    strides = [src.strides[-1] if d == dim1 else 0 if d == dim2 else next(others)
+               for d in range(rank)]
+    values = Ref(src.value, rows.shape, src.offset, tuple(strides))
+    row, column = b.iota(rows.shape, dim1), b.iota(rows.shape, dim2)
+    place = b.pointwise("add", row, max(offset, 0), dtype="l")
+    here = b.pointwise("eq", column, place, dtype="b", ct="l")
+    new = b.pointwise("where", here, values, rows, dtype=x.dtype)
+    left = x.shape[dim1] - first - length
+    return join(b, [window(x, dim1, 0, first), new, window(x, dim1, first + length, left)], dim1)
+
+
+def _diagonal_backward(b: Builder, ex: object, g: Ref, sizes: list, offset: int, dim1: int,
+                       dim2: int) -> Ref:
+    zero = b.full(shape_of(ex), 0.0, g.dtype)
+    return _diagonal_scatter(b, ex, zero, g, offset, dim1, dim2)
+
+
 def _slice_backward(
     b: Builder, ex: object, g: Ref, sizes: list, dim: int, start: int, end: int, step: int
 ) -> Ref:
@@ -360,6 +389,8 @@ RULES = {
     "cat": _cat,
     "stack": _stack,
     "slice_scatter": _slice_scatter,
+    "diagonal_scatter": _diagonal_scatter,
+    "diagonal_backward": _diagonal_backward,
     "select_scatter": _select_scatter,
     "slice_backward": _slice_backward,
     "select_backward": _select_backward,

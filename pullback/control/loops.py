@@ -443,14 +443,22 @@ class _While(Function):
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        """Nothing is needed: there is no derivative."""
+        ctx.functions, ctx.n, *operands = inputs
+        ctx.save_for_backward(*operands)
+        ctx.moving = floats(output)
 
     @staticmethod
     def backward(ctx, *grads):
-        raise errors.NotDifferentiable(errors.text(
-            "the derivative of a captured while_loop() is asked for: it would have to remember a "
-            "number of steps that is not known",
-            cure=["use scan() with a fixed number of steps", "or differentiate without capturing"]))
+        v, n, (test, body) = ctx.saved_tensors, ctx.n, ctx.functions
+        varying, moving = floats(v), ctx.moving
+        m = len(v)
+
+        def back(*values):  # gradients of one step, and the sums of those of what all steps read
+            found = dict(zip(varying, pull_back(body, values[:m], varying, moving, values[m:])))
+            return tuple([found[i] for i in varying])
+
+        found = while_backward(test, body, back, v[:n], v[n:], [grads[i] for i in moving])
+        return None, None, *with_those([None] * m, varying, found)
 
     @staticmethod
     def vmap(info, in_dims, functions, n, *operands):
@@ -472,6 +480,65 @@ class _While(Function):
 
         out = while_operator(go, move, rows[:n], rows[n:])
         return tuple(out), (0,) * len(out)
+
+
+def _steps_back(test: Callable, body: Callable, back: Callable, carried: Sequence[Tensor],
+                additional_inputs: Sequence[Tensor], grads: Sequence[Tensor]) -> tuple:
+    """Gradients of a loop: it runs again, every step is remembered, and undone."""
+    operands = [*carried, *additional_inputs, *grads]
+    if hidden(operands):
+        return _WhileBack.apply((test, body, back), len(carried), len(additional_inputs), *operands)
+    steps, carry = [], tuple(carried)
+    while _holds(test(*carry, *additional_inputs)):
+        steps.append(carry)
+        carry = tuple(body(*carry, *additional_inputs))
+    count = len(floats(carried))
+    pulled = tuple(grads)
+    sums = [ops.zeros_like(additional_inputs[i]) for i in floats(additional_inputs)]
+    for step in reversed(steps):
+        found = back(*step, *additional_inputs, *pulled)
+        pulled = tuple(found[:count])
+        sums = [s + g for s, g in zip(sums, found[count:])]
+    return (*pulled, *sums)
+
+
+while_backward = HigherOrder("while_loop_backward", _steps_back)
+
+
+class _WhileBack(Function):
+    """That in a capture; how many steps there are is not known, so nothing is remembered."""
+
+    @staticmethod
+    def forward(functions, n, m, *operands):
+        level = state.stack[state.mode]
+        given, rest, grads = operands[:n], operands[n:n + m], operands[n + m:]
+        if not isinstance(level, Trace):
+            return _steps_back(*functions, given, rest, grads)
+        read = [*given, *rest]
+        modules = closed(functions, (read, read, operands), "a function of while_loop()",
+                         (single, tuple, tuple), level)
+        if level.fake:
+            out: Any = results_of(modules[2])
+        else:
+            v = [inner(level, t) for t in operands]
+            with below(level):
+                out = while_backward(*modules, v[:n], v[n:n + m], v[n + m:])
+        nodes = [level.node(t) for t in operands]
+        titles = ("while_loop_cond_graph", "while_loop_body_graph", "while_loop_back_graph")
+        return emit(
+            level, while_backward, titles, modules,
+            lambda *graphs: (*graphs, tuple(nodes[:n]), tuple(nodes[n:n + m]),
+                             tuple(nodes[n + m:])), out)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        """Nothing is needed: there is no derivative."""
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise errors.NotDifferentiable(errors.text(
+            "the second derivative of a captured while_loop() is asked for",
+            cure=["use scan() with a fixed number of steps", "or differentiate without capturing"]))
 
 
 # associative_scan ---------------------------------------------------------------------------------

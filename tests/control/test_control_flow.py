@@ -115,6 +115,20 @@ def test_compiled(name):
         same(*found)
 
 
+def test_gradients_of_a_loop():
+    def loss(x, y):
+        return (looped(x, y) ** 2).sum()
+
+    slope = func.grad(loss, (0, 1))
+    same(make_fx(slope)(POSITIVE, Y)(POSITIVE, Y), slope(POSITIVE, Y))
+    found = []
+    for f in (torch.compile(looped), looped):
+        u, v = POSITIVE.clone().requires_grad_(), Y.clone().requires_grad_()
+        (f(u, v) ** 2).sum().backward()
+        found.append([u.grad, v.grad])
+    same(*found)
+
+
 def test_one_compiled_function_serves_both_branches():
     calls = []
 
@@ -246,7 +260,7 @@ def test_refusals():
     with pytest.raises(RuntimeError, match="leading dims"):
         map(lambda a, b: a, (x, torch.ones(2)))
     with pytest.raises(RuntimeError, match="use scan"):
-        make_fx(func.grad(lambda x: looped(x, Y).sum()))(x)
+        make_fx(func.grad(func.grad(lambda s: looped(x * s, Y).sum())))(torch.tensor(1.0))
     assert x.tolist() == [1.0, 1.0, 1.0]
 
 
