@@ -71,6 +71,12 @@ class ExportCapture(Capture):
         self.keeps_composites, self.pre_dispatch, self.switches = True, pre_dispatch, switches
         self.frozen: list[Tensor] = []  # results that must not be written
 
+    def process(self, ov: Any, flat: tuple) -> Any:
+        """`detach` is part of the graph, also where there is no history."""
+        if ov.name == "detach" and self.mine(flat[0]):
+            return self._detached(flat[0])
+        return super().process(ov, flat)
+
     def switched(self, mode: bool, leaves: bool) -> None:
         """Grad modes are shown where they are wanted."""
         if self.switches:
@@ -135,12 +141,14 @@ class Exported:
 def trace(
     function: Callable, args: tuple, kwargs: dict, *, joint: bool, pre_dispatch: bool = False,
     switches: bool | None = None, decompositions: Any = None, title: str = "<lambda>",
-    sizes: Sizes | None = None
+    sizes: Sizes | None = None, history: bool = False, literal: bool = True
 ) -> Exported:
     """Capture a function of the arguments, without history unless the joint graph is wanted.
 
     `pre_dispatch` keeps composite operators whole, and grad modes unless `switches` says otherwise.
-    With `sizes` those of the arguments are symbols.
+    With `sizes` those of the arguments are symbols.  With `history` inputs have the histories that
+    the arguments have, for functions that differentiate themselves.  `literal` graphs are PyTorch's
+    to the letter, others can be differentiated again.
     """
     if config.functionalize_rng_ops:
         raise errors.ExportError(errors.text(
@@ -148,7 +156,7 @@ def trace(
             f"({errors.user_line(3)})", cure="set config.functionalize_rng_ops = False"))
     flat, spec = tree_flatten((args, kwargs))
     given = [v for v in flat if isinstance(v, Tensor)]
-    fresh = iter([_input(t, joint) for t in given])
+    fresh = iter([_input(t, joint or history) for t in given])
     flat = [next(fresh) if isinstance(v, Tensor) else v for v in flat]
     leaves: list = []
 
@@ -162,7 +170,7 @@ def trace(
     recorder = CaptureRecorder() if joint else ExportRecorder()
     level = ExportCapture(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
-    found = capture(traced, flat, spec, table, level=level, literal=True, sizes=sizes)
+    found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
     if any(t._cell is not None and t._cell.version for t in level.frozen):
         raise errors.ExportError(errors.text(
             "cannot mutate tensors with frozen storage: the result of dropout() in evaluation is "
@@ -174,11 +182,27 @@ def trace(
         found, found.module, flat, given, tensors, results, spec, level.functions,
         {node.target: t for t, node in level.recorder._nodes.values()})
     made.module._class_name = title
+    if not joint:
+        _drop_gradients(made)
     _refuse(made)
     _lift_constants(made)
     if joint:
         made.moved(renumbered(made.module))
     return made
+
+
+def _drop_gradients(found: Exported) -> None:
+    """A forward graph of a capture that had histories."""
+    joint, graph = found.joint, found.module.graph
+    joint.began = []  # arguments that the function wanted gradients for: these are in the graph
+    if not joint.differentiable:
+        return
+    graph.output_node().args = (tuple(found.outputs("forward")),)
+    joint.differentiable, joint.grad_of, joint.late = False, [], []
+    graph.eliminate_dead_code()
+    for node in graph.find_nodes(op="placeholder"):
+        if node.name.startswith("tangents_"):
+            graph.erase_node(node)
 
 
 def _input(t: Tensor, history: bool) -> Tensor:

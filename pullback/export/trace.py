@@ -6,8 +6,12 @@ the names that they have in the module and among its arguments.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import inspect
 import re
+import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from .. import control, errors
@@ -16,6 +20,7 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_flatten_with_path
 from ..core.size import Symbolic
+from ..core.surface import assign
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
@@ -65,12 +70,25 @@ def export(
 
     def call(*given: Any, **named: Any) -> Any:
         replaced = dict(zip(held, given))
-        return functional_call(mod, replaced, given[len(held):], named, tie_weights=True)
+        out = functional_call(mod, replaced, given[len(held):], named, tie_weights=True)
+        for old, new in zip(given, replaced.values()):
+            if new is not old:  # the module has put another buffer in its place
+                _replace(old, new)
+        return out
 
     names = _argument_names(mod, args, kwargs)
-    sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
-    found = trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
-                  title="GraphModule", sizes=sizes)
+
+    def traced(history: bool) -> tuple[Exported, Varying | None]:
+        sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
+        with _unchanged(mod):
+            return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
+                         title="GraphModule", sizes=sizes, history=history,
+                         literal=False), sizes
+
+    try:
+        found, sizes = traced(False)
+    except errors.NoGraph:  # it differentiates
+        found, sizes = traced(True)
     _refuse_functions(found)
     in_spec = tree_flatten((args, kwargs))[1]
     transient = _transient(mod)
@@ -91,6 +109,39 @@ def export(
         module, builder.signature, state, {**others, **dict(constants.values())},
         CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
         None if sizes is None else sizes.checked())
+
+
+def _replace(old: Tensor, new: Any) -> None:
+    """What a buffer became by assignment is written to it."""
+    if not isinstance(new, Tensor) or new.shape != old.shape or new.dtype is not old.dtype:
+        raise errors.ExportError(errors.text(
+            f"a buffer of {list(old.shape)} elements ({old.dtype.name}) became something else "
+            f"({errors.user_line(3)}): {new!r:.80}", cure="keep its shape and dtype"))
+    assign(old, new)
+
+
+@contextlib.contextmanager
+def _unchanged(mod: Module) -> Iterator[None]:
+    """Attributes that the module gets or changes in between are taken back."""
+    before = [(m, dict(m.__dict__), {k: copy.copy(v) for k, v in m.__dict__.items()
+                                     if type(v) in (list, dict, set)}) for m in mod.modules()]
+    try:
+        yield
+    finally:
+        for m, held, inside in before:
+            changed = [k for k, v in m.__dict__.items()
+                       if isinstance(v, Tensor) and held.get(k) is not v]
+            if changed:
+                warnings.warn(
+                    f"The tensor attribute self.{changed[0]} was assigned during export. Such "
+                    "attributes must be registered as buffers using the `register_buffer` API",
+                    stacklevel=5)
+            m.__dict__.clear()
+            m.__dict__.update(held)
+            for name, kept in inside.items():
+                value = held[name]
+                value.clear()
+                value.extend(kept) if type(value) is list else value.update(kept)
 
 
 def _sizes(
@@ -294,7 +345,7 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         [[None] * t.ndim for t in tensors], [""] * len(tensors), program.env)
     before = None if sizes is None else forked(program.env)
     found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=not table, switches=True,
-                  decompositions=table, title="GraphModule", sizes=sizes)
+                  decompositions=table, title="GraphModule", sizes=sizes, literal=False)
     env = None
     if before is not None:  # what the parts rely on is not for the old program
         env = forked(program.env)

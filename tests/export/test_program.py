@@ -305,3 +305,90 @@ def test_copies_are_apart(program):
         other.state_dict["conv.weight"].zero_()
     assert program.state_dict["conv.weight"].abs().sum() > 0
     program.validate()
+
+
+def test_buffers_by_assignment():
+    class Counting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.zeros(2))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x * self.count
+
+    model = Counting()
+    program = export(model, (torch.ones(2),))
+    assert model.count.tolist() == [0.0, 0.0]
+    assert list(program.graph_signature.buffers_to_mutate.values()) == ["count"]
+    module = program.module()
+    assert [module(torch.ones(2)).sum().item() for _ in range(3)] == [2.0, 4.0, 6.0]
+
+
+def test_attributes_are_as_before():
+    class Keeping(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.all, self.calls = None, [], 0
+
+        def forward(self, x):
+            self.last = x * 2
+            self.all.append(self.last)
+            self.calls += 1
+            return x + 1
+
+    model = Keeping()
+    with pytest.warns(UserWarning, match=r"self\.last was assigned during export"):
+        export(model, (torch.ones(2),))
+    assert (model.last, model.all, model.calls) == (None, [], 0)
+
+
+class Forces(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(3, 8), nn.Linear(8, 1)
+
+    def energy(self, x):
+        return self.b(torch.tanh(self.a(x))).sum()
+
+    def forward(self, x):
+        x.requires_grad_(True)
+        energy = self.energy(x)
+        return energy, -torch.autograd.grad(energy, x, create_graph=True)[0]
+
+
+def test_modules_that_differentiate():
+    torch.manual_seed(0)
+    model, x = Forces(), torch.randn(4, 3)
+    module = export(model, (x.clone(),)).module()
+    expected, found = model(x.clone()), module(x.clone())
+    torch.testing.assert_close(found, expected)
+    want = torch.autograd.grad((expected[1] ** 2).sum(), list(model.a.parameters()))
+    got = torch.autograd.grad((found[1] ** 2).sum(), list(module.a.parameters()))
+    torch.testing.assert_close(got, want)
+
+    def slope(x):
+        return torch.autograd.grad((x * x).sum(), x)[0]
+
+    program = export(Function(slope), (torch.ones(2, requires_grad=True),))
+    assert program.module()(torch.tensor([3.0, 4.0])).tolist() == [6.0, 8.0]
+    out = program.module()(torch.ones(2, requires_grad=True))
+    assert not out.requires_grad  # without create_graph there is no history
+
+
+def test_detached_values_stay_detached():
+    program = export(Function(lambda x: x * x.detach()), (torch.ones(2),))
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    program.module()(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 3.0]
+
+
+def test_autocast_blocks_are_casts():
+    def function(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = x @ x
+        return y
+
+    x = torch.randn(3, 3)
+    module = export(Function(function), (x,)).module()
+    assert torch.equal(module(x), function(x)) and module(x).dtype is torch.bfloat16
