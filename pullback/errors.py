@@ -400,6 +400,14 @@ class CompileError(PullbackError, RuntimeError):
     """
 
 
+class OverBudget(CompileError):
+    """A compiled function needs more memory than `compile(memory=...)` allows.
+
+    Cause: even with everything computed again, what is alive at once is larger; the message says
+    how large.  Cure: allow that much, or make the inputs smaller.
+    """
+
+
 class ExportError(PullbackError, RuntimeError):
     """A function cannot be exported, or an exported program is not called as it was exported.
 

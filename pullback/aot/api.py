@@ -221,6 +221,16 @@ class Compiled:
         """Forward and backward graph of a program (the last one made)."""
         return list(self.programs.values())[program].graphs()
 
+    def report(self, program: int = -1):
+        """What of a program (the last one made) is saved for the backward and what is computed
+        again, why, and what that takes: a table (`str`, `show`) and its rows."""
+        made = [p for p in self.programs.values() if p.cut is not None]
+        if not made:
+            raise errors.CompileError(errors.text(
+                f"report(): nothing was compiled with a backward yet ({errors.user_line()})",
+                cure="call the function first, with inputs that require grad"))
+        return made[program].report()
+
     def _known(self, key: tuple, tensors: list) -> Program | None:
         """The program of a signature that fits what the function will find outside."""
         for number in range(VARIANTS):
@@ -403,7 +413,8 @@ def make_program(
     module, count = joint.module, joint.forward_count
     makers = {}
     if joint.differentiable:
-        halves = functools.cache(lambda: tuple(backend.partition(module, count))[:2])
+        cut = functools.cache(lambda: backend.partition(module, count))
+        halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
         makers["eager"] = lambda: module
@@ -423,6 +434,7 @@ def make_program(
         facts = [(valued(shape, values.__getitem__), dtype) for shape, dtype in facts]
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (module, None)
+    program.cut = cut if joint.differentiable else None
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
     if backend.layout is not None:

@@ -11,6 +11,7 @@ config = Settings(
     "aot.config", "Settings of ahead-of-time compilation.",
     debug_assert=False,  # check at every call what a program was compiled for
     functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
+    activation_memory_budget=1.0,  # of min-cut partitions: from 0, least memory, to 1, least work
 )
 
 _names: list[str] = []

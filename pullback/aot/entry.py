@@ -93,9 +93,9 @@ class AotFunction(Compiled):
             with compiling(number(), "joint"):
                 inputs = examples(layout.module)
                 count = len(layout.slots)
-                return tuple(backend.partition(
+                return backend.partition(
                     layout.module, [inputs[:count], inputs[count:]],
-                    num_fwd_outputs=layout.count))[:2]
+                    num_fwd_outputs=layout.count)
 
         forward = compiled(backend.forward, "forward", layout.forward)
         inference = compiled(self.inference, "inference", layout.forward)

@@ -11,16 +11,19 @@ Both say what they did, and why, in a `Report`. The classification and the copyi
 `split.py`, the cut itself in `mincut.py`.
 """
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import nbytes, viewed
+from ..fx.traits import viewed
+from . import simulate
+from .context import config
 from .mincut import UnboundedCut, solve
 from .prepare import prepared, settle_draws
 from .recompute import explain_recomputed, explain_saved, recompute_problem
+from .report import Report, Row, row
 from .split import (
     JointGraph,
     PartitionError,
@@ -38,48 +41,6 @@ __all__ = [
     "default_partition",
     "min_cut_rematerialization_partition",
 ]
-
-
-@dataclass(frozen=True)
-class Row:
-    """What happens to one value of the forward that the backward needs."""
-
-    name: str
-    action: str  # "saved" or "recomputed"
-    reason: str
-    bytes: int
-
-
-@dataclass
-class Report:
-    """What a partitioner decided, value by value in the order of the joint graph."""
-
-    rows: list[Row] = field(default_factory=list)
-    cost: int | None = None  # of the minimum cut, in the units of recompute.py
-
-    @property
-    def saved(self) -> list[Row]:
-        """The values that are saved."""
-        return [row for row in self.rows if row.action == "saved"]
-
-    @property
-    def recomputed(self) -> list[Row]:
-        """The values that the backward computes again."""
-        return [row for row in self.rows if row.action == "recomputed"]
-
-    @property
-    def saved_bytes(self) -> int:
-        """Bytes kept alive between forward and backward, inputs and results among them."""
-        return sum(row.bytes for row in self.saved)
-
-    def __str__(self) -> str:
-        lines = [("name", "action", "bytes", "reason")]
-        lines += [(row.name, row.action, str(row.bytes), row.reason) for row in self.rows]
-        widths = [max(len(line[column]) for line in lines) for column in range(3)]
-        return "\n".join(
-            f"{name:{widths[0]}}  {action:{widths[1]}}  {size:>{widths[2]}}  {reason}"
-            for name, action, size, reason in lines
-        )
 
 
 class Partition(tuple):
@@ -132,7 +93,7 @@ def default_partition(
                 f"{node} would have to be saved for the backward, but "
                 f"{joint.mutated[viewed(node)]} overwrites it in the forward: clone it before"
             )
-    rows = [Row(n.name, "saved", "the backward reads it", _bytes(n)) for n in saved]
+    rows = [row(n, "saved", "the backward reads it") for n in saved]
     return _finish(joint, saved, Report(rows), on_demand=False)
 
 
@@ -140,17 +101,27 @@ def default_partition(
 def min_cut_rematerialization_partition(
     joint_module: GraphModule,
     joint_inputs: int | Sequence[Any] = (),
+    compiler: str = "inductor",
     *,
     num_fwd_outputs: int | None = None,
+    memory: float | str | None = None,
+    meter: simulate.Meter | None = None,
     **ignored: Any,
 ) -> Partition:
     """Save what is cheapest to save, and compute the rest again in the backward.
 
     Called as `min_cut_rematerialization_partition(joint, num_fwd_outputs)`, or as AOT calls any
-    partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`.
+    partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`. With `memory` (see
+    `budget.py`), or `config.activation_memory_budget` below 1, more is computed again until the
+    peak is within it; `meter` says how much graphs take.
     """
-    joint = JointGraph(prepared(joint_module), _count(joint_inputs, num_fwd_outputs))
+    count = _count(joint_inputs, num_fwd_outputs)
+    joint = JointGraph(prepared(joint_module), count)
+    if memory is None and config.activation_memory_budget < 1:
+        memory = float(config.activation_memory_budget)
     try:
+        if memory is not None:
+            return _within(joint, joint_module, count, memory, meter or simulate.Meter())
         cost, saved = solve(recompute_problem(joint))
     except UnboundedCut as error:
         steps = "\n".join(f"  - {step}" for step in error.path)
@@ -159,18 +130,48 @@ def min_cut_rematerialization_partition(
             f"{steps}\n"
             "  Fix: clone an input that is overwritten later, or relax a checkpoint policy."
         ) from error
+    return _cut(joint, saved, cost)
+
+
+def _cut(joint: JointGraph, saved: list[Node], cost: int | None) -> Partition:
+    """The partition that saves given values."""
     kept = set(saved)
     computed = ancestors(joint.demand, stop=kept) - kept
     rows = []
     for node in joint.candidates:
         if node in computed and node in joint.forward:
-            rows.append(Row(node.name, "recomputed", explain_recomputed(node), _bytes(node)))
+            rows.append(row(node, "recomputed", explain_recomputed(node)))
         elif node in kept:
-            rows.append(Row(node.name, "saved", explain_saved(node, joint), _bytes(node)))
+            rows.append(row(node, "saved", explain_saved(node, joint)))
     partition = _finish(joint, saved, Report(rows, cost), on_demand=True)
     settle_draws(*partition)
     raise_getitems(partition.forward.graph)
     raise_getitems(partition.backward.graph)
+    return partition
+
+
+def _within(
+    joint: JointGraph, module: GraphModule, count: int, memory: float | str, meter: simulate.Meter
+) -> Partition:
+    """The fastest partition whose simulated peak is within a limit."""
+    from . import budget
+
+    limit = budget.parse_memory(memory)
+    cut = functools.cache(lambda saved: _cut(joint, list(saved), None))
+    there = {*map(viewed, joint.forward_results)}
+
+    def phases(way: budget.Way) -> simulate.Phases:
+        return meter.phases(*cut(tuple(way.saved)), count)
+
+    def least(way: budget.Way) -> int:
+        return sum(map(simulate.own_bytes, {*map(viewed, way.saved)} - there))
+
+    eager = simulate.Eager().phases(*default_partition(module, count), count).peak
+    way, _ = budget.choose(
+        list(budget.ways(joint)), lambda way: phases(way).peak, least, limit, eager)
+    partition = cut(tuple(way.saved))
+    report = partition.report
+    report.cost, report.way, report.phases, report.eager = way.cost, way.name, phases(way), eager
     return partition
 
 
@@ -180,10 +181,6 @@ def _count(second: int | Sequence[Any], num_fwd_outputs: int | None) -> int:
     if not isinstance(count, int):
         raise TypeError("a partitioner needs num_fwd_outputs, the number of forward results")
     return count
-
-
-def _bytes(node: Node) -> int:
-    return nbytes(node.meta.get("val"))
 
 
 def _finish(joint: JointGraph, saved: list[Node], report: Report, on_demand: bool) -> Partition:

@@ -92,7 +92,8 @@ def _rule(node: Node) -> Callable | None:
         if base_name(node.target) == "bernoulli" and node.meta["val"].dtype.itemsize > 1:
             return _mask
     elif base_name(node.target) == "max_pool2d_with_indices" and not policy(node):
-        return _offsets if len(node.args) > 1 else None
+        sizes = *node.args[0].meta["val"].shape, *node.meta["val"][1].shape
+        return _offsets if len(node.args) > 1 and all(type(n) is int for n in sizes) else None
     return None
 
 

@@ -186,4 +186,6 @@ def explain_recomputed(node: Node) -> str:
         return "reduction: cheaper to repeat than to keep"
     if cost == "cheap":
         return "pointwise: nearly free inside the loop that uses it"
-    return "a number"
+    if is_number(node):
+        return "a number"
+    return "heavy operator: computed again to save memory"

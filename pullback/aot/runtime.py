@@ -185,6 +185,16 @@ class Program:
             found = self._made[name] = self._makers[name]()
         return found
 
+    def report(self):
+        """What the partitioner decided, as far as it tells."""
+        cut = self.cut()
+        found = getattr(cut, "report", None)
+        if found is None:
+            from .report import of_halves
+
+            found = of_halves(*tuple(cut)[:2], self.count)
+        return found
+
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is what the function found outside still what it was?"""
         return self.finds_alike(arguments) and self._decides_alike(arguments)

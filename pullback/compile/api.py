@@ -21,10 +21,13 @@ def native(module: GraphModule, name: str):
     return compile_graph(module, name)
 
 
-def _min_cut(module: GraphModule, count: int):
+def _min_cut(module: GraphModule, count: int, memory=None, planned: bool = True):
     from ..aot.partition import min_cut_rematerialization_partition
+    from ..aot.simulate import Meter
+    from .memory import Planned
 
-    return min_cut_rematerialization_partition(module, count)
+    meter = Planned() if planned else Meter()
+    return min_cut_rematerialization_partition(module, count, memory=memory, meter=meter)
 
 
 # Operators that reach the backend whole: their decompositions would take indices that they refuse.
@@ -47,6 +50,7 @@ def compile(
     mode=None,
     options=None,
     disable: bool = False,
+    memory: int | float | str | None = None,
 ):
     """Compile a function: one native call per pass, differentiable to any order.
 
@@ -57,11 +61,15 @@ def compile(
     forward and backward apart.  `mode` is accepted.  With `dynamic=True` sizes of tensors are
     symbols: one capture serves all sizes that satisfy its guards.  With `dynamic=None` a size
     becomes a symbol when a second value of it is seen; with `dynamic=False` never.
+
+    `memory` ("500MB", bytes) limits what forward and backward need at once beyond the arguments;
+    what does not fit is computed again in the backward.  A float from 0 to 1 asks for something
+    between the least possible and what it takes without a limit.
     """
     if model is None:
         return functools.partial(
             compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-            options=options, disable=disable,
+            options=options, disable=disable, memory=memory,
         )
     if mode is not None and mode not in _MODES:
         raise errors.CompileError(f"Unrecognized mode={mode}, should be one of: {_MODES}")
@@ -80,10 +88,17 @@ def compile(
             f"compile(): unknown options {unknown}; known is 'fuse_backward', and accepted without "
             f"effect are {', '.join(sorted(_THEIRS))}"
         )
+    cut = _min_cut
+    if memory is not None:
+        from ..aot.budget import parse_memory
+
+        planned = backend in ("native", "inductor", None)
+        cut = functools.partial(_min_cut, memory=parse_memory(memory), planned=planned)
+        fuse = False  # one graph for both passes would keep everything
     forward, backward = _backend(backend)
     undecided = None if fullgraph else _undecided
     parts = Backend(
-        forward, backward, _min_cut, Everything(_WHOLE), fuse, undecided
+        forward, backward, cut, Everything(_WHOLE), fuse, undecided
     )
     made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):

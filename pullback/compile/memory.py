@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..aot.simulate import Meter
+from ..fx.graph_module import GraphModule
 from .ir import SIZES, Ref, Value
 from .kernel import Kernel
 from .schedule import CallItem, Schedule
@@ -97,6 +99,35 @@ def plan(schedule: Schedule, inplace: dict[Value, Value] | None = None) -> Memor
             kind = "output" if v in outputs else "work"
         _add(memory, Buffer(kind, size, v, 0, born[v], dies[v]))
     return memory
+
+
+class Planned(Meter):
+    """How much memory graphs take as they are laid out here; the workspace stays for the next call
+    (`runtime/function.c`), and arrays are as large as the allocator makes them (`runtime/alloc.c`).
+    """
+
+    def size(self, size: int) -> int:
+        if not size:
+            return 0
+        base = 4096
+        while base * 2 < size:
+            base *= 2
+        step = base // 4
+        return base + max(0, -(-(size - base) // step)) * step + 2624
+
+    def taken(self, module: GraphModule) -> tuple[int, int]:
+        from .errors import GraphNotSupported
+        from .lower import lower
+        from .schedule import schedule
+
+        try:
+            memory = plan(schedule(lower(module)))
+        except GraphNotSupported:  # it will run on NumPy
+            return super().taken(module)
+        memory.pack()
+        work = self.size(memory.workspace)
+        results = [self.size(b.bytes) for b in memory.buffers if b.kind in ("output", "extern")]
+        return work + sum(results), work
 
 
 def _add(memory: Memory, buffer: Buffer) -> None:

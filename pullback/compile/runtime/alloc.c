@@ -75,13 +75,13 @@ void *pb_alloc(size_t bytes) {
   if (b) return (char *)b + PB_HEADER;
   size_t total = rounded + PB_HEADER + PB_SHIFTS * 320;
   size_t align = total >= wants_huge ? huge_page : 64;
-  total = (total + align - 1) / align * align;
-  char *base = aligned_alloc(align, total);
-  if (!base) return NULL;
+  void *base;
+  if (posix_memalign(&base, align, total)) return NULL;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
-  if (align == huge_page) madvise(base, total, MADV_HUGEPAGE);
+  // whole huge pages only: an array of 16 MiB is not to take 18 for the sake of its header
+  if (align == huge_page) madvise(base, total / align * align, MADV_HUGEPAGE);
 #endif
-  b = (block *)(base + shift * 320);
+  b = (block *)((char *)base + shift * 320);
   b->base = base;
   b->bytes = rounded;
   b->cls = cls;

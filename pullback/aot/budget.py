@@ -1,0 +1,273 @@
+"""Memory as a limit: of several ways to cut a joint graph, the fastest that fits.
+
+The ways do not depend on the limit. They are put in the order of the work that they take, the plain
+minimum cut first, and the first whose simulated peak is within the limit is taken. So a larger
+limit never means more work, and a smaller one never a higher peak.
+
+- *Prices*: saving costs memory as well as traffic, at every rate that makes a difference; products
+  of matrices may be computed again for what their arithmetic takes.
+- *Segments*: the forward is divided at places where little is alive; the values there are saved,
+  and inside of a segment everything is computed again when the backward reaches it. Some of the
+  ways do that only for the first segments: their values wait the longest.
+
+Read `simulate.py` for the peak and `recompute.py` for the costs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from .. import errors
+from ..fx.node import Node
+from ..fx.traits import cost_of, nbytes, viewed
+from .mincut import CutProblem, UnboundedCut, solve
+from .recompute import UNIT, recompute_problem
+from .simulate import own_bytes
+from .split import JointGraph, ancestors, policy
+from .work import flops
+
+FLOPS_PER_BYTE = 10  # arithmetic in the time that moving a byte takes
+PRICES = 16  # at most so many rates are tried
+SEGMENTS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48
+DEAR = 1 << 20
+
+_UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+
+def parse_memory(memory: object) -> int | float:
+    """Bytes (an integer), or a part of what the plain cut takes (a float from 0 to 1)."""
+    if isinstance(memory, str):
+        text = memory.strip().upper().removesuffix("B")
+        binary = text.endswith("I")
+        text = text.removesuffix("I")
+        number, unit = (text[:-1], text[-1]) if text[-1:] in "KMGT" and text else (text, "")
+        try:
+            factor = 1024 ** " KMGT".index(unit) if binary else _UNITS[unit]
+            size = float(number) * factor
+        except (ValueError, KeyError):
+            size = -1
+        if size >= 0 and math.isfinite(size):
+            return int(size)
+    elif isinstance(memory, (int, float)) and not isinstance(memory, bool) and memory >= 0:
+        return float(memory) if memory <= 1 or math.isinf(memory) else int(memory)
+    raise errors.ArgumentError(errors.text(
+        f"compile(): memory={memory!r} is no amount of memory ({errors.user_line()})",
+        cure="bytes, a text such as '500MB' or '1.5GiB', or a float from 0 (as little as possible) "
+        "to 1 (as the plain cut)"))
+
+
+def shown(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.4g} {unit}"
+        size /= 1000
+    return f"{size:.4g} GB"
+
+
+@dataclasses.dataclass
+class Way:
+    """One way to cut."""
+
+    saved: list[Node]
+    work: float  # traffic and arithmetic that saving and computing again take, in units
+    cost: int | None
+    name: str
+
+
+def ways(joint: JointGraph) -> Iterator[Way]:
+    """Ways to cut a joint graph: the plain one first."""
+    plain = recompute_problem(joint)
+    cost, saved = solve(plain)
+    free = _with_arithmetic(joint, plain)
+    yield Way(saved, -math.inf, cost, "the plain minimum cut")
+    seen = {frozenset(saved)}
+    new = _new_memory(joint)
+    for way in (*_by_price(free, new), *_by_segments(joint, plain, free, new)):
+        if frozenset(way.saved) not in seen:
+            seen.add(frozenset(way.saved))
+            yield way
+
+
+def _work(problem: CutProblem, saved: list[Node]) -> float:
+    kept = set(saved)
+    again = ancestors(problem.demand, stop=kept) - kept
+    traffic = sum(problem.keep[v] for v in saved)
+    return traffic + sum(problem.again.get(v, 0) for v in again)
+
+
+def _with_arithmetic(joint: JointGraph, plain: CutProblem) -> CutProblem:
+    """The problem with library calls and small reductions that may be repeated, for a price."""
+    problem = dataclasses.replace(
+        plain, again=dict(plain.again), again_reasons=dict(plain.again_reasons))
+    for node in joint.candidates:
+        if node in joint.forward and problem.again[node] == math.inf and _repeatable(node):
+            operands = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+            moved = operands + nbytes(node.meta.get("val"))
+            problem.again[node] = int(UNIT * (moved + flops(node) / FLOPS_PER_BYTE))
+            problem.again_reasons.pop(node, None)
+    return problem
+
+
+def _repeatable(node: Node) -> bool:
+    return (
+        node.op == "call_function"
+        and cost_of(node.target) in ("heavy", "reduce")
+        and hasattr(node.target, "op")
+        and not node.is_impure()
+        and not policy(node)
+    )
+
+
+def _new_memory(joint: JointGraph) -> dict[Node, int]:
+    """Bytes of the values that take memory of their own if they are saved."""
+    there = {*map(viewed, joint.forward_results)}
+    return {
+        node: nbytes(node.meta.get("val"))
+        for node in joint.candidates
+        if viewed(node).op != "placeholder" and viewed(node) not in there
+    }
+
+
+def _priced(problem: CutProblem, new: dict[Node, int], rate: float) -> CutProblem:
+    """The problem with a price for each byte of memory, in units of traffic."""
+    keep = {n: k + int(rate * new[n]) if n in new else k for n, k in problem.keep.items()}
+    return dataclasses.replace(problem, keep=keep)
+
+
+def _by_price(free: CutProblem, new: dict[Node, int]) -> list[Way]:
+    """The cuts for all prices of memory: each is a corner of the lower hull of (bytes, work).
+
+    Between two neighbours lies another if the price at which both cost the same finds one.
+    """
+    found: list[tuple[int, Way]] = []
+
+    def at(rate: float) -> tuple[int, Way]:
+        _, saved = solve(_priced(free, new, rate))
+        size = sum(new.get(v, 0) for v in saved)
+        way = Way(saved, _work(free, saved), None, f"memory at {rate / UNIT:.3g} of its traffic")
+        found.append((size, way))
+        return found[-1]
+
+    todo = [(at(0), at(UNIT * DEAR))]
+    while todo and len(found) < PRICES:
+        large, small = todo.pop(0)
+        if large[0] <= small[0]:
+            continue
+        rate = (small[1].work - large[1].work) / (large[0] - small[0])
+        if not 0 < rate < UNIT * DEAR:
+            continue
+        middle = at(rate)
+        if small[0] < middle[0] < large[0]:
+            todo += [(large, middle), (middle, small)]
+    return [way for _, way in found]
+
+
+def _by_segments(
+    joint: JointGraph, plain: CutProblem, free: CutProblem, new: dict[Node, int]
+) -> Iterator[Way]:
+    line = _Line(joint)
+    for count in SEGMENTS:
+        marks = line.marks(count)
+        if len(marks) < count - 1:
+            break
+        for part in sorted({-(-count * k // 4) for k in (1, 2, 3, 4)}):
+            edges = [line.alive(mark) for mark in marks[:part]]
+            fixed = set().union(*edges)
+            end = marks[part - 1] if part <= len(marks) else len(line.nodes)
+            before = {*line.nodes[:end]}
+            again = {
+                node: math.inf if node in fixed or (node not in before and node in joint.forward)
+                and plain.again[node] == math.inf else work
+                for node, work in free.again.items()
+            }
+            dear = {n: size for n, size in new.items() if n in before and n not in fixed}
+            problem = _priced(dataclasses.replace(free, again=again), dear, UNIT * DEAR)
+            try:
+                _, saved = solve(problem)
+            except UnboundedCut:  # something there cannot be saved
+                continue
+            name = f"{part} of {count} segments computed again"
+            yield Way(saved, _work(free, saved), None, name)
+
+
+class _Line:
+    """The calls of the forward in order, and what is alive behind each."""
+
+    def __init__(self, joint: JointGraph) -> None:
+        self.nodes = [n for n in joint.nodes if n in joint.forward and n.op == "call_function"]
+        place = {node: k for k, node in enumerate(self.nodes)}
+        self.until: dict[Node, int] = {}  # value -> its last reader
+        for node in self.nodes:
+            for source in map(viewed, node.all_input_nodes):
+                if source in place:
+                    self.until[source] = place[node]
+        change = [0] * (len(self.nodes) + 1)
+        for node, end in self.until.items():
+            change[place[node]] += own_bytes(node)
+            change[end] -= own_bytes(node)
+        self.width = list(accumulate(change))[:-1]
+        self.done = list(accumulate(map(own_bytes, self.nodes)))
+        self.place = place
+
+    def marks(self, count: int) -> list[int]:
+        """Places that divide the forward into about equal parts, where little is alive."""
+        if not self.done or not self.done[-1]:
+            return []
+        step, found = self.done[-1] / count, []
+        for k in range(1, count):
+            low = bisect_left(self.done, (k - 0.4) * step)
+            high = min(bisect_left(self.done, (k + 0.4) * step), len(self.nodes) - 1)
+            best = min(range(low, high + 1), key=lambda i: (self.width[i], -i), default=None)
+            if best is not None and (not found or best > found[-1] - 1):
+                found.append(best + 1)
+        return sorted(set(found))
+
+    def alive(self, mark: int) -> set[Node]:
+        """Values made before a place and read behind it, but for those made from nothing."""
+        found = set()
+        for node, end in self.until.items():
+            if self.place[node] < mark <= end and cost_of(node.target) != "create":
+                many = isinstance(node.meta.get("val"), (tuple, list))
+                found.update(node.users if many else (node,))
+        return found
+
+
+def choose(
+    found: list[Way],
+    peak: Callable[[Way], int],
+    least: Callable[[Way], int],
+    limit: float,
+    most: int,
+) -> tuple[Way, int]:
+    """The way with the least work whose peak is within the limit, and that peak.
+
+    `least` is a bound that needs no simulation; `most` is the peak of eager execution, which is a
+    limit, too. A float from 0 to 1 lies between the least and the plain peak.
+    """
+    order = sorted(found, key=lambda way: way.work)
+    known: dict[int, int] = {}
+
+    def of(way: Way) -> int:
+        if id(way) not in known:
+            known[id(way)] = peak(way)
+        return known[id(way)]
+
+    if isinstance(limit, float) and limit <= 1:
+        plain, lowest = of(order[0]), min(map(of, order))
+        limit = lowest + limit * (plain - lowest)
+    for bound in (min(limit, most), limit):  # if there is no way below eager, as fast as allowed
+        for way in order:
+            if least(way) <= bound and of(way) <= bound:
+                return way, of(way)
+    best = min(order, key=of)
+    raise errors.OverBudget(errors.text(
+        f"memory={shown(limit)} is not enough for forward and backward: they need "
+        f"{shown(of(best))} at least",
+        [f"by the plain cut {shown(of(order[0]))}, eager {shown(most)}, "
+         f"with {best.name} {shown(of(best))}"],
+        ["give it that much", "or smaller batches", "or save_on_cpu() around the call"]))

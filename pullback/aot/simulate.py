@@ -1,0 +1,99 @@
+"""How much memory a forward and a backward graph take, without running them.
+
+`footprint` goes through a graph operator by operator: a value is there from the node that makes it
+to the last one that reads it or a view of it. A `Meter` puts forward and backward together: what is
+alive in the worst moment of either, beyond the arguments, which are there anyway. Backends that
+fuse and reuse memory have a meter of their own (`compile/memory.py`).
+
+Read `budget.py` next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node
+from ..fx.traits import nbytes, viewed
+from .split import is_number
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Bytes beyond the arguments in each pass."""
+
+    forward: int
+    backward: int
+    saved: int  # of both: what lives from one to the other, results not counted
+
+    @property
+    def peak(self) -> int:
+        """The worst moment."""
+        return max(self.forward, self.backward)
+
+
+def own_bytes(node: Node) -> int:
+    """Memory that a node brings into the world."""
+    if node.op != "call_function" or viewed(node) is not node or is_number(node):
+        return 0
+    return nbytes(node.meta.get("val"))
+
+
+def footprint(module: GraphModule, frees_inputs: bool = False) -> int:
+    """Bytes of results and temporaries of a graph that runs operator by operator, when there are
+    most of them; less those of inputs, if they are let go when nothing reads them any more."""
+    nodes = list(module.graph.nodes)
+    last: dict[Node, Node] = {}
+    for node in nodes:
+        for source in node.all_input_nodes:
+            last[viewed(source)] = node
+    dying: dict[Node, list[Node]] = {}
+    for root, node in last.items():
+        if node.op != "output" and (root.op == "call_function" or frees_inputs):
+            dying.setdefault(node, []).append(root)
+    now = most = 0
+    for node in nodes:
+        now += own_bytes(node)
+        most = max(most, now)
+        if node.op == "call_function" and node not in last and not node.users:
+            now -= own_bytes(node)
+        for root in dying.get(node, ()):
+            now -= own_bytes(root) if root.op == "call_function" else nbytes(root.meta.get("val"))
+    return most
+
+
+class Meter:
+    """How much memory graphs take that run operator by operator."""
+
+    def size(self, size: int) -> int:
+        """Bytes that an array of so many bytes takes."""
+        return size
+
+    def taken(self, module: GraphModule) -> tuple[int, int]:
+        """Bytes of results and temporaries of a call, and how many are kept until the next."""
+        return footprint(module), 0
+
+    def left(self, module: GraphModule, count: int) -> tuple[int, int]:
+        """Bytes that a forward graph leaves: in the user's results, in saved values alone."""
+        results = module.graph.output_node().args[0]
+        roots = {viewed(n) for n in results[:count] if isinstance(n, Node)}
+        saved = {viewed(n) for n in results[count:] if isinstance(n, Node)} - roots
+        first, second = ([self.size(own_bytes(n)) for n in nodes] for nodes in (roots, saved))
+        return sum(first), sum(second)
+
+    def phases(self, forward: GraphModule, backward: GraphModule, count: int) -> Phases:
+        """What two graphs take."""
+        results, saved = self.left(forward, count)
+        given = [n for n in backward.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
+        held = results + saved + sum(nbytes(n.meta.get("val")) for n in given)
+        (first, kept_first), (second, kept_second) = self.taken(forward), self.taken(backward)
+        return Phases(first + kept_second, held + second + kept_first, saved)
+
+
+class Eager(Meter):
+    """The same for graphs of the default partitioner, whose backward lets go of what it has used:
+    what eager execution takes."""
+
+    def taken(self, module: GraphModule) -> tuple[int, int]:
+        inputs = (n for n in module.graph.nodes if n.op == "placeholder")
+        return footprint(module, any("tangents" in n.name for n in inputs)), 0
