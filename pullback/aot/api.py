@@ -29,7 +29,7 @@ from . import sharing
 from .capture import Joint, Postponed, Sizes, capture
 from .layout import coerced, handle, strides_of
 from .runtime import Program
-from .subclasses import Wrapped, desugared
+from .subclasses import Inside, Wrapped, desugared
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
@@ -272,6 +272,8 @@ class Compiled:
         found = sharing.groups([t._data for t in inputs], program.written)
         if not found:
             return program
+        if isinstance(self.function, Inside):
+            self.function.refuse_shared(inputs, found)
         pattern = sharing.pattern(inputs, found)
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):

@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
+from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.dispatching import Outer, again
 from ..core.handle import Tensor, cell_of, make
 from ..core.pytree import register_pytree_node, tree_map, tree_unflatten
-from ..core.state import sequence
+from ..core.state import sequence, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Node, port
-from ..core.views import replay
+from ..core.views import copy_slices, replay
 
 
 class Wrapped(Exception):
@@ -33,6 +34,10 @@ class Wrapped(Exception):
 
     def __init__(self, *outside: Tensor):
         self.outside = outside
+
+
+class Shared(RuntimeError):
+    """Wrappers with histories share memory that a compiled function writes."""
 
 
 def is_wrapper(value: Any) -> bool:
@@ -55,6 +60,7 @@ class Plan:
     inner: tuple[Plan | None, ...]  # of each attribute: a wrapper, too?
     tracked: bool = False
     leaf: bool = False
+    follows: str = ""  # the attribute that lies in memory as the wrapper says, if one does
     count: int = 0  # plain tensors in all
 
     def __post_init__(self) -> None:
@@ -81,7 +87,8 @@ class Plan:
         """The wrapper around the next tensors."""
         inner = {n: next(tensors) if p is None else p.build(tensors)
                  for n, p in zip(self.names, self.inner)}
-        new = self.cls.__tensor_unflatten__(inner, self.meta, self.size, self.stride)
+        stride = inner[self.follows].stride() if self.follows else self.stride
+        new = self.cls.__tensor_unflatten__(inner, self.meta, self.size, stride)
         new._edge = None
         return new
 
@@ -95,8 +102,10 @@ def plan_of(t: Tensor) -> Plan:
             "how to take it apart", cure="define __tensor_flatten__ and __tensor_unflatten__"))
     names, meta = t.__tensor_flatten__()
     inner = tuple([plan_of(v) if is_wrapper(v := getattr(t, n)) else None for n in names])
-    return Plan(type(t), tuple(names), meta, tuple(t.shape), tuple(t.stride()), inner,
-                t.requires_grad, isinstance(t._edge, Accumulate))
+    size, stride = tuple(t.shape), tuple(t.stride())
+    follows = [n for n in names if getattr(t, n).shape == size and getattr(t, n).stride() == stride]
+    return Plan(type(t), tuple(names), meta, size, stride, inner, t.requires_grad,
+                isinstance(t._edge, Accumulate), follows[0] if follows else "")
 
 
 def parts_of(t: Tensor) -> list[Tensor]:
@@ -149,6 +158,19 @@ class Joined(Node):
         if self.note is not None:
             self.note(grad)
         return [g if wanted else None for g, wanted in zip(opened(grad), needs)]
+
+
+class JoinedLeaf(Accumulate):
+    """The same for a leaf: it must not be written, and has no function that made it."""
+
+    __slots__ = ("note", "plan")
+
+    def __init__(self, t: Tensor, tensors: list[Tensor], plan: Plan, note: Callable):
+        super().__init__(t)
+        made = Joined(tensors, plan, note)
+        self.plan, self.note, self.edges, self.metas = plan, note, made.edges, made.metas
+
+    apply = Joined.apply
 
 
 class Parted(Node):
@@ -249,13 +271,15 @@ def gathered(wrapped: dict, grads: list) -> list:
 class Flat:
     """A wrapper among the results of a captured function: its tensors, and how it came about."""
 
-    def __init__(self, parts: list, plan: Plan, guess: Plan, source: tuple | None = None):
+    def __init__(self, parts: list, plan: Plan, guess: Plan, source: tuple | None = None,
+                 leaf: bool = False):
         self.parts, self.plan = parts, plan
         self.guess = guess  # the kind of gradient that is expected for it
-        self.source = source  # (input that it is, or is a view of; the views)
+        self.source = source  # (input that it is, or is a view of; the views; made in what mode)
+        self.leaf = leaf  # was it made to require grad?
 
 
-register_pytree_node(Flat, lambda f: (f.parts, (f.plan, f.guess, f.source)),
+register_pytree_node(Flat, lambda f: (f.parts, (f.plan, f.guess, f.source, f.leaf)),
                      lambda parts, context: Flat(list(parts), *context))
 
 
@@ -269,6 +293,7 @@ class Inside:
         if hasattr(function, "modules"):
             self.modules = function.modules
         self.kinds: dict[tuple, Plan] = {}  # of wrappers: what kind their gradients are
+        self.moves = [0] * len(plans)  # how often each wrapper is written
         # how many inputs of the graph each argument is
         self.groups = [1 if p is None else p.count for p in plans]
 
@@ -296,13 +321,24 @@ class Inside:
         found = tree_map(lambda v: self._flat(v, numbers) if is_wrapper(v) else v, out)
         for w, (start, parts, edges, facts) in wrappers.items():
             self._finish(w, start, parts, edges, facts)
+        self.moves = [cell_of(v).version if p is not None else 0
+                      for v, p in zip(values, self.plans)]
         return found
+
+    def refuse_shared(self, inputs: list[Tensor], groups: list) -> None:
+        """Inputs that share memory with one that is written must not have histories."""
+        if any(inputs[i]._edge is not None for group in groups for i in group):
+            raise Shared(errors.text(
+                "Encountered aliased inputs that are mutated in the graph, but at least one of "
+                f"them is a tensor subclass. This is not supported today ({errors.user_line(2)})",
+                cure="clone() one of them, or write outside of the compiled function"))
 
     def _wrapper(self, plan: Plan, parts: list[Tensor], wrappers: dict) -> Tensor:
         new = plan.build(iter(parts))
         edges = [p._edge for p in parts]
         if any(e is not None for e in edges):
-            new._edge = Joined(parts, plan, lambda grad: self._note(plan, grad))
+            given = parts, plan, lambda grad: self._note(plan, grad)
+            new._edge = JoinedLeaf(new, *given) if plan.leaf else Joined(*given)
         for p in parts:
             p._edge = None  # the tensors inside are beneath the tape
         wrappers[new] = new._edge, parts, edges, (tuple(new.shape), tuple(new.stride()))
@@ -337,18 +373,19 @@ class Inside:
         y = again(y)
         source, link = None, y._link
         if id(y) in numbers:
-            source = numbers[id(y)], ()
+            source = numbers[id(y)], (), None
         elif link is not None and not link.apart and id(link.base) in numbers:
             refresh(y)
-            source = numbers[id(link.base)], link.chain
+            source = numbers[id(link.base)], link.chain, link.hidden
         plan = guess = plan_of(y)
         parts = [make(p._data) for p in parts_of(y)]
-        if source is None and y._edge is not None:
+        leaf = source is None and type(y._edge) is Accumulate
+        if source is None and y._edge is not None and not leaf:
             if hasattr(y, "__coerce_tangent_metadata__"):
                 coerced = y.__coerce_tangent_metadata__()
                 guess = plan_of(coerced) if is_wrapper(coerced) else plan
             _part(y, parts, guess)
-        return Flat(parts, plan, guess, source)
+        return Flat(parts, plan, guess, source, leaf)
 
 
 def _part(t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None) -> None:
@@ -418,6 +455,11 @@ def desugared(compiled: Any, flat: list, spec: Any, met: Wrapped | None = None) 
     while True:
         try:
             return _called(compiled, known, flat, spec, known.get("outside", ()))
+        except Shared:
+            if compiled.backend.undecided is None:
+                raise
+            args, kwargs = tree_unflatten(flat, spec)  # as it was written
+            return compiled.function(*args, **kwargs)
         except Wrapped as found:
             known["outside"] = (*known.get("outside", ()), *found.outside)
 
@@ -436,17 +478,28 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any, outside: tuple) -
             continue
         if id(v) not in known_parts:
             known_parts[id(v)] = parts = opened(v, inner.function.kinds)
-            wrappers.append((v, plan, parts, [p._edge for p in parts],
-                             [cell_of(p).version for p in parts]))
+            wrappers.append((v, plan, parts, [p._edge for p in parts]))
         arguments += known_parts[id(v)]
     out = inner(*arguments)
     compiled.programs.update({(key, *k): p for k, p in inner.programs.items()})
-    for v, plan, parts, edges, versions in wrappers:
+    for v, plan, parts, edges in wrappers:
         if [p._edge for p in parts] != edges:
-            v._edge = Joined(parts, plan)
-        if [cell_of(p).version for p in parts] != versions:
+            _rewritten(v, Joined(parts, plan))
+    moved = {id(v): (v, n) for v, n in zip(values, inner.function.moves) if n}
+    for v, n in moved.values():
+        for _ in range(n):
             bump(v)
     return tree_map(lambda f: _closed(f, values), out, is_leaf=lambda f: isinstance(f, Flat))
+
+
+def _rewritten(t: Tensor, edge: Node) -> None:
+    """Give a wrapper that was written its new history, through its base if it is a view."""
+    link = t._link
+    if link is None or link.apart:
+        t._edge = edge
+        return
+    link.base._edge = copy_slices(link.base, t, make(t._data, edge))
+    link.seen = -1
 
 
 def _closed(found: Any, values: list) -> Any:
@@ -454,6 +507,9 @@ def _closed(found: Any, values: list) -> Any:
     if not isinstance(found, Flat):
         return found
     if found.source is not None:
-        number, chain = found.source
-        return replay(values[number], chain)
-    return closed(found.parts, found.plan, found.guess)
+        number, chain, hidden = found.source
+        with inference_mode(hidden == "inference"), set_grad_enabled(
+                hidden is None and state.record[0]):
+            return replay(values[number], chain)
+    new = closed(found.parts, found.plan, found.guess)
+    return new.requires_grad_() if found.leaf else new

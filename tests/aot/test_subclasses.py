@@ -12,6 +12,7 @@ from wrapper_programs import programs
 
 import pullback as torch
 from pullback.aot import aot_function, make_boxed_compiler, nop
+from pullback.core import pytree
 from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
 from pullback.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
@@ -37,6 +38,9 @@ def same(a, b):
         assert type(a) is type(b) and len(a) == len(b)
         for x, y in zip(a, b):
             same(x, y)
+    elif isinstance(a, dict):
+        assert a.keys() == b.keys()
+        same(list(a.values()), list(b.values()))
     elif type(a) is TwoTensor:
         assert type(b) is TwoTensor and a.shape == b.shape and a.stride() == b.stride()
         same(a.a, b.a)
@@ -249,3 +253,120 @@ def test_memory_is_shared_as_in_eager():
         flat.add_(1)
         assert torch.allclose(inside, torch.arange(1.0, 5.0).reshape(2, 2) / 4 + 1)
         assert x._version == 2
+
+
+def view_of_intermediate():
+    b = two(2, 2) * 1
+    return [b.view(4), b]
+
+
+def wrote_view(v, b):
+    v.mul_(3)
+    return b * 2, v * 1
+
+
+def wrote_leaf(x):
+    return x.mul_(2)
+
+
+def wrote_inside(x):
+    x.a.add_(1)
+    return x * 1
+
+
+def unrecorded_view(x):
+    with torch.no_grad():
+        v = x.view(-1)
+    return v, x * 2
+
+
+def leaf_made(x):
+    return (x.detach() * 2).requires_grad_(), x * 2
+
+
+def outputs_of_one_memory(x):
+    y = x.sin()
+    return y, y.view(-1), y.detach()
+
+
+def same_one_twice(x, y):
+    return x.add_(1) * y, x
+
+
+def now_requires_grad(x, y):
+    x.add_(y)
+    return x * 2
+
+
+def wrote_part(x):
+    x[:1].mul_(3)
+    return x.sum()
+
+
+def inner_gradient(x):
+    (g,) = torch.autograd.grad((x * x).sum(), x, create_graph=True)
+    return g * x
+
+
+@pytest.mark.parametrize(("function", "start"), [
+    (wrote_inside, lambda: [two(2, grad=False)]), (unrecorded_view, lambda: [two(2, 2)]),
+    (leaf_made, lambda: [two(2)]), (outputs_of_one_memory, lambda: [two(2, 2)]),
+    (same_one_twice, lambda: [two(2, grad=False)] * 2), (same_one_twice, lambda: [two(2) * 1] * 2),
+    (now_requires_grad, lambda: [two(2, grad=False), two(2)]), (wrote_part, lambda: [two(2) * 1]),
+    (inner_gradient, lambda: [two(2)]),
+    (lambda x: {"a": [x["p"] * 2, None, 3]}, lambda: [{"p": two(2)}]),
+    (lambda x: (x.unbind(0)[0], x.split(1)), lambda: [two(2)]),
+    (lambda x, y: (x * y).sum() + y, lambda: [two(2), torch.ones(2, requires_grad=True)]),
+], ids=range(12))
+@pytest.mark.parametrize("way", ["aot_function", "compile"])
+def test_what_calls_leave_behind(function, start, way):
+    made = aot_function(function, nop) if way == "aot_function" else torch.compile(function)
+    for _ in range(2):
+        same(left(function, start()), left(made, start()))
+
+
+def left(function, args):
+    out = function(*args)
+    outs = [o for o in pytree.tree_leaves(out) if isinstance(o, torch.Tensor)]
+    tensors = [t for t in pytree.tree_leaves(args) if isinstance(t, torch.Tensor)]
+    facts = [(o.requires_grad, o.is_leaf, o._version, o.dtype, [o is t for t in tensors],
+              [o._base is t for t in tensors]) for o in outs]
+    tracked = [o for o in outs if o.grad_fn is not None]
+    leaves = [t for t in tensors if t.requires_grad and t.is_leaf]
+    grads = torch.autograd.grad(tracked, leaves, [torch.ones_like(o) for o in tracked],
+                                allow_unused=True) if tracked and leaves else []
+    bare = pytree.tree_map_only(torch.Tensor, lambda t: t.detach(), (out, args))
+    return bare, facts, list(grads), [t._version for t in tensors]
+
+
+def test_leaves_and_shared_memory_are_refused_as_in_eager_or_in_words():
+    for made in (wrote_leaf, torch.compile(wrote_leaf), aot_function(wrote_leaf, nop)):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            made(two(2))
+    with pytest.raises(RuntimeError, match="aliased inputs that are mutated"):
+        aot_function(wrote_view, nop)(*view_of_intermediate())
+    same(left(wrote_view, view_of_intermediate()),
+         left(torch.compile(wrote_view), view_of_intermediate()))
+
+
+class Counted(Scaled):
+    """Makes tensors inside of its operators."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, meta, outer_size, outer_stride):
+        return Counted(inner["elem"], meta)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        out = super().__torch_dispatch__(func, types, args, kwargs)
+        return cls(out.elem + torch.ones(out.shape) * 2, out.scale)
+
+
+def test_factories_in_operators_and_mixed_classes():
+    f = torch.compile(lambda x: x * 3)
+    assert f(Counted(torch.ones(2), 1)).elem.tolist() == [5, 5]
+    mixed = TwoTensor(Scaled(torch.ones(2), 4), Scaled(torch.ones(2), 4)).requires_grad_()
+    y = torch.compile(lambda x: x.sin())(mixed)
+    assert type(y.b) is Scaled and y.b.scale == 4
+    y.sum().backward()
+    assert torch.allclose(mixed.grad.a.elem, torch.ones(2).cos())
