@@ -29,10 +29,10 @@ def adam(model, lr: float = 1e-3):
 
 
 def sgd(model, lr: float = 1e-3):
-    """For networks with batch normalisation.
+    """For trainings in which rounding errors grow, on PyTorch as well (compare with float64 there).
 
-    Where few values are normalised their differences grow without bound, and optimizers that
-    divide by the size of gradients make steps of rounding errors: such trainings part in float64.
+    Where few values are normalised over a batch their differences grow without bound; optimizers
+    that divide by the size of gradients make steps of errors where a gradient should vanish.
     """
     return torch.optim.SGD(model.parameters(), lr=lr)
 
@@ -404,3 +404,411 @@ def graph_convolution():
     model, x = Net(), torch.randn(10, 6)
     edges, y = torch.randint(0, 10, (2, 30)), torch.randint(0, 3, (10,))
     return adam(model), model, lambda m: F.cross_entropy(m(x, edges), y)
+@program("transformers")
+def transformers_bert():
+    from transformers import BertConfig, BertForMaskedLM
+
+    config = BertConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        intermediate_size=32, max_position_embeddings=16, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    model, x = BertForMaskedLM(config), torch.randint(0, 40, (2, 12))
+    return adam(model), model, lambda m: m(input_ids=x, labels=x).loss
+
+
+@program("transformers")
+def transformers_llama():
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=32, max_position_embeddings=16,
+    )
+    model, x = LlamaForCausalLM(config), torch.randint(0, 40, (2, 12))
+    return adam(model), model, lambda m: m(input_ids=x, labels=x).loss
+
+
+@program("transformers")
+def transformers_t5():
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    config = T5Config(
+        vocab_size=40, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, dropout_rate=0.0,
+        decoder_start_token_id=0,
+    )
+    model = T5ForConditionalGeneration(config)
+    x, y = torch.randint(1, 40, (2, 12)), torch.randint(1, 40, (2, 8))
+    return adam(model), model, lambda m: m(input_ids=x, labels=y).loss
+
+
+@program("transformers")
+def transformers_whisper():
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    config = WhisperConfig(
+        vocab_size=60, num_mel_bins=8, d_model=16, encoder_layers=1, decoder_layers=1,
+        encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=32,
+        decoder_ffn_dim=32, max_source_positions=16, max_target_positions=12, dropout=0.0,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+    )
+    model = WhisperForConditionalGeneration(config)
+    sound, y = torch.randn(2, 8, 32), torch.randint(3, 60, (2, 8))
+    return adam(model), model, lambda m: m(input_features=sound, labels=y).loss
+
+
+@program("transformers")
+def transformers_vit():
+    from transformers import ViTConfig, ViTForImageClassification
+
+    config = ViTConfig(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        image_size=16, patch_size=4, num_labels=4, hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    model = ViTForImageClassification(config)
+    x, y = images(2, 16, classes=4)
+    return adam(model), model, lambda m: m(pixel_values=x, labels=y).loss
+
+
+@program("transformers")
+def transformers_mamba():
+    from transformers import MambaConfig, MambaForCausalLM
+
+    config = MambaConfig(vocab_size=40, hidden_size=16, state_size=4, num_hidden_layers=2)
+    model, x = MambaForCausalLM(config), torch.randint(0, 40, (2, 10))
+    return adam(model), model, lambda m: m(input_ids=x, labels=x).loss
+
+
+@program("reformer-pytorch")
+def reformer():
+    from reformer_pytorch import Reformer
+
+    model = Reformer(dim=16, depth=2, heads=2, bucket_size=4, n_hashes=2)
+    x, y = torch.randn(1, 16, 16, requires_grad=True), torch.randn(1, 16, 16)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("linear-attention-transformer")
+def linear_attention():
+    from linear_attention_transformer import LinearAttentionTransformerLM
+
+    model = LinearAttentionTransformerLM(
+        num_tokens=40, dim=16, heads=2, depth=2, max_seq_len=16, causal=True, n_local_attn_heads=1,
+        local_attn_window_size=8,
+    )
+    x = torch.randint(0, 40, (1, 16))
+    return adam(model), model, lambda m: F.cross_entropy(m(x)[0, :-1], x[0, 1:])
+
+
+@program("local-attention")
+def local_attention():
+    from local_attention import LocalTransformer
+
+    model = LocalTransformer(
+        num_tokens=40, dim=16, depth=2, max_seq_len=16, causal=True, local_attn_window_size=4,
+        heads=2, dim_head=8,
+    )
+    x = torch.randint(0, 40, (2, 16))
+    return sgd(model, 0.1), model, lambda m: m(x, return_loss=True)
+
+
+@program("nystrom-attention")
+def nystromformer():
+    from nystrom_attention import Nystromformer
+
+    model = Nystromformer(dim=16, depth=1, heads=2, dim_head=8, num_landmarks=4, pinv_iterations=4)
+    x, y = torch.randn(1, 12, 16), torch.randn(1, 12, 16)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("linformer")
+def linformer():
+    from linformer import LinformerLM
+
+    model = LinformerLM(num_tokens=40, dim=16, seq_len=16, depth=2, heads=2, k=8)
+    x = torch.randint(0, 40, (2, 16))
+    return adam(model), model, lambda m: F.cross_entropy(m(x).flatten(0, 1), x.flatten())
+
+
+@program("conformer")
+def conformer():
+    from conformer import Conformer
+
+    model = Conformer(dim=16, depth=1, dim_head=8, heads=2, ff_mult=2, conv_kernel_size=5)
+    x, y = torch.randn(2, 12, 16), torch.randn(2, 12, 16)
+    return sgd(model, 1e-2), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("soft-moe-pytorch")
+def soft_moe():
+    from soft_moe_pytorch import SoftMoE
+
+    model = SoftMoE(dim=16, seq_len=12, num_experts=3)
+    x, y = torch.randn(2, 12, 16), torch.randn(2, 12, 16)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("pytorch-crf")
+def linear_chain_crf():
+    from torchcrf import CRF
+
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.crf = nn.LSTM(6, 5, batch_first=True), CRF(5, batch_first=True)
+
+        def forward(self, x, tags):
+            return -self.crf(self.rnn(x)[0], tags, reduction="mean")
+
+    model, x, tags = Tagger(), torch.randn(3, 7, 6), torch.randint(0, 5, (3, 7))
+    return adam(model, 1e-2), model, lambda m: m(x, tags)
+
+
+@program("pytorch-tcn")
+def temporal_convolution():
+    from pytorch_tcn import TCN
+
+    model = TCN(num_inputs=3, num_channels=[8, 8], kernel_size=3, dropout=0.0)
+    x, y = torch.randn(2, 3, 20), torch.randn(2, 8, 20)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("rotary-embedding-torch")
+def rotary_attention():
+    from rotary_embedding_torch import RotaryEmbedding
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rotary, self.qkv = RotaryEmbedding(dim=8), nn.Linear(16, 48)
+
+        def forward(self, x):
+            q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+            q, k = self.rotary.rotate_queries_or_keys(q), self.rotary.rotate_queries_or_keys(k)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+    model, x, y = Attention(), torch.randn(2, 10, 16), torch.randn(2, 2, 10, 8)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("g-mlp-pytorch")
+def gated_mlp():
+    from g_mlp_pytorch import gMLPVision
+
+    model = gMLPVision(image_size=16, patch_size=4, num_classes=4, dim=16, depth=2)
+    x, y = images(2, 16, classes=4)
+    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+
+
+@program("mlp-mixer-pytorch")
+def mlp_mixer():
+    from mlp_mixer_pytorch import MLPMixer
+
+    model = MLPMixer(image_size=16, channels=3, patch_size=4, dim=16, depth=2, num_classes=4)
+    x, y = images(2, 16, classes=4)
+    return adam(model), model, lambda m: F.cross_entropy(m(x), y)
+
+
+@program("lambda-networks")
+def lambda_network():
+    from lambda_networks import LambdaLayer
+
+    model = nn.Sequential(LambdaLayer(dim=8, dim_out=8, n=8, dim_k=4, heads=2, dim_u=1))
+    x, y = torch.randn(2, 8, 8, 8), torch.randn(2, 8, 8, 8)
+    return sgd(model, 1e-2), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("axial-attention")
+def axial_attention():
+    from axial_attention import AxialAttention
+
+    model = AxialAttention(dim=8, dim_index=1, heads=2, num_dimensions=2)
+    x, y = torch.randn(2, 8, 6, 6), torch.randn(2, 8, 6, 6)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("fft-conv-pytorch")
+def fft_convolution():
+    from fft_conv_pytorch import FFTConv2d
+
+    model = nn.Sequential(FFTConv2d(3, 4, 5, padding=2), nn.Tanh(), FFTConv2d(4, 2, 3))
+    x, y = torch.randn(2, 3, 12, 12), torch.randn(2, 2, 10, 10)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("torchvision")
+def torchvision_mobilenet():
+    from torchvision.models import mobilenet_v3_small
+
+    model = mobilenet_v3_small(num_classes=4, dropout=0.0)
+    x, y = images(8, 64, classes=4)
+    return sgd(model), model, lambda m: F.cross_entropy(m(x), y)
+
+
+@program("neuraloperator")
+def fourier_neural_operator():
+    from neuralop.models import FNO
+
+    model = FNO(n_modes=(4, 4), hidden_channels=8, in_channels=1, out_channels=1, n_layers=2)
+    x, y = torch.randn(2, 1, 12, 12), torch.randn(2, 1, 12, 12)
+    return adam(model), model, lambda m: F.mse_loss(m(x), y)
+
+
+@program("torchcde")
+def neural_cde():
+    import torchcde
+
+    class Field(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = nn.Linear(4, 4 * 3)
+
+        def forward(self, t, z):
+            return torch.tanh(self.net(z)).view(*z.shape[:-1], 4, 3)
+
+    t = torch.linspace(0, 1, 6)
+    x = torch.cat([t.expand(2, 6)[..., None], torch.randn(2, 6, 2)], -1)
+    coeffs = torchcde.hermite_cubic_coefficients_with_backward_differences(x)
+    model, z0, y = Field(), torch.zeros(2, 4), torch.randn(2, 4)
+
+    def loss(m):
+        path = torchcde.CubicSpline(coeffs)
+        z = torchcde.cdeint(X=path, func=m, z0=z0, t=path.interval, adjoint=False, method="rk4",
+                            options={"step_size": 0.25})
+        return F.mse_loss(z[:, -1], y)
+
+    return adam(model), model, loss
+
+
+@program("egnn-pytorch")
+def equivariant_graph_network():
+    from egnn_pytorch import EGNN
+
+    model = EGNN(dim=8)
+    feats, coors, y = torch.randn(1, 6, 8), torch.randn(1, 6, 3), torch.randn(1, 6, 3)
+    return adam(model), model, lambda m: F.mse_loss(m(feats, coors)[1], y)
+
+
+@program("normflows")
+def real_nvp():
+    import normflows as nf
+
+    flows = []
+    for _ in range(2):
+        flows += [nf.flows.AffineCouplingBlock(nf.nets.MLP([1, 16, 2], init_zeros=True)),
+                  nf.flows.Permute(2, mode="swap")]
+    model = nf.NormalizingFlow(nf.distributions.base.DiagGaussian(2), flows)
+    x = torch.randn(32, 2) * 0.5 + 1
+    return adam(model, 1e-2), model, lambda m: m.forward_kld(x)
+
+
+@program("botorch")
+def botorch_gp():
+    from botorch.models import SingleTaskGP
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    x = torch.linspace(0, 1, 12, dtype=torch.float64)[:, None]
+    y = torch.sin(6 * x) + 0.1 * torch.randn(12, 1, dtype=torch.float64)
+    model = SingleTaskGP(x, y)
+    mll = ExactMarginalLogLikelihood(model.likelihood, model)
+    mll.train()
+    return adam(model, 0.05), model, lambda m: -mll(m(*m.train_inputs), m.train_targets)
+
+
+@program("tab-transformer-pytorch")
+def tab_transformer():
+    from tab_transformer_pytorch import FTTransformer
+
+    model = FTTransformer(categories=(4, 3), num_continuous=3, dim=16, dim_out=1, depth=1, heads=2)
+    kinds = torch.stack([torch.randint(0, 4, (8,)), torch.randint(0, 3, (8,))], 1)
+    numbers, y = torch.randn(8, 3), torch.randn(8, 1)
+    model.eval()  # no dropout
+    return adam(model), model, lambda m: F.mse_loss(m(kinds, numbers), y)
+
+
+@program("torch-geometric")
+def graph_attention():
+    from torch_geometric.nn import GATConv, global_mean_pool
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.last = GATConv(6, 8, heads=2), nn.Linear(16, 3)
+
+        def forward(self, x, edges, batch):
+            return self.last(global_mean_pool(self.conv(x, edges).relu(), batch))
+
+    model, x, batch = Net(), torch.randn(10, 6), torch.arange(10) // 5
+    edges, y = torch.randint(0, 5, (2, 30)), torch.randint(0, 3, (2,))
+    edges = torch.cat([edges, edges + 5], 1)
+    return adam(model), model, lambda m: F.cross_entropy(m(x, edges, batch), y)
+
+
+@program("entmax")
+def sparse_attention():
+    from entmax import entmax15
+
+    model = nn.Sequential(nn.Linear(6, 12), nn.ReLU(), nn.Linear(12, 5))
+    x, y = torch.randn(16, 6), torch.randint(0, 5, (16,))
+    return adam(model), model, lambda m: -entmax15(m(x), dim=-1)[torch.arange(16), y].mean()
+
+
+@program("torchmetrics")
+def structural_similarity():
+    from torchmetrics.functional.image import structural_similarity_index_measure as ssim
+
+    model = nn.Conv2d(1, 1, 3, padding=1)
+    x = torch.rand(2, 1, 16, 16)
+    return adam(model, 1e-2), model, lambda m: 1 - ssim(m(x), x, data_range=1.0)
+
+
+@program("byol-pytorch")
+def byol():
+    from byol_pytorch import BYOL
+
+    net = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, 8))
+    model = BYOL(net, image_size=8, hidden_layer=2, projection_size=8, projection_hidden_size=16,
+                 augment_fn=nn.Identity(), augment_fn2=nn.Hardtanh())
+    x = torch.rand(8, 3, 8, 8)
+    return sgd(model, 1e-2), model, lambda m: m(x)
+
+
+@program("ema-pytorch")
+def ema_teacher():
+    from ema_pytorch import EMA
+
+    model = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.Linear(16, 3))
+    ema = EMA(model, beta=0.9, update_after_step=0, update_every=1)
+    x = torch.randn(16, 6)
+    optimizer = adam(model, 1e-2)
+    optimizer.register_step_post_hook(lambda *_: ema.update())
+    return optimizer, model, lambda m: F.mse_loss(m(x + 0.1), ema(x).detach() + 0.5)
+
+
+@program("torch-optimizer")
+def torch_optimizer_lamb():
+    import torch_optimizer
+
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
+    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
+    optimizer = torch_optimizer.Lamb(model.parameters(), lr=1e-2)
+    return optimizer, model, lambda m: F.cross_entropy(m(x), y)
+
+
+@program("pytorch_optimizer")
+def pytorch_optimizer_shampoo():
+    from pytorch_optimizer import SOAP
+
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
+    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
+    return SOAP(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
+
+
+@program("adam-atan2-pytorch")
+def adam_atan2():
+    from adam_atan2_pytorch import AdamAtan2
+
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 3))
+    x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
+    return AdamAtan2(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)

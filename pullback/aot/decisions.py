@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core.dims import broadcast_shapes
+from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
 from ..core.state import PASSING, state
@@ -49,6 +50,7 @@ class Decisions:
         self.recorder = recorder
         self.taken: dict[Node, Tensor] = {}
         self._values: dict[Node, object] = {}
+        self._after = None  # the state of the generator after the draws that were evaluated
 
     def value(self, node: Node) -> Tensor | None:
         """The value of a node on the inputs at hand; None if it depends on more than them."""
@@ -76,17 +78,44 @@ class Decisions:
             if node.op == "get_attr":
                 values[node] = recorder.constants[node.target]
                 continue
-            if getattr(node.target, "is_random", False):
+            random = _draws(node)
+            given = (*node.args, *node.kwargs.values()) if random else ()
+            if any(isinstance(v, Generator) for v in given):
                 return None
             missing = [n for n in node.all_input_nodes if n not in values]
+            if random:  # numbers come in the order of the program
+                missing += [n for n in self._draws_until(node)[:-1] if n not in values][:1]
             if missing:
                 todo += missing
             else:
-                values[node] = node.target(
-                    *map_arg(node.args, values.__getitem__),
-                    **map_arg(node.kwargs, values.__getitem__),
-                )
+                values[node] = self._drawn(node) if random else self._call(node)
         return values[wanted]
+
+    def _call(self, node: Node):
+        known = self._values.__getitem__
+        return node.target(*map_arg(node.args, known), **map_arg(node.kwargs, known))
+
+    def _drawn(self, node: Node):
+        """What the generator will give when the program runs."""
+        before = default_generator.get_state()
+        if self._after is not None:
+            default_generator.set_state(self._after)
+        try:
+            found = self._call(node)
+            self._after = default_generator.get_state()
+        finally:
+            default_generator.set_state(before)
+        return found
+
+    def _draws_until(self, node: Node) -> list[Node]:
+        """The random numbers that a program draws, up to these."""
+        found = []
+        for n in self.recorder.graph.nodes:
+            if _draws(n):
+                found.append(n)
+            if n is node:
+                break
+        return found
 
     def module(self) -> GraphModule | None:
         """The graph that computes the decisions from the inputs."""
@@ -94,6 +123,10 @@ class Decisions:
             return None
         source, graph, copied = self.recorder.graph, Graph(), {}
         needed, todo = set(), list(self.taken)
+        last = next((n for n in reversed(list(source.nodes)) if n in self._values and _draws(n)),
+                    None)
+        if last is not None:
+            todo += self._draws_until(last)
         while todo:
             node = todo.pop()
             if node not in needed:
@@ -108,6 +141,10 @@ class Decisions:
     def answers(self) -> list[tuple]:
         """What they were, in the order of the graph's outputs."""
         return [contents(t._data) for t in self.taken.values()]
+
+
+def _draws(node: Node) -> bool:
+    return node.op == "call_function" and getattr(node.target, "is_random", False)
 
 
 class below:

@@ -139,7 +139,8 @@ class Program:
         nodes = list(joint.module.graph.nodes)
         results = joint.module.graph.output_node().args[0][: self.count]
         self.copied = _not_fresh(results)
-        self.random = any(cost_of(n.target) == "random" for n in nodes if n.op == "call_function")
+        self.random = _draws(nodes)
+        self.decides_by_draws = joint.decisions is not None and _draws(joint.decisions.graph.nodes)
         inputs = [n for n in nodes if n.op == "placeholder" and "tangents" not in n.name]
         self.numbers = {n: i for i, n in enumerate(inputs)}
         # inputs that the function writes and reads: their old values may be wanted once more
@@ -221,7 +222,9 @@ class Program:
         for array, read in joint.numbers:
             array[()] = read()
         arrays = [t._data for t in joint.inputs(arguments)]
-        return joint.answers == [contents(a) for a in self.part("decisions")(*arrays)]
+        with same_random_numbers(generator_state() if self.decides_by_draws else None):
+            found = self.part("decisions")(*arrays)
+        return joint.answers == [contents(a) for a in found]
 
     def run(self, tensors: list[Tensor], arrays: list):
         """Call with the user's tensors (adopted ones are added)."""
@@ -477,6 +480,10 @@ def _not_fresh(results: tuple) -> list[int]:
         if root.op != "placeholder":
             seen.add(root)
     return found
+
+
+def _draws(nodes) -> bool:
+    return any(cost_of(n.target) == "random" for n in nodes if n.op == "call_function")
 
 
 def generator_state():

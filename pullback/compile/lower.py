@@ -28,6 +28,7 @@ class Lowered:
     outputs: list  # Ref, None or a Python number, in order
     externs: dict[str, object] = field(default_factory=dict)  # node name -> node of a NumPy step
     count: int = 0  # nodes of the graph
+    kept: list[Value] = field(default_factory=list)  # of steps that run whether used or not: draws
 
 
 def op_name(target: object) -> str:
@@ -228,6 +229,8 @@ def _extern(
     outs = [None if e is None else (shape_of(e), dtype_code(e)) for e in examples]
     made = b.call("python", refs, outs, node=node.name, target=str(node.target))
     out.externs[node.name] = node
+    if node.is_impure():
+        out.kept += [r.value for r in made if r is not None][:1]
     return made if many else made[0]
 
 

@@ -162,8 +162,8 @@ class Schedule:
 
 
 def reachable(lowered: Lowered) -> list[Value]:
-    """Values that outputs depend on, in order."""
-    todo = [r.value for r in lowered.outputs if isinstance(r, Ref)]
+    """Values that outputs depend on and those that are kept, in order."""
+    todo = [r.value for r in lowered.outputs if isinstance(r, Ref)] + lowered.kept
     seen = set(todo)
     while todo:
         v = todo.pop()

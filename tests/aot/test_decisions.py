@@ -89,18 +89,6 @@ def test_numbers_that_are_always_new_end_compilation_with_a_warning():
     assert len(runs) == 12  # eight captures, then as it is
 
 
-def test_a_condition_on_random_numbers_is_not_compiled():
-    def f(x):
-        return x if pb.rand(3).sum() > 1.5 else -x
-
-    pb.manual_seed(0)
-    wanted = [f(pb.ones(1)).item() for _ in range(6)]
-    pb.manual_seed(0)
-    with pytest.warns(errors.CompileWarning, match="operator by operator"):
-        compiled = pb.compile(f)
-        assert [compiled(pb.ones(1)).item() for _ in range(6)] == wanted
-
-
 @pytest.mark.parametrize("forked", [False, True])
 def test_generators_seeded_inside(forked):
     def f(x):
@@ -194,3 +182,47 @@ def test_looks_in_passing_decide_nothing():
     for k in range(12):
         compiled(pb.tensor([1.0, 2.0, 3.0 + k]))
     assert len(runs) == 1
+
+
+def test_conditions_on_draws():
+    def f(x):
+        noise = pb.randn(3)
+        if pb.rand(()) < 0.5:  # which layers to leave out, for instance
+            return x + pb.rand(3) + noise
+        return x * noise
+
+    results = []
+    compiled, runs = counted(f)
+    for function in f, compiled:
+        pb.manual_seed(5)
+        results.append([function(pb.ones(3)).tolist() for _ in range(12)])
+        results.append([pb.rand(()).item()])
+    assert results[:2] == results[2:]
+    assert len(runs) == 2
+
+
+def test_draws_of_another_generator_are_not_foreseen():
+    generator = pb.Generator()
+
+    def f(x):
+        return x if pb.rand((), generator=generator) < 0.5 else -x
+
+    with pytest.warns(match="operator by operator"):
+        pb.compile(f)(pb.ones(2))
+
+
+@pytest.mark.parametrize("options", [{}, {"fuse_backward": False}], ids=["fused", "apart"])
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_draws_that_nobody_uses_count(backend, options):
+    def f(x):
+        pb.rand(3)
+        return (x * pb.rand(3)).sum()
+
+    results = []
+    for function in f, pb.compile(f, backend=backend, options=options):
+        pb.manual_seed(0)
+        x = pb.ones(3, requires_grad=True)
+        for _ in range(2):
+            function(x).backward()
+        results.append([x.grad.tolist(), pb.rand(2).tolist()])
+    assert results[0] == results[1]
