@@ -14,13 +14,15 @@ import operator
 import numpy as np
 
 from .. import errors
+from . import direct_items as direct
 from . import dtype as dt
 from .data import make_tensor_data
 from .handle import Tensor
 from .size import Symbolic
-from .state import in_passing, state
+from .state import fast, in_passing, state
 
 END = 2**63 - 1
+_MASKS = (dt.bool_, dt.uint8)
 
 
 def getitem(x: Tensor, key) -> Tensor:
@@ -29,6 +31,10 @@ def getitem(x: Tensor, key) -> Tensor:
         return _call("select", x, 0, _checked(key, x, 0))
     if type(key) is slice and x._data.ndim:  # a slice, be it all of the tensor
         return _call("slice", x, 0, *_bounds(key))
+    if not fast["ACTIVE"] and x._edge is None:
+        found = direct.read(x, key)
+        if found is not None:
+            return found
     part, indices, _ = _basic(x, key)
     if indices:
         return _call("index", part, indices)
@@ -37,6 +43,8 @@ def getitem(x: Tensor, key) -> Tensor:
 
 def setitem(x: Tensor, key, value) -> None:
     """`x[key] = value`."""
+    if not fast["ACTIVE"] and x._edge is None and direct.write(x, key, value):
+        return
     part, indices, numbers = _basic(x, key, for_write=True)
     value = _as_value(part, value)
     if indices or numbers:
@@ -53,10 +61,16 @@ def setitem(x: Tensor, key, value) -> None:
         part.copy_(_fitted(value, part.ndim))
 
 
-def _ops():
-    from .table import ops
+_table = None
 
-    return ops
+
+def _ops():
+    global _table
+    if _table is None:
+        from .table import ops
+
+        _table = ops
+    return _table
 
 
 def _call(name: str, *flat):
@@ -197,7 +211,7 @@ def _rearranged(value: Tensor, ndim: int, indices: list) -> Tensor:
 
 
 def _is_mask(index: Tensor) -> bool:
-    return index.dtype.name in ("bool", "uint8")
+    return index.dtype in _MASKS
 
 
 def _compact(indices: list) -> list:

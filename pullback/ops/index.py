@@ -43,8 +43,12 @@ def needs_data(name: str):
 
 def is_mask(index) -> bool:
     """Whether an index array or tensor selects by truth; uint8 counts as bool."""
-    kind = index.dtype
-    return kind.name in ("bool", "uint8")
+    return index.dtype in _MASKS
+
+
+# compared as objects: the names of NumPy's dtypes are put together when they are asked for
+_MASKS = {dt.bool_, dt.uint8, dt.bool_.np, dt.uint8.np}
+_PLACES = {dt.int64, dt.int32, dt.int64.np, dt.int32.np}
 
 
 def checked_indices(xp, indices, shape) -> list:
@@ -67,7 +71,7 @@ def checked_indices(xp, indices, shape) -> list:
             if index.ndim == 0:
                 raise IndexError("a 0-d mask must be given a dim of its own: use x[mask]")
             out.extend(xp.nonzero(index))
-        elif index.dtype.name in ("int64", "int32"):
+        elif index.dtype in _PLACES:
             out.append(index)
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -114,11 +118,14 @@ def fetch(xp, array, indices):
     if not places:
         return array.copy()
     given = [indices[d] for d in places]
-    shape = common_shape(given)
     if len(places) == 1:
         dim = places[0]
-        index = in_range(xp, given[0], array.shape[dim], dim)
-        return xp.take(array, index, axis=dim)
+        try:
+            return array.take(given[0], axis=dim)
+        except IndexError:
+            in_range(xp, given[0], array.shape[dim], dim)
+            raise
+    shape = common_shape(given)
     given = [in_range(xp, g, array.shape[d], d) for g, d in zip(given, places, strict=True)]
     if adjacent(places) and array.flags.c_contiguous:
         flat, sizes = given[0], array.shape[places[0] : places[-1] + 1]
