@@ -107,10 +107,13 @@ def again(t: Tensor) -> Tensor:
 
 def shared(cls: type, data: Tensor) -> Tensor:
     """A handle of another class on the same memory, without history."""
-    with plainly(), Undispatched():
-        source = data.detach()
-        new = _new(cls)
-        new._data, new._cell = source._data, cell_of(source)
+    new = _new(cls)
+    if fast["ACTIVE"] or data._link is not None or type(data._data) is not np.ndarray:
+        with plainly(), Undispatched():
+            source = data.detach()
+            new._data, new._cell = source._data, cell_of(source)
+    else:
+        new._data, new._cell = data._data, cell_of(data)
     new._edge = new._link = new._meta = None
     if state.births:
         from .stack import note_birth

@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import itertools
 
+import numpy as np
+
 from .. import errors
 from . import dtype as dt
 from .evaluate import is_array, run_raw
@@ -19,8 +21,8 @@ from .fake import Fake
 from .handle import Tensor, is_buffer
 from .op import Composite, Op, OpOverload, overload_of, registry
 from .stack import bind, level_of, tensors_in, translated
-from .state import state
-from .surface import check_result, may_write, refresh
+from .state import fast, state
+from .surface import check_result, mark_written, may_write, refresh, store
 from .surface import inplace as write
 
 __all__ = ["Foreach", "derive", "inplace"]
@@ -211,22 +213,36 @@ def inplace(ov: OpOverload, flat: tuple) -> list[Tensor]:
     """`_foreach_<name>_`: the in-place operator for each element, once all are known to fit."""
     plan = plan_of(ov)
     rows = plan.rows(flat)
-    for row in rows:
-        _check(plan.base, row)
+    simple = [_check(plan.base, row) for row in rows]
+    if not fast["ACTIVE"] and all(simple) and _plain(plan.base, rows):
+        for row in rows:
+            new = plan.base.kernel(np, *[v._data if isinstance(v, Tensor) else v for v in row])
+            store(row[0]._data, new)
+        mark_written(*[row[0] for row in rows])
+        return flat[0]
     for row in rows:
         write(plan.base, row)
     return flat[0]
 
 
-def _check(base: OpOverload, row: tuple) -> None:
-    """Refuse what a write of one element would refuse."""
+def _plain(base: OpOverload, rows: list[tuple]) -> bool:
+    """Can the kernel be called as it is: no widening, no record, memory of the CPU?"""
+    first = rows[0][0]._data
+    return (base.op.promote == "default" and base.op.fill is None and base.dtype_rule is None
+            and base.check is None and type(first) is np.ndarray and first.dtype.itemsize > 2
+            and not (state.record[0] and any(t._edge is not None for row in rows
+                                             for t in tensors_in(row))))
+
+
+def _check(base: OpOverload, row: tuple) -> bool:
+    """Refuse what a write of one element would refuse; says whether nothing can go wrong."""
     x = row[0]
     if x._link is not None:
         refresh(x)
     tracked = any(t._edge is not None for t in tensors_in(row))
     may_write(x, tracked, level_of(base, x._data), base.name == "zero")
     if _alike(base, row):
-        return
+        return True
     raw = [v._data if isinstance(v, Tensor) else v for v in row]
     if not all(is_buffer(t._data) for t in tensors_in(row)):  # shapes are enough, and unseen
         raw = [Fake(v.shape, v.dtype) if is_array(v) else v for v in raw]
@@ -237,10 +253,11 @@ def _check(base: OpOverload, row: tuple) -> None:
     except Exception as error:
         raise translated(base, row, error) from error
     check_result(base, x, new.shape, dt.of(new.dtype))
+    return False
 
 
 def _alike(base: OpOverload, row: tuple) -> bool:
-    """Are all arrays floating and of one kind, dtype and shape, so that nothing can go wrong?"""
+    """Are all arrays floating and of one kind and dtype, and of one shape or numbers?"""
     first = row[0]._data
     if base.kind != "pointwise" or dt.of(first.dtype).category != 2:
         return False
@@ -250,7 +267,7 @@ def _alike(base: OpOverload, row: tuple) -> bool:
             if (
                 type(data) is not type(first)
                 or data.dtype != first.dtype
-                or data.shape != first.shape
+                or data.shape and data.shape != first.shape
             ):
                 return False
         elif isinstance(v, complex):

@@ -34,6 +34,8 @@ __all__ = [
 
 _BY_C = 1 << 15  # for arrays from this size on C is loaded, if it has been compiled
 _COMPILE = 1 << 22  # for arrays from this size on it is compiled
+_TIMES = 1 << 6, 1 << 13  # after so many small arrays it is loaded, or compiled
+_small = 0  # the arrays so far that were too small for C
 _CHUNK = 1 << 14  # draws handled at a time, so that intermediate arrays stay in cache
 _BLOCK = 16  # from this many elements on, normals are made in blocks of this many
 _HUGE = 0xFFFFFFFF // 20  # permutations from this length on are made from 64-bit draws
@@ -47,12 +49,17 @@ _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
 
 def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float):
     """A float32 array filled by C, None if there is none or it is not worth it."""
+    global _small
     count = math.prod(shape)
-    if count < _BLOCK or count < _BY_C and Generator.by_c is None:
+    if count < _BLOCK:
         return None
+    if count < _BY_C and Generator.by_c is None:
+        _small += 1
+        if _small not in _TIMES:
+            return None
     from ..compile.fills import library
 
-    functions = library(build=count >= _COMPILE)
+    functions = library(build=count >= _COMPILE or _small == _TIMES[-1])
     if functions is None:
         return None
     with gen.lock:

@@ -30,14 +30,15 @@ def get_total_norm(tensors: Iterable[Tensor] | Tensor, norm_type: float = 2.0,
     if not tensors:
         return ops.zeros([])
     with no_grad():
-        norms = []
-        for group in _by_kind(tensors):
+        norms, groups = [], _by_kind(tensors)
+        for group in groups:
             if foreach is False:
                 norms += [ops.linalg_vector_norm(tensor, norm_type) for tensor in group]
             else:
                 norms += ops._foreach_norm(group, norm_type)
-        first = tensors[0].device
-        total = ops.linalg_vector_norm(ops.stack([n.to(first) for n in norms]), norm_type)
+        if len(groups) > 1:
+            norms = [n.to(tensors[0].device) for n in norms]
+        total = ops.linalg_vector_norm(ops.stack(norms), norm_type)
         if error_if_nonfinite and bool(ops.logical_or(total.isnan(), total.isinf())):
             raise RuntimeError(
                 f"The total norm of order {norm_type} for gradients from `parameters` is "
