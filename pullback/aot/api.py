@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -316,13 +317,24 @@ class Compiled:
         family = self._family(key, flat)
         wishes = dynamic.Wishes(tensors, self.dynamic, family.seen)
         family.seen.append([t._data.shape for t in tensors])
-        if not wishes:
+        if not wishes or family.fixed:
             return self.build(flat, spec)
         names = dynamic.names_of(self.function, args, kwargs)
-        sizes = Sizes(wishes.dims, names)
-        program = self.build(flat, spec, sizes=sizes, wishes=wishes)
-        if program.symbolic is not None:
-            family.programs.append(program.symbolic)
+        try:
+            program = self.build(flat, spec, sizes=Sizes(wishes.dims, names), wishes=wishes)
+        except (Postponed, errors.DataDependentError):
+            raise
+        except Exception as error:
+            if self.dynamic is not None or wishes.demanded:
+                raise
+            program = self.build(flat, spec)  # which raises it again if it is the user's
+            family.fixed = True
+            name = getattr(self.function, "__name__", type(self.function).__name__)
+            warnings.warn(
+                f"compile(): sizes of {name} stay fixed, for it cannot be captured with "
+                f"symbolic ones ({str(error).splitlines()[0]})", stacklevel=4)
+            return program
+        family.programs.append(program.symbolic)
         return program
 
     def _explain(self, key: tuple, flat: list, tensors: list, args, kwargs) -> str:
@@ -366,6 +378,7 @@ class Family:
         self.seen: list = []  # shapes of the arguments, of each capture
         self.programs: list = []  # with symbolic sizes
         self.instances: list = []  # keys of the programs made of these
+        self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
 def aliases(tensors: list[Tensor]):

@@ -23,6 +23,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
 from ..fx.node import Node
 from ..fx.passes import eliminate_dead_code
+from ..fx.sizes import SizeNodes
 from ..fx.traits import viewed
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
@@ -186,6 +187,10 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
     recorder = _Recorder(extras)
     level = recorder.level = _Inner(recorder, True, like.decompositions if like else None)
     level.keeps_composites = like is not None and like.keeps_composites
+    around = (getattr(getattr(i, "recorder", None), "sizes", None) for i in reversed(state.stack))
+    outer = next(filter(None, around), None)  # the capture with symbolic sizes that this is part of
+    if outer is not None:
+        recorder.sizes = SizeNodes(recorder, outer.env, inner=True)
     casting, state.keeping = state.keeping, None
     try:
         with level:

@@ -21,6 +21,7 @@ from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.op import overload
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.size import is_symbolic
 from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
@@ -30,7 +31,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 from .printer import Trees
-from .sizes import SizeNodes, symbolic_input
+from .sizes import SizeNodes, numbers_of, symbolic_input
 from .tables import normalized
 from .traits import has_side_effect, viewed
 
@@ -160,6 +161,8 @@ class Recorder:
         sizes = self.sizes
         if sizes is not None:
             args, kwargs = sizes.in_place_of(args), sizes.in_place_of(kwargs)
+        elif is_symbolic(args) or is_symbolic(kwargs.values()):  # of a graph around this one
+            args, kwargs = numbers_of(args), numbers_of(kwargs)
         args = [list(v) if isinstance(v, tuple) else v for v in args]  # sizes print as lists
         if self.spelled and self.pulled is None:
             if ov.name in _SLICES:

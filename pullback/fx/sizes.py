@@ -26,9 +26,11 @@ _FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max
 class SizeNodes:
     """The nodes of the symbolic numbers of one graph."""
 
-    def __init__(self, recorder: Any, env: ShapeEnv | None = None, inputs_only: bool = False):
+    def __init__(self, recorder: Any, env: ShapeEnv | None = None, inputs_only: bool = False,
+                 inner: bool = False):
         self.env = ShapeEnv() if env is None else env
-        self.env.recorder = self
+        if not inner:  # the graph of a branch or a loop belongs to another one
+            self.env.recorder = self
         self.recorder, self.inputs_only = recorder, inputs_only
         self.live: Any = None  # the level whose arithmetic is recorded as it happens
         self.count = 0  # inputs so far
@@ -153,8 +155,10 @@ class SizeNodes:
             e = Expr(((((atom, 1),), 1),))
             found = self._nodes.get(e)
             if found is None:
-                place = self._sizes[e]
+                place = self._sizes.get(e)
                 value = SymInt.of(self.env, e, None)
+                if place is None:
+                    return int(value)  # a size of the graph around this one
                 found = self._nodes[e] = self._call(_SIZE, place, value)
             return found
         args = [self._part(a) for a in atom.args]
@@ -162,6 +166,16 @@ class SizeNodes:
         for other in args[1:]:
             out = self._step(_FUNCTIONS[atom.kind], out, other)
         return out
+
+
+def numbers_of(values: Any) -> Any:
+    """Arguments with symbolic numbers specialised."""
+    def number(v: Any) -> Any:
+        if not isinstance(v, Symbolic):
+            return v
+        return int(v) if isinstance(v, SymInt) else v.node.pytype(v)
+
+    return map_aggregate(values, number)
 
 
 def symbolic_input(

@@ -319,3 +319,38 @@ def test_decisions_beside_symbols():
             x = torch.full((n,), float(sign))
             assert torch.equal(g(x), f(x))
     assert captures(g) == 2
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_branches(backend):
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda x: x * x.shape[0], lambda x: x.expand(x.shape) + 1,
+                          (x,))
+
+    g = torch.compile(f, backend=backend, dynamic=True, fullgraph=True)
+    for n in (3, 5, 7):
+        both(g, f, torch.ones(n))
+        both(g, f, -torch.ones(n))
+    assert captures(g) == 1
+
+
+def test_what_cannot_be_symbolic_stays_as_it_was():
+    def f(x):
+        return x * {x.shape[0]: 2}[x.shape[0]]
+
+    g = torch.compile(f, backend="numpy")
+    g(torch.ones(3))
+    with pytest.warns(UserWarning, match="sizes of f stay fixed"):
+        assert g(torch.ones(4)).tolist() == [2.0] * 4
+    assert g(torch.ones(5)).tolist() == [2.0] * 5 and captures(g) == 0
+    with pytest.raises(TypeError, match="unhashable"):
+        torch.compile(f, backend="numpy", dynamic=True)(torch.ones(3))
+
+
+def test_gradients_that_are_there_are_no_reason_to_compile_again():
+    f = torch.compile(lambda x, w: (x @ w).sum(), backend="numpy")
+    x, w = torch.randn(3, 4), torch.randn(4, 2, requires_grad=True)
+    f(x, w).backward()
+    f._last = None
+    f(x, w).backward()
+    assert len(f.programs) == 1 and not f.recompiles
