@@ -5,11 +5,13 @@ easier to write as expressions than as `create_node` calls, and by `Transformer`
 `interpreter.py` next).
 """
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from ..core import overriding
+from ..core.handle import Tensor
 from . import traceback
 from .errors import TraceError
 from .graph import Graph
@@ -110,10 +112,25 @@ class Proxy:
         map_aggregate(
             (args, kwargs or {}), lambda v: found.append(v) if isinstance(v, Proxy) else None
         )
-        return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+        name = _methods().get(function)
+        if name is None:
+            return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+        kwargs = None if kwargs == {"alpha": 1} else kwargs  # a default, handed on
+        return found[0].tracer.create_proxy("call_method", name, args, kwargs)
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
+
+
+@functools.cache
+def _methods() -> dict[Any, str]:
+    """The methods of tensors, operators by their plain names."""
+    names = {}
+    for name, value in vars(Tensor).items():
+        plain = name.strip("_") if name.startswith("__") else name
+        if callable(value) and (name == plain or plain not in names.values()):
+            names.setdefault(value, plain if hasattr(Tensor, plain) else name)
+    return names
 
 
 class Attribute(Proxy):

@@ -13,14 +13,18 @@ import dis
 import functools
 import inspect
 import math
+import operator
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
 from ..core import pytree
+from ..core.dtype import DType as dtype
 from ..core.handle import Tensor
 from ..core.state import count
+from ..creation import _assert
 from .errors import TraceError
 from .graph import Graph
 from .graph_module import GraphModule
@@ -55,6 +59,13 @@ def wrap(fn_or_name: str | Callable) -> Any:
     return fn_or_name
 
 
+def _assert_is_none(value: Any, msg: str) -> None:
+    """Refuse anything but None."""
+    if value is not None:
+        raise AssertionError(msg)
+
+
+_assert_is_none.__module__ = f"{_OWN}.fx._symbolic_trace"  # as it prints
 _tracing = 0  # how many programs are being run on proxies
 
 
@@ -88,6 +99,18 @@ def proxies_in(value: Any) -> list[Proxy]:
     found: list[Proxy] = []
     map_aggregate(value, lambda v: found.append(v) if isinstance(v, Proxy) else None)
     return found
+
+
+def _picked(read: Callable) -> Callable:
+    """Indexing a tensor by a proxy is a call, too."""
+
+    def getitem(tensor: Tensor, key: Any) -> Any:
+        found = proxies_in((key,))
+        if not found or isinstance(tensor, Proxy):
+            return read(tensor, key)
+        return found[0].tracer.create_proxy("call_method", "__getitem__", (tensor, key))
+
+    return getitem
 
 
 def _recorded(function: Callable) -> Callable:
@@ -245,7 +268,8 @@ class Tracer(GraphAppendingTracer):
                 trees = self.graph.trees
                 self.graph.trees = Trees(trees.names, trees.in_spec, spec)
                 out = leaves
-            self.create_node("output", "output", (self.create_arg(out),), {})
+            kind = getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+            self.create_node("output", "output", (self.create_arg(out),), {}, type_expr=kind)
         return self.graph
 
     def _arguments(self, function: Callable, first: list, concrete_args: Any) -> tuple:
@@ -263,8 +287,7 @@ class Tracer(GraphAppendingTracer):
         concrete = dict(concrete_args or {})
         args: list = []
         nested = any(
-            pytree.tree_flatten(v)[0] != [v] and any(leaf is PH for leaf in pytree.tree_leaves(v))
-            for v in concrete.values()
+            isinstance(v, (tuple, list, dict)) for v in concrete.values()
         )
         for p in parameters:
             if p.name in concrete:
@@ -273,7 +296,8 @@ class Tracer(GraphAppendingTracer):
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             default = () if p.default is p.empty else (p.default,)
             hint = None if p.annotation is p.empty else p.annotation
-            node = self.create_node("placeholder", stars + p.name, default, {}, p.name, hint)
+            name = f"_{p.name}" if stars else p.name
+            node = self.create_node("placeholder", stars + p.name, default, {}, name, hint)
             args.append(self.proxy(node))
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY) for p in parameters):
             return _by_position(function, len(first) + len(args)), args
@@ -293,7 +317,19 @@ class Tracer(GraphAppendingTracer):
             name = f"{parameter.name}_{count}"
             if item is PH:
                 return self.proxy(self.create_node("placeholder", name, (), {}))
-            self.create_node("placeholder", name, (item,), {})
+            given = self.create_proxy("placeholder", name)
+            text = (f"{parameter.name} has been specialized to have value {item} but got another "
+                    "value")
+            if item is None:
+                self.create_proxy("call_function", _assert_is_none, (given, text))
+            elif type(item) in (bool, int, float, complex, str, dtype):
+                equal = self.create_proxy("call_function", operator.eq, (given, item))
+                self.create_proxy("call_function", _assert, (equal, text))
+            else:
+                warnings.warn(f"Was not able to add assertion to guarantee correct input "
+                              f"{parameter.name} to specialized function. It is up to the user to "
+                              "make sure that your inputs match the inputs you specialized the "
+                              "function with.", stacklevel=2)
             return item
 
         return pytree.tree_map(leaf, value)
@@ -329,6 +365,7 @@ class Tracer(GraphAppendingTracer):
                 if "__call__" in vars(cls) and issubclass(cls, base):
                     put(cls, "__call__", call)
             put(base, "__getattr__", attribute)
+        put(Tensor, "__getitem__", _picked(Tensor.__getitem__))
         for place in self._namespaces():
             for name, value in list(vars(place).items()):
                 if isinstance(value, FunctionType) and not name.startswith("_"):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import functionalized_programs
+import symbolic_programs
 import torch
 from captured_programs import programs
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -22,6 +23,11 @@ if __name__ == "__main__":
         for name, (_, args) in functionalized_programs.programs(torch).items()
         for remove in ("mutations", "mutations_and_views")
     }
+    traced = {
+        name: torch.fx.symbolic_trace(f, concrete).code.strip()
+        for name, (f, concrete) in symbolic_programs.programs(torch).items()
+    }
     folder = Path(__file__).parents[1] / "data"
     (folder / "captures.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "symbolic_traces.json").write_text(json.dumps(traced, indent=1) + "\n")
     (folder / "functionalized.json").write_text(json.dumps(written, indent=1) + "\n")

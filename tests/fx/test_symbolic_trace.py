@@ -92,7 +92,7 @@ def test_fixed_arguments():
         return x + 1 if flag else x - 1
 
     x = torch.ones(2)
-    assert torch.equal(fx.symbolic_trace(f, concrete_args={"flag": False})(x), x - 1)
+    assert torch.equal(fx.symbolic_trace(f, concrete_args={"flag": False})(x, False), x - 1)
     given = {"d": {"a": fx.PH, "b": fx.PH}}
     tree = fx.symbolic_trace(lambda d: d["a"] + d["b"], concrete_args=given)
     assert torch.equal(tree({"a": x, "b": x}), x + x)
@@ -107,7 +107,7 @@ def test_parameters_of_all_kinds():
     traced = fx.symbolic_trace(f)
     assert "def forward(self, x, scale = 2, *args, **kw):" in traced.code
     graph = [n.name for n in traced.graph.nodes if n.op == "placeholder"]
-    assert graph == ["x", "scale", "args", "kw"]
+    assert graph == ["x", "scale", "_args", "_kw"]
 
 
 def helper(x, n):

@@ -48,8 +48,6 @@ def split_module(
         part = owner.get(node)
         for source in node.all_input_nodes:
             made = owner.get(source)
-            if source.op == "get_attr" and part is not None:
-                continue  # each part reads it itself
             if made is part and part is not None:
                 continue
             if part is not None:
@@ -99,9 +97,6 @@ def _submodule(m: GraphModule, part: _Part, names: dict[str, str] | None,
     for old, new in values.items():
         new.meta = dict(old.meta)
     for node in part.nodes:
-        for source in node.all_input_nodes:
-            if source.op == "get_attr" and source not in values:
-                values[source] = graph.node_copy(source)
         values[node] = graph.node_copy(node, values.__getitem__)
         if node.op == "call_module" and names is not None:
             names[f"{part.name}.{node.target}"] = node.target
