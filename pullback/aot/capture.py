@@ -9,6 +9,7 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 from __future__ import annotations
 
 import contextlib
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,7 +27,7 @@ from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.state import sequence, state
+from ..core.state import sequence, state, uncast
 from ..core.tape import Accumulate, Blind, Node
 from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
 from ..fx.graph_module import GraphModule
@@ -34,6 +35,7 @@ from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
+from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .split import collector_paused
 from .subclasses import Wrapped, is_wrapper, rebuilt, spread
@@ -328,7 +330,12 @@ class Capture(Trace):
             box = None
         self.adopted.append(Adopted(t, data, edge, link, cell, box, t._edge, t._data))
 
+    def __enter__(self):
+        self.packing, state.packing = state.packing, ()  # they are for the run time
+        return super().__enter__()
+
     def __exit__(self, *exc):
+        state.packing = self.packing
         streams, self.streams = self.streams, {}
         for generator, before in streams.items():
             generator.set_state(before)
@@ -767,7 +774,9 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
         before = [t._data for t in handles], [t._data for t in tangents]
         level.joined = True
-        grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
+        with contextlib.ExitStack() as modes:
+            _autocast(modes)
+            grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
         results.nodes += spread(level, joint, chosen, grads)
         joint.differentiable = True
         _written_late(level, joint, results.nodes, zip(handles, before[0]),
@@ -789,6 +798,18 @@ def _written_late(level, joint: Joint, nodes: list, inputs, tangents) -> None:
         if t._link is None:
             joint.late.append((number, len(nodes) - joint.forward_count))
             nodes.append(level.node(t))
+
+
+def _autocast(modes: contextlib.ExitStack) -> None:
+    """The autocast of a backward: that of its forward, unless settings say otherwise."""
+    wanted = config.backward_pass_autocast
+    if wanted == "off":
+        modes.enter_context(uncast())
+    elif wanted != "same_as_forward":
+        from ..amp import autocast
+
+        for options in wanted:
+            modes.enter_context(autocast(**options))
 
 
 def _dense(data: Fake) -> Fake:

@@ -9,6 +9,8 @@ from ..core.settings import Settings
 
 config = Settings(
     "aot.config", "Settings of ahead-of-time compilation.",
+    # of backward graphs: "same_as_forward", "off", or arguments of autocast, one dict for each
+    backward_pass_autocast="same_as_forward",
     debug_assert=False,  # check at every call what a program was compiled for
     functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
     activation_memory_budget=1.0,  # of min-cut partitions: from 0, least memory, to 1, least work

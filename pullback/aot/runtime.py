@@ -41,7 +41,7 @@ WASTED = 3  # fused calls without a backward after which the program splits
 class CompiledNode(Node):
     """History of a compiled function's outputs."""
 
-    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors")
+    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors", "unpack")
 
     class _Rule:
         name, saves = "CompiledFunctionBackward", ()
@@ -235,7 +235,7 @@ class Program:
             for array, read in joint.numbers:
                 array[()] = read()
             arrays = [t._data for t in tensors]
-        fused = self.fuse
+        fused = self.fuse and not state.packing
         if fused:
             if self.waiting >= WASTED:
                 fused = self.fuse = False
@@ -275,6 +275,9 @@ class Program:
                     saved[k - count] = saved[k - count].copy()
             node = self._node(tensors, arrays, saved, fused)
             node.random = random
+            if state.packing:
+                pack, node.unpack = state.packing[-1]
+                node.saved = [(pack(make(a)),) if isinstance(a, np.ndarray) else a for a in saved]
             if self.inner:
                 node.edges += tuple([made[k]._edge for k in self.inner])
             node.cells = [cell_of(made[k]) for k in self.checked_outputs]
@@ -343,7 +346,8 @@ class Program:
             raise
         node = _new(CompiledNode)
         out = make(results[0], node)
-        node.program, node.count, node.fused, node.random = self, 1, fused, None
+        node.program, node.count, node.fused = self, 1, fused
+        node.random = node.unpack = None
         node.edges = tuple([tensors[i]._edge for i in self.joint.grad_of])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
@@ -357,6 +361,7 @@ class Program:
         joint = self.joint
         node = _new(CompiledNode)
         node.program, node.count, node.fused = self, len(joint.tangent_of), fused
+        node.unpack = None
         node.edges = tuple([tensors[i]._edge for i in joint.grad_of if i >= 0])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
@@ -409,12 +414,14 @@ class Program:
             g._data if g is not None else np.zeros(*self.output_facts[k])
             for g, k in zip(grads, self.joint.tangent_of)
         ]
-        late = self.joint.late
+        late, saved = self.joint.late, node.saved
+        if node.unpack is not None:
+            saved = [node.unpack(*s)._data if type(s) is tuple else s for s in saved]
         if self.layout is None:
-            out = self.part("backward")(*node.saved, *tangents)
+            out = self.part("backward")(*saved, *tangents)
         else:  # in a list, so that nobody else holds gradients when the user's function has them
-            args = [*node.saved, *tangents]
-            del tangents
+            args = [*saved, *tangents]
+            del tangents, saved
             if node.hooks is None and not late:
                 given.clear()
                 grads.clear()

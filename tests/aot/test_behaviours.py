@@ -691,3 +691,53 @@ def test_autocast_is_captured_once():
     # outside of the block it is another program
     again = aot.aot_function(f, aot.nop)
     assert again(x, w).dtype is pb.float32
+
+
+class Multiplies(pb.autograd.Function):
+    """A backward with an operator that autocast changes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x + 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad @ ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("setting, casts", [
+    ("same_as_forward", ["bfloat16"]), ("off", []),
+    ([{"device_type": "cpu", "dtype": pb.float16}], ["float16"])])
+def test_autocast_of_the_backward(setting, casts):
+    x = pb.ones(2, 2, requires_grad=True)
+    with aot.config.patch(backward_pass_autocast=setting), pb.autocast("cpu", dtype=pb.bfloat16):
+        out, found = graphs(Multiplies.apply, x)
+    out.sum().backward()
+    code = found["backward"].code
+    assert [name for name in ("bfloat16", "float16") if f"torch.{name}" in code] == casts
+    assert x.grad.dtype is pb.float32
+
+
+@pytest.mark.parametrize("way", [
+    lambda f: aot.aot_function(f, aot.nop), lambda f: pb.compile(f, backend="numpy")])
+def test_saved_tensors_are_packed_when_the_function_runs(way):
+    seen = []
+
+    def pack(t):
+        seen.append(("pack", tuple(t.shape), t.numpy().sum()))
+        return t.numpy().copy()
+
+    def unpack(array):
+        seen.append(("unpack", array.shape, array.sum()))
+        return pb.tensor(array)
+
+    compiled = way(lambda x: x.sin().sum())
+    for _ in range(2):
+        seen.clear()
+        x = pb.ones(3, requires_grad=True)
+        with pb.autograd.graph.saved_tensors_hooks(pack, unpack):
+            out = compiled(x)
+        out.backward()
+        assert seen == [("pack", (3,), 3.0), ("unpack", (3,), 3.0)]
+        assert pb.allclose(x.grad, pb.cos(x))
