@@ -122,4 +122,8 @@ def __getattr__(name: str):
         from .nn.compiled import OptimizedModule
 
         return OptimizedModule
+    if name in ("register_backend", "lookup_backend"):
+        from .compile import backends
+
+        return getattr(backends, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

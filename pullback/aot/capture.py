@@ -9,7 +9,6 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 from __future__ import annotations
 
 import contextlib
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

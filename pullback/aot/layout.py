@@ -23,12 +23,14 @@ import numpy as np
 from ..core.handle import Tensor, make
 from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
+from ..core.pytree import tree_flatten
 from ..core.state import uncast
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
+from ..fx.printer import Trees
 from .capture import Joint, Output
 
 _WRITE = InplaceOverload(overload("copy"))
@@ -63,8 +65,15 @@ class Layout:
         self.position: dict[int, int] = {}  # output of the joint graph -> output here
         forward = self._forward()
         self.count = len(forward)
-        forward += self._backward() if joint.differentiable else []
-        self.graph.output(tuple(forward))
+        if joint.differentiable:  # partitioners get a function of two lists
+            results = [*forward, *self._backward()]
+            inputs = sum(n.op == "placeholder" for n in self.graph.nodes) - len(self.tangents)
+            given = [0] * inputs, [0] * len(self.tangents)
+            self.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
+                                     tree_flatten([0] * len(results))[1])
+            self.graph.output(results)
+        else:
+            self.graph.output(tuple(forward))
         eliminate_dead_code(self.graph)
         self.module = GraphModule(joint.module, self.graph, joint.module.__class__.__name__)
 

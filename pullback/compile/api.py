@@ -12,6 +12,7 @@ from .. import errors
 from ..aot.api import Backend, Compiled, boxed, examples, interpreted
 from ..decomp import Everything
 from ..fx.graph_module import GraphModule
+from .backends import AotAutograd, lookup_backend
 
 
 def native(module: GraphModule, name: str):
@@ -88,19 +89,22 @@ def compile(
             f"compile(): unknown options {unknown}; known is 'fuse_backward', and accepted without "
             f"effect are {', '.join(sorted(_THEIRS))}"
         )
-    cut = _min_cut
+    backend, cut = lookup_backend(backend or "native"), _min_cut
     if memory is not None:
         from ..aot.budget import parse_memory
 
-        planned = backend in ("native", "inductor", None)
-        cut = functools.partial(_min_cut, memory=parse_memory(memory), planned=planned)
+        cut = functools.partial(
+            _min_cut, memory=parse_memory(memory), planned=backend == "native")
         fuse = False  # one graph for both passes would keep everything
-    forward, backward = _backend(backend)
     undecided = None if fullgraph else _undecided
-    parts = Backend(
-        forward, backward, cut, Everything(_WHOLE), fuse, undecided
-    )
-    made = Compiled(model, parts, dynamic)
+    if isinstance(backend, AotAutograd):
+        made = backend.compiled(model, undecided, dynamic)
+    else:
+        forward, backward = _backend(backend)
+        parts = Backend(
+            forward, backward, cut, Everything(_WHOLE), fuse, undecided
+        )
+        made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):
         from ..nn.compiled import OptimizedModule
 
@@ -120,16 +124,14 @@ def _undecided(function, why: str) -> None:
 
 
 def _backend(backend):
-    if backend in ("native", "inductor", None):
+    if backend == "native":
         return native, native
-    if backend in ("numpy", "eager", "aot_eager"):
+    if backend == "numpy":
         return interpreted, interpreted
-    if callable(backend):
+    if not callable(backend):
+        raise errors.CompileError(f"compile(): a backend is a name or a function, not {backend!r}")
 
-        def run(module, name):
-            return boxed(backend(module, examples(module)))
+    def run(module, name):
+        return boxed(backend(module, examples(module)))
 
-        return run, run
-    raise errors.CompileError(
-        f"compile(): unknown backend {backend!r}; known are 'native', 'numpy', or a function"
-    )
+    return run, run

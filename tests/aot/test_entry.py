@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 import pullback as pb
-from pullback import aot, nn
+from pullback import aot, errors, nn
 from pullback.aot import context
 from pullback.fx import GraphModule
 
@@ -131,6 +131,10 @@ def test_partitioner_gets_the_joint_graph():
     x = leaf(3)
     aot.aot_function(lambda x: (x.sin(), x.cos()), aot.nop, partition_fn=Cut())(x)
     ((joint, (primals, tangents), kwargs, names),) = got
+    lines = [line.strip() for line in joint.code.strip().splitlines()]
+    assert lines[0] == "def forward(self, primals, tangents):"
+    assert lines[-1] == "return pytree.tree_unflatten([sin, cos, add], self._out_spec)"
+    assert [len(o) for o in (joint([x], [x, x]),)] == [3]
     assert isinstance(joint, GraphModule) and kwargs["num_fwd_outputs"] == 2
     assert (len(primals), len(tangents)) == (1, 2) and names[0].endswith("_joint")
 
@@ -421,3 +425,56 @@ def test_numbers_of_functions_count_up(fresh):
         seen = Seen()
         compiled(pb.sin, seen)(pb.ones(2))
         assert seen[0][3][0] == [f"{next(numbers)}_inference"]
+
+
+# backends of compile
+
+
+def test_compilers_as_a_backend_of_compile():
+    from pullback.compile.backends import aot_autograd
+
+    seen = Seen()
+    backend = aot_autograd(fw_compiler=seen("forward"), bw_compiler=seen("backward"),
+                           inference_compiler=seen("inference"))
+    x = leaf(3)
+    f = pb.compile(lambda x: x.sin().sum(), backend=backend)
+    f(x).backward()
+    assert pb.allclose(x.grad, pb.cos(x)) and seen.names == ["forward", "backward"]
+    assert "primals_1" in seen[0][1].code
+    f(pb.ones(3))
+    assert seen.names[2:] == ["inference"]
+    net = nn.Linear(3, 2)
+    out = pb.compile(net, backend=backend)(pb.ones(1, 3))
+    out.sum().backward()
+    assert net.weight.grad.tolist() == [[1.0] * 3] * 2
+
+
+def test_values_that_are_read_run_eagerly_with_such_a_backend():
+    from pullback.compile.backends import aot_autograd
+
+    def f(x):
+        return x * 2 if x.sum() > 0 else x
+
+    with pytest.warns(UserWarning, match="operator by operator"):
+        assert pb.compile(f, backend=aot_autograd())(pb.ones(2)).tolist() == [2.0, 2.0]
+    with pytest.raises(errors.DataDependentError):
+        pb.compile(f, backend=aot_autograd(), fullgraph=True)(pb.ones(2))
+
+
+def test_backend_by_name():
+    from pullback.compile import backends
+
+    graphs = []
+
+    @backends.register_backend(name="keeps")
+    def keep(module, inputs):
+        graphs.append(module)
+        return module
+
+    try:
+        assert pb.compile(lambda x: x + 1, backend="keeps")(pb.ones(2)).tolist() == [2.0, 2.0]
+        assert len(graphs) == 1 and "keeps" in pb.compiler.list_backends()
+    finally:
+        del backends._registered["keeps"]
+    with pytest.raises(errors.CompileError, match="unknown backend 'keeps'"):
+        pb.compile(lambda x: x, backend="keeps")

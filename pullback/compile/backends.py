@@ -1,0 +1,72 @@
+"""Backends of `compile` by name, and backends made of compilers for `aot_function`.
+
+`register_backend` gives a function of (graph module, example inputs) a name.  `aot_autograd` makes
+a backend of compilers for forward and backward graphs, under PyTorch's calling convention.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import errors
+from ..aot.compilers import nop
+from ..aot.entry import AotFunction, aot_function
+from ..aot.modules import aot_module_simplified
+
+OWN = ("native", "numpy")  # what `compile` knows by itself, and under PyTorch's names
+_THEIRS = {"inductor": "native", "eager": "numpy", "aot_eager": "numpy"}
+_registered: dict[str, Callable] = {}
+
+
+class AotAutograd:
+    """A backend that differentiates first: `compile(f, backend=aot_autograd(fw_compiler=...))`."""
+
+    def __init__(self, **options: Any):
+        self.options = options
+
+    def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Callable:
+        """A graph module compiled at once."""
+        return aot_module_simplified(module, example_inputs, **{**self.options, **kwargs})
+
+    def compiled(self, function: Callable, undecided: Callable | None, dynamic: Any) -> AotFunction:
+        """A function compiled by call, as `compile` does."""
+        made = aot_function(function, **self.options, dynamic=bool(dynamic))
+        made.backend.undecided = undecided
+        return made
+
+
+def aot_autograd(**options: Any) -> AotAutograd:
+    """A backend of `compile` from compilers: arguments are those of `aot_module_simplified`."""
+    options.setdefault("fw_compiler", nop)
+    return AotAutograd(**options)
+
+
+def register_backend(
+    compiler_fn: Callable | None = None, name: str | None = None, tags: Any = ()
+) -> Callable:
+    """Give a backend a name for `compile(backend=name)`; a decorator, too."""
+    if compiler_fn is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    _registered[name or compiler_fn.__name__] = compiler_fn
+    return compiler_fn
+
+
+def lookup_backend(compiler_fn: Any) -> Any:
+    """The backend of a name: a name of `compile` itself, or what was registered."""
+    if not isinstance(compiler_fn, str):
+        return compiler_fn
+    if compiler_fn in _registered:
+        return _registered[compiler_fn]
+    found = _THEIRS.get(compiler_fn, compiler_fn)
+    if found not in OWN:
+        raise errors.CompileError(
+            f"compile(): unknown backend {compiler_fn!r}; known are "
+            f"{', '.join(map(repr, list_backends()))}, or a function")
+    return found
+
+
+def list_backends(exclude_tags: Any = ()) -> list[str]:
+    """The names that `compile(backend=...)` takes."""
+    return sorted({*OWN, *_THEIRS, *_registered})
