@@ -44,7 +44,7 @@ def make_plan(packet, args: tuple, kwargs: dict):
     if "out" in kwargs or "requires_grad" in kwargs:
         return None
     ov, _ = packet.resolve(args, kwargs)
-    if ov.is_random or ov.custom or packet._inplace and (ov.is_composite or ov.is_view):
+    if ov.custom or packet._inplace and (ov.is_composite or ov.is_view):
         return None
     try:
         given = _places(ov, args, kwargs)
@@ -122,6 +122,11 @@ def _compiled(packet, ov, places: list, count: int, names: list):
         own["kernel"] = ov.kernel
         if packet._inplace:
             lines += _may_write(tensors, lists, general)
+            if ov.op.fill is not None:
+                own["fill"] = ov.op.fill
+                raw = [f"a{i}" if i in tensors else f"x{i}" for i in range(len(schema.args))]
+                lines += [*_guarded(f"filled = fill({', '.join(raw)})", flat),
+                          "    if filled:", "        bump(x0)", "        return x0"]
         lines += _kernel(ov, rule, places, tensors, lists, general, own)
         if packet._inplace:
             lines += _written(general)
