@@ -41,7 +41,8 @@ def raw_of(value):
 def wrap(result):
     """Handles around a kernel's result."""
     if type(result) is tuple or type(result) is list:
-        return tuple([wrap(r) for r in result])
+        numbers = type(result) is list and result and type(result[0]) is int
+        return result if numbers else tuple([wrap(r) for r in result])
     if (
         result is None
         or isinstance(result, (bool, int, float, complex, Symbolic))

@@ -231,6 +231,13 @@ def check_result(ov, x: Tensor, shape: tuple, dtype: dt.DType) -> None:
         )
 
 
+def hand_back(x: Tensor, new: Tensor) -> None:
+    """What a transform did to an argument in place, its shape included."""
+    if tuple(x.shape) != tuple(new.shape):
+        x.resize_(list(new.shape))
+    assign(x, new)
+
+
 def assign(x: Tensor, new: Tensor) -> Tensor:
     """Give x the value and the history of `new`, through the view chain if x is a view."""
     level = max(tape.level_own(x._data), tape.level_own(new._data), state.mode)

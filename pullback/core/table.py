@@ -192,8 +192,9 @@ class Packet:
         result = bind(chosen, flat)
         if requires_grad:
             result.requires_grad_(True)
-        return tuple(result) if type(result) is list else result
-
+        if type(result) is list and not (result and type(result[0]) is int):
+            return tuple(result)
+        return result
 
     def _refuse(self, name: str):
         raise ArgumentError(f"{self.__name__}() got an unexpected keyword argument '{name}' "

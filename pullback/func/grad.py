@@ -13,7 +13,7 @@ from ..autograd import transpose  # noqa: F401  (gives forward mode its last res
 from ..autograd.engine import grad as engine_grad
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.surface import assign, current
+from ..core.surface import assign, current, hand_back
 from ..core.table import ops
 from ..core.tape import Origin
 from ..interp.jvp import Jvp
@@ -64,7 +64,7 @@ class Lifting:
     def write_back(self) -> None:
         for source, t, box in self.pairs:
             if t._data is not box:
-                assign(source, t._data.inner)
+                hand_back(source, t._data.inner)
 
 
 def grad_and_value(func, argnums=0, has_aux: bool = False):

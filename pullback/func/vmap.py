@@ -7,7 +7,7 @@ import functools
 from .. import errors
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.surface import assign, current
+from ..core.surface import current, hand_back
 from ..core.table import ops
 from ..interp.vmap import Batched, Vmap
 
@@ -107,7 +107,7 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
     for v, d, b, box in zip(flat, dims, boxes, before):
         if d is not None and b._data is not box:
             new = b._data.inner
-            assign(v, new if b._data.dim == d else ops.movedim(new, b._data.dim, d))
+            hand_back(v, new if b._data.dim == d else ops.movedim(new, b._data.dim, d))
     return tree_unflatten(results, out_spec)
 
 
