@@ -33,6 +33,11 @@ class SymbolicShape(tuple):
         return tuple.__hash__(self)
 
 
+def whole(value: Any) -> Any:
+    """A number as an integer; one that is not known yet stays symbolic where it can."""
+    return value.whole() if isinstance(value, Symbolic) else int(value)
+
+
 def hinted(value: Any) -> Any:
     """A value with the example's numbers in the place of symbolic ones, lists included."""
     if isinstance(value, Symbolic):

@@ -13,7 +13,7 @@ from ..core import dtype as dt
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Composite, Creation, Op, Pointwise
 from ..core.random import _scale
-from ..core.size import Symbolic, hinted
+from ..core.size import hinted, whole
 from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import BadValue, DataDependentError
@@ -405,21 +405,14 @@ def range_count(start, end, step) -> int:
     return math.ceil((end - start) / step)
 
 
-def _whole(value):
-    """A number as an integer; one that is not known yet stays symbolic."""
-    if isinstance(value, Symbolic):
-        return value.whole()
-    return int(value)
-
-
 def _range(start, end, step, dtype: dt.DType):
     """(start, step, number of elements): int64 counts in whole numbers, others before they cut."""
     if dtype is dt.int64:
-        if step != 0 and _whole(step) == 0:
+        if step != 0 and whole(step) == 0:
             raise BadValue("step must be nonzero")
-        start, end, step = _whole(start), _whole(end), _whole(step)
+        start, end, step = whole(start), whole(end), whole(step)
     count = range_count(start, end, step)
-    return (_whole(start), _whole(step), count) if dtype.category == 1 else (start, step, count)
+    return (whole(start), whole(step), count) if dtype.category == 1 else (start, step, count)
 
 
 def _arange(xp, start, end, step, dtype):

@@ -26,11 +26,14 @@ def whole(s, data):
     return s.values(data).to(dt.int64)
 
 
-def size_by_data(name: str):
-    """A size that depends on values: a symbol of its own where sizes are symbolic."""
-    if state.sizes is not None:
-        return state.sizes.unbacked()
-    raise needs_data(name)
+def size_by_data(name: str, counted=None):
+    """A size that depends on values: a symbol of its own where sizes are symbolic.
+
+    `counted` is the tensor whose elements other than zero are counted, if it is that.
+    """
+    if state.sizes is None:
+        raise needs_data(name)
+    return state.sizes.unbacked() if counted is None else state.sizes.count_of(counted.fake)
 
 
 def needs_data(name: str):
@@ -274,7 +277,7 @@ class index_Tensor(Op):
         places = []
         for index in indices:
             if index is not None and is_mask(index):
-                count = size_by_data("indexing with a mask")
+                count = size_by_data("indexing with a mask", index)
                 places += [Spec(Fake((count,), dt.int64.np)) for _ in range(index.ndim)]
             else:
                 places.append(index)

@@ -240,7 +240,7 @@ class nonzero(Op):
         return xp.stack(xp.nonzero(self), axis=1).astype(xp.int64)
 
     def shape(self):
-        return size_by_data("nonzero"), self.ndim
+        return size_by_data("nonzero", self), self.ndim
 
     def batch(n, batched, self):
         found = ops.nonzero(self)  # row by row, so that the examples stand one after another

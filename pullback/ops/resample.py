@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
-from ..core.size import cached
+from ..core.size import cached, whole
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.resample import (
@@ -201,7 +201,7 @@ def _check_resize(name: str, shape, rank: int, output_size) -> None:
     if len(shape) != rank + 2 or 0 in shape[1:]:
         raise ShapeError(f"{name}: Non-empty {rank + 2}D data tensor expected but got a tensor "
                          f"with sizes {list(shape)}")
-    if min(output_size) < 1:
+    if any(n < 1 for n in output_size):
         raise ShapeError(f"{name}: Input and output sizes should be greater than 0, but got input "
                          f"{list(shape)} and output {list(output_size)}")
 
@@ -214,7 +214,7 @@ def output_size_of(shape, output_size, scale_factors) -> list[int]:
         return list(output_size)
     if len(scale_factors) != len(shape) - 2:
         raise ShapeError(f"expected {len(shape) - 2} scale factors, got {len(scale_factors)}")
-    return [int(n * s) for n, s in zip(shape[2:], scale_factors)]
+    return [whole(n * s) for n, s in zip(shape[2:], scale_factors)]
 
 
 def _joined(n: int, t, batched: bool):

@@ -210,3 +210,76 @@ def test_vmap_inside():
     g = captured(f, torch.randn(4, 3), torch.randn(4, 5))
     x, y = torch.randn(6, 2), torch.randn(6, 7)
     assert torch.allclose(g(x, y), f(x, y), atol=1e-6)
+
+
+def free(env):
+    """Symbols that are not known in terms of others."""
+    return sum(str(s) not in env.replacements for s in env.var_to_val)
+
+
+@pytest.mark.parametrize("f, shapes, count", [
+    (lambda a, b: a * b, [(5, 1), (1, 6)], 2),
+    (lambda a, b, c, d: (a + b) + torch.cat([c, d]), [(7,), (7,), (4,), (3,)], 2),
+    (lambda a, b: a.view(b.shape[0]) + b.sum(), [(4, 2), (8, 5)], 3),
+    (lambda a, b: a.view(b.shape[0]) + b.sum(), [(2, 3, 4), (24,)], 3),
+])
+def test_equal_sizes_are_replaced(f, shapes, count):
+    env = captured(f, *[torch.randn(*s) for s in shapes]).shape_env
+    assert free(env) == count and env.get_nontrivial_guards() == []
+
+
+def test_ranges_are_refined():
+    def f(a):
+        assert a.shape[0] > 5
+        assert a.shape[0] > 12
+        assert a.shape[0] < 20
+        return a.cos()
+
+    env = captured(f, torch.randn(15)).shape_env
+    assert str(env.var_to_range) == "{s75: VR[13, 19]}" and env.get_nontrivial_guards() == []
+
+
+def test_examples_of_nodes_know_what_was_learned_later():
+    def f(x):
+        y = x.sin()
+        assert x.shape[0] == 3
+        return y.cos()
+
+    g = captured(f, torch.randn(3))
+    assert all(n.meta["val"].shape[0].node.expr == 3 for n in g.graph.nodes
+               if n.op in ("placeholder", "call_function"))
+
+
+def test_the_same_count_of_the_same_values():
+    def f(a):
+        b = a.clone()
+        assert b.nonzero().shape[0] == b.nonzero().shape[0]
+        before = b.nonzero().shape[0]
+        b.normal_()
+        with pytest.raises(errors.GuardOnDataDependentSymNode):
+            bool(before == b.nonzero().shape[0])
+
+    captured(f, torch.randn(4))
+
+
+def test_masks_are_used_twice():
+    def f(images, right, valid):
+        images, right = images[valid], right[valid] == 1
+        images[right] = images[right].flip(-1)
+        return images
+
+    g = captured(f, torch.randn(6, 2, 4), torch.randint(0, 2, (6,)), torch.ones(6).bool())
+    args = torch.randn(5, 3, 4), torch.tensor([1, 0, 1, 1, 0]), torch.tensor([1, 1, 0, 1, 1]).bool()
+    assert torch.equal(g(*args), f(*args))
+
+
+@pytest.mark.parametrize("scale", [2.0, 0.5])
+def test_scaled_sizes(scale):
+    def f(x):
+        return F.interpolate(x, scale_factor=scale, mode="bilinear")
+
+    g = captured(f, torch.randn(1, 2, 8, 10))
+    for shape in ((1, 2, 12, 6), (1, 2, 7, 9)):
+        x = torch.randn(*shape)
+        assert torch.allclose(g(x), f(x), atol=1e-5)
+    assert not any(str(guard).startswith("Eq") for guard in g.shape_env.guards)

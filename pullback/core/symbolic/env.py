@@ -143,6 +143,7 @@ class ShapeEnv:
         self._unbacked = 0
         self._answers: dict[Relation, bool] = {}  # what is known stays known
         self._simple: dict[Expr, Expr] = {}
+        self._counts: dict[int, tuple] = {}  # array (by identity) -> it, and how many are not zero
 
     # Symbols ------------------------------------------------------------------------------------
 
@@ -207,6 +208,13 @@ class ShapeEnv:
         return sym if isinstance(sym, int) else SymInt.of(self, sym, hint)
 
     create_symboolnode = create_symintnode
+
+    def count_of(self, array: Any) -> Any:
+        """How many elements of an array without data are not zero."""
+        found = self._counts.get(id(array))
+        if found is None:
+            found = self._counts[id(array)] = (array, self.unbacked())
+        return found[1]
 
     def item(self, t: Any) -> Any:
         """The value of a tensor without data as a symbolic number; None where it has data."""
@@ -428,8 +436,18 @@ class ShapeEnv:
         return {symbol(s.name): s.sources for s in self.symbols.values()}
 
     def get_nontrivial_guards(self) -> list:
-        """The guards."""
-        return [g.relation for g in self.guards]
+        """The guards that do not follow from the ranges of symbols and from what they equal."""
+        return [g.relation for g in self.guards if not self._follows(g.relation)]
+
+    def _follows(self, relation: Relation) -> bool:
+        if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
+            return False
+        kind, p = normal(
+            Relation(relation.op, self.simplify(relation.left), self.simplify(relation.right))
+        )
+        low, high = bounds(p, self.range_of)
+        return low >= 0 if kind == "ge" else low == high == 0 if kind == "eq" else (
+            low > 0 or high < 0)
 
     def bound_sympy(self, expr: Expr, size_oblivious: bool = False) -> ValueRanges:
         """The range of an expression."""

@@ -52,11 +52,14 @@ class Expr:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(self.terms)
+            number = self.number
+            self._hash = hash(self.terms if number is None else number)
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Expr) and self.terms == other.terms
+        if isinstance(other, Expr):
+            return self.terms == other.terms
+        return isinstance(other, int) and self.number == other
 
     @property
     def number(self) -> int | None:

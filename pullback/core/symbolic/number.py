@@ -282,7 +282,7 @@ class SymInt(_Number):
     def __pow__(self, other: Any) -> Any:
         if isinstance(other, int) and other >= 0:
             return _integer(operator.pow, _power, self, other)
-        return _float(operator.pow, self, other)
+        return sym_float(self) ** other
 
     def __rpow__(self, other: Any) -> Any:
         return other ** int(self)
@@ -465,12 +465,26 @@ def _sym_sqrt(a: Any) -> Any:
     return math.sqrt(a)
 
 
+def _scaled(env: ShapeEnv, e: Expr, factor: Any) -> Expr | None:
+    """A size times a float, rounded down, where floats are exact: 2.0, or 0.5 and the like."""
+    if not isinstance(factor, float) or factor <= 0 or env.bounds(e)[0] < 0:
+        return None
+    if factor.is_integer():
+        return e.times(int(factor))
+    mantissa, _ = math.frexp(factor)
+    return ex.floordiv(e, const(int(1 / factor))) if mantissa == 0.5 and factor < 1 else None
+
+
 def _rounded(function: Callable, name: str) -> Callable:
     def rounded(a: Any) -> Any:
         """An integer near a float that is a quotient of sizes, as an expression; else asked."""
         e = a.node.raw
         if e.function is sym_float and isinstance(e.args[0], Expr):
             return SymInt.of(a.node.shape_env, e.args[0], None, (function, (a,)))
+        if e.function is operator.mul and isinstance(e.args[0], Expr):
+            exact = _scaled(a.node.shape_env, *e.args)
+            if exact is not None and (name != "ceil" or e.args[1] >= 1):
+                return SymInt.of(a.node.shape_env, exact, None, (function, (a,)))
         if e.function is operator.truediv and all(isinstance(x, (int, Expr)) for x in e.args):
             x, y = (const(p) if isinstance(p, int) else p for p in e.args)
             env = a.node.shape_env
