@@ -366,12 +366,25 @@ def _reshaped(ov, flat: tuple, x: Tensor) -> None:
 
 
 def write_out(ov, flat: tuple, outs: list) -> bool:
-    """`op(..., out=)` where somebody is to be asked: the operator, then a copy."""
-    from . import stack
+    """`op(..., out=)` where somebody is to be asked; composite operators by their parts."""
+    from . import stack, surface
     from .table import ops
 
-    if somebody((*flat, *outs)) is None:
+    found = somebody((*flat, *outs))
+    if found is None:
         return False
+    if not ov.is_composite:
+        name = surface.overload_name(ov)
+        name = "out" if name in ("default", "Tensor") else f"{name}_out"
+        function = surface.OutOverload(ov.op.base_name, name, [ov])
+        args, kwargs = ov.schema.as_called(tuple([proper(v) for v in flat]))
+        names = ["out"] if len(outs) == 1 else [r.name for r in ov.schema.returns]
+        versions = [cell_of(t).version for t in outs]
+        called(function, tuple(args), {**kwargs, **dict(zip(names, outs))}, *found, ov)
+        for t, version in zip(outs, versions):
+            if cell_of(t).version == version:
+                surface.bump(t)
+        return True
     result = stack.bind_as_given(ov, flat)
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     for t, r in zip(outs, results):
@@ -379,4 +392,3 @@ def write_out(ov, flat: tuple, outs: list) -> bool:
             ops.resize_(t, list(r._data.shape))
         ops.copy_(t, r)
     return True
-

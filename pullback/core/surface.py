@@ -431,25 +431,56 @@ class _Writing:
     cost, pure = "cheap", False
 
 
-class InplaceOverload:
-    """`ops.aten.add_.Tensor`: the in-place variant of an overload."""
+class Derived:
+    """An overload that follows from one of the table; there is one object for each name."""
 
-    op = _Writing
+    namespace = "aten"
+    is_view = is_composite = is_random = custom = False
+    _known: dict = {}
 
-    def __init__(self, ov):
-        self.functional = ov
-        overload = inplace_overload(ov)
-        self.name = f"{ov.op.base_name}_" + ("" if overload == "default" else f".{overload}")
-        self.__name__ = repr(self)
-
-    def __repr__(self) -> str:
-        return f"aten.{self.functional.op.base_name}_.{inplace_overload(self.functional)}"
+    def __new__(cls, *args):
+        made = super().__new__(cls)
+        made._begin(*args)
+        return Derived._known.setdefault(repr(made), made)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.name == self.name
 
     def __hash__(self) -> int:
         return hash(self.name)
+
+    @property
+    def _schema(self):
+        return self.schema
+
+    @property
+    def overloadpacket(self):
+        """The family of overloads that this one belongs to."""
+        from .table import ops
+
+        return getattr(ops, self.name.partition(".")[0])
+
+    @property
+    def _overloadname(self) -> str:
+        return self.name.partition(".")[2] or "default"
+
+
+class InplaceOverload(Derived):
+    """`ops.aten.add_.Tensor`: the in-place variant of an overload."""
+
+    op = _Writing
+
+    def _begin(self, ov):
+        from .op import OpName
+
+        self.functional = ov
+        overload = inplace_overload(ov)
+        self.name = OpName(f"{ov.op.base_name}_"
+                           + ("" if overload == "default" else f".{overload}"))
+        self.__name__ = repr(self)
+
+    def __repr__(self) -> str:
+        return f"aten.{self.functional.op.base_name}_.{inplace_overload(self.functional)}"
 
     @functools.cached_property
     def schema(self):
@@ -503,24 +534,37 @@ def writing_overloads(entries: list, name: str) -> list:
     return [o for o in entries if f"_{overload_name(o)}".endswith(f"_{stem}") and not o.is_view]
 
 
-class OutOverload:
+class OutOverload(Derived):
     """`ops.aten.add.out`: an operator that writes its results into given tensors.
 
     They are given as `out=`, or under the names that the results have.
     """
 
-    def __init__(self, base: str, name: str, functional: list):
+    def _begin(self, base: str, name: str, functional: list):
+        from .op import OpName
+
         self.base, self.functional = base, functional
-        self.__name__ = self.name = f"{base}.{name}"
+        self.__name__ = self.name = OpName(f"{base}.{name}")
 
     def __repr__(self) -> str:
         return f"aten.{self.name}"
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.name == self.name
+    @functools.cached_property
+    def schema(self):
+        """The schema of the first one: further arguments, which are written and returned."""
+        from .schema import Schema
 
-    def __hash__(self) -> int:
-        return hash(self.name)
+        text = str(self.functional[0].schema)
+        head, _, returns = text[text.index("(") :].rpartition(" -> ")
+        count = len(self.functional[0].schema.returns)
+        names = [r.name or "out" for r in self.functional[0].schema.returns]
+        names = ["out"] if count == 1 else names
+        marks = [f"Tensor({'abcdefgh'[i]}!)" for i in range(count)]
+        head = re.sub(r"\((a[^)!]*)\)", "", head[:-1])
+        star = "" if "*, " in head else ", *"
+        given = ", ".join(f"{m} {n}" for m, n in zip(marks, names))
+        returned = marks[0] if count == 1 else f"({', '.join(marks)})"
+        return Schema(f"{self.name}{head}{star}, {given}) -> {returned}")
 
     def __call__(self, *args, **kwargs):
         from .op import no_match
