@@ -22,6 +22,7 @@ from .capture import Joint, Sizes, capture
 from .context import compiling, config, next_program
 from .layout import Layout
 from .runtime import Program
+from .subclasses import is_wrapper
 
 
 class AotFunction(Compiled):
@@ -54,6 +55,8 @@ class AotFunction(Compiled):
     def prepare(self, args: tuple, kwargs: dict) -> None:
         """Compile for arguments like these, which may be without data; nothing runs."""
         flat, spec = tree_flatten((args, kwargs))
+        if any(map(is_wrapper, flat)):
+            return  # when it is first called
         tensors = [v for v in flat if isinstance(v, Tensor)]
         key = self.key(flat, spec, tensors)
         if self._known(key, tensors) is None:

@@ -97,7 +97,7 @@ def fake_like(array) -> Fake:
 
 def device_name(array) -> str:
     """The device of a real or fake array."""
-    return array.device_name if type(array) is Fake else str(dev.device_of(array))
+    return array.device_name if isinstance(array, Fake) else str(dev.device_of(array))
 
 
 def is_fake(x) -> bool:

@@ -555,7 +555,7 @@ class OutOverload(Derived):
         from .schema import Schema
 
         text = str(self.functional[0].schema)
-        head, _, returns = text[text.index("(") :].rpartition(" -> ")
+        head = text[text.index("(") :].rpartition(" -> ")[0]
         count = len(self.functional[0].schema.returns)
         names = [r.name or "out" for r in self.functional[0].schema.returns]
         names = ["out"] if count == 1 else names

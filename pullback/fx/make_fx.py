@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.device import Device
+from ..core.dispatching import Outer
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.op import overload
@@ -398,6 +399,15 @@ def make_fx(
     return traced
 
 
+def _without_data(t: Tensor) -> Tensor:
+    """A wrapper around tensors without data."""
+    if not isinstance(t._data, Outer):
+        return fake_of(t)
+    names, context = t.__tensor_flatten__()
+    inner = {name: _without_data(getattr(t, name)) for name in names}
+    return type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
+
+
 def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
     """A leaf of the arguments as the function sees it."""
     sizes = recorder.sizes
@@ -406,8 +416,11 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
         if sizes is not None and type(value) is int:
             return sizes.number(node, value)
         return value
-    example = fake_of(value) if recorder.fake else make(value._data)
-    if sizes is not None:
+    if isinstance(value._data, Outer):
+        example = _without_data(value) if recorder.fake else make(value._data)
+    else:
+        example = fake_of(value) if recorder.fake else make(value._data)
+    if sizes is not None and not isinstance(value._data, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
     t = level.wrap(example, recorder.placeholder(name, value, example))

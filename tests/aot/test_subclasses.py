@@ -11,8 +11,15 @@ from literals import prints
 from wrapper_programs import programs
 
 import pullback as torch
-from pullback.aot import aot_function, make_boxed_compiler, nop
+from pullback.aot import (
+    aot_function,
+    aot_module,
+    aot_module_simplified,
+    make_boxed_compiler,
+    nop,
+)
 from pullback.core import pytree
+from pullback.nn.utils.unwrapping import unwrap_tensor_subclass_parameters
 from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
 from pullback.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 
@@ -156,6 +163,56 @@ def test_modes_around_the_call_see_what_eager_does():
     with Noting():
         f(torch.ones(2))
     assert seen == ["aten.ones.default", "aten.sin.default", "aten.mul.Tensor"]
+
+
+def test_modules_for_compilers():
+    module = torch.nn.Linear(2, 2)
+    module.weight = torch.nn.Parameter(two(2, 2, grad=False))
+    seen = []
+
+    def compiler(graph, inputs):
+        seen.append(graph.code)
+        return graph
+
+    out = aot_module(module, compiler)(torch.ones(1, 2))
+    out.sum().backward()
+    assert "def forward(self, primals_1, primals_2, primals_3, primals_4):" in seen[0]
+    assert "return (t_6, t_7, view, view_1, None)" in seen[1]
+    assert type(module.weight.grad) is TwoTensor and type(module.bias.grad) is TwoTensor
+
+    class Pair(torch.nn.Module):
+        def forward(self, x):
+            return (x * self.w,)
+
+    pair = Pair()
+    pair.w = torch.nn.Parameter(two(2, grad=False))
+    (y,) = aot_module_simplified(pair, (torch.ones(2),), nop)(torch.ones(2))
+    y.sum().backward()
+    assert type(y) is TwoTensor and type(pair.w.grad) is TwoTensor
+
+
+def test_parameters_as_functions_of_what_is_inside():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False))
+    module[0].weight = torch.nn.Parameter(TwoTensor(two(2, 2, grad=False), two(2, 2, grad=False)))
+    before = module(torch.ones(1, 2)).detach()
+    assert unwrap_tensor_subclass_parameters(module) is module
+    names = dict(module.named_parameters())
+    assert list(names) == [f"0.parametrizations.weight.original{i}" for i in range(4)]
+    assert all(type(p) is torch.nn.Parameter for p in names.values())
+    out = module(torch.ones(1, 2))
+    same(out.detach(), before)
+    out.sum().backward()
+    assert all(p.grad.tolist() == [[1, 1], [1, 1]] for p in names.values())
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_traces_of_wrappers_that_are_arguments(mode):
+    graph = torch.make_fx(lambda x, y: (x * y).sin(), tracing_mode=mode)(
+        two(2, grad=False), torch.ones(2))
+    assert [str(n.target) for n in graph.graph.nodes if n.op == "call_function"] == [
+        "aten.mul.Tensor", "aten.sin.default"]
+    x = two(2, grad=False)
+    same(graph(x, torch.ones(2)), x.sin())
 
 
 class Scaled(torch.Tensor):

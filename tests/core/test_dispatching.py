@@ -276,3 +276,26 @@ def test_transforms_come_before_wrappers():
     x = pair(2)
     g = torch.func.grad(lambda t: (t * t).sum())(x)
     assert type(g) is TwoTensor and torch.allclose(g.b, 2 * x.b)
+
+
+def test_overloads_that_write_are_one_object_each():
+    aten = torch.ops.aten
+    assert aten.add_.Tensor is aten.add_.Tensor and aten.add.out is aten.add.out
+    assert aten.add_.Tensor.overloadpacket is aten.add_ and aten.add.out.overloadpacket is aten.add
+    assert str(aten.add.out._schema) == (
+        "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)")
+    found = []
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            found.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x, out = torch.ones(2), torch.empty(2)
+    with Seen():
+        assert torch.add(x, 1, out=out) is out
+        x.add_(1)
+    assert found[0] is aten.add.out and found[1] is aten.add_.Tensor
+    assert out.tolist() == [2, 2] == x.tolist()
+    y = TwoTensor(torch.empty(2), torch.empty(2))
+    assert torch.mul(pair(2), 2, out=y) is y and torch.equal(y.b, pair(2).b * 2)
