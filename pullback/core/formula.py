@@ -252,14 +252,18 @@ class Rule:
 
     def formula_at(self, line: int) -> Formula | None:
         """The formula that stands on a line of the pullback's text."""
+        return self._by_line.get(line)
+
+    @functools.cached_property
+    def _by_line(self) -> dict[int, Formula]:
         key = DEFAULT if DEFAULT in self.parts else next(iter(self.parts))
-        lines = self.source(key).splitlines()
-        text = lines[line - 1] if line <= len(lines) else ""
-        for formula in self.formulas[key]:
-            target = ", ".join(f"g{i}" for i in self._positions(formula.names))
-            if re.search(rf"(^|; ) *{target} = ", text):
-                return formula
-        return None
+        found = {}
+        for number, text in enumerate(self.source(key).splitlines(), 1):
+            for formula in self.formulas[key]:
+                target = ", ".join(f"g{i}" for i in self._positions(formula.names))
+                if re.search(rf"(^|; ) *{target} = ", text):
+                    found.setdefault(number, formula)
+        return found
 
     @property
     def _any_defined(self) -> str:

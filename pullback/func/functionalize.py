@@ -10,6 +10,7 @@ from .. import errors
 from ..core.handle import Tensor
 from ..core.pytree import tree_map
 from ..core.surface import assign, current
+from ..core.table import ops
 from ..interp.functionalize import Functionalize
 
 _REMOVED = ("mutations", "mutations_and_views")
@@ -48,9 +49,17 @@ def functionalize(func: Callable, *, remove: str = "mutations") -> Callable:
             changed = [(source, level.unwrap(current(t)))
                        for source, t, box in given if current(t)._data is not box]
         for source, new in changed:
+            if new._link is not None and new._link.base is _root(source):  # it only turned
+                ops.as_strided_(source, new.shape, new.stride(), new.storage_offset())
+                continue
             if tuple(source.shape) != tuple(new.shape):
                 source.resize_(tuple(new.shape))
             assign(source, new)
         return out
 
     return wrapped
+
+
+def _root(t: Tensor) -> Tensor:
+    """The tensor that another one is a view of, or itself."""
+    return t if t._link is None or t._link.apart else t._link.base

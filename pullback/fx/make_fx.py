@@ -275,8 +275,9 @@ class Recorder:
                 )
             kind = "param" if type(t).__name__ == "Parameter" else "tensor"
             number = sum(name.startswith(f"_{kind}_constant") for name in self.constants)
-            name = f"_{kind}_constant{number}"
-            self.constants[name] = t if kind == "param" else make(t._data)
+            name = next((n for n, held in self.constants.items()
+                         if getattr(held, "_data", None) is t._data), f"_{kind}_constant{number}")
+            self.constants.setdefault(name, t if kind == "param" else make(t._data))
             node = self.graph.get_attr(name)
             node.meta["val"] = fake_of(t)
             found = self._nodes[id(t)] = (t, node)

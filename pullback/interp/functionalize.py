@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 
 from .. import errors
+from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.op import overload
 from ..core.stack import Interpreter, bind, tensors_in
@@ -17,9 +18,16 @@ from .box import Wrapped, map_tensors
 
 
 class Functional(Wrapped):
-    """A value of the level below."""
+    """A value of the level below; where it is a copy, with the strides that a view would have."""
 
-    __slots__ = ()
+    __slots__ = ("shown",)
+
+    def __init__(self, interp, inner: Tensor, shown: Fake | None = None):
+        self.interp, self.inner, self.shown = interp, inner, shown
+
+    @property
+    def strides(self):
+        return self.inner._data.strides if self.shown is None else self.shown.strides
 
 
 class Functionalize(Interpreter):
@@ -42,7 +50,9 @@ class Functionalize(Interpreter):
     def process(self, ov, flat):
         tensors = list(tensors_in(flat))
         own = not tensors or any(self.mine(t) for t in tensors)
-        if ov.is_view and self.views:
+        shown = None
+        if ov.is_view and self.views and own:
+            shown = self._shown(ov, flat)
             ov = copying(ov) or ov
         before = state.mode, state.random
         state.mode, state.random = self.previous
@@ -50,7 +60,25 @@ class Functionalize(Interpreter):
             out = bind(ov, tuple(map_tensors(self.unwrap, v) for v in flat))
         finally:
             state.mode, state.random = before
-        return map_tensors(self.wrap, out) if own else out
+        if shown is None:
+            return map_tensors(self.wrap, out) if own else out
+        if isinstance(out, Tensor):
+            return make(Functional(self, out, shown._data))
+        return type(out)([make(Functional(self, o, s._data)) for o, s in zip(out, shown)])
+
+    def _shown(self, ov, flat):
+        """The layout of a view, which programs may ask for although there is a copy instead."""
+
+        def fake(t: Tensor) -> Tensor:
+            data = t._data
+            return make(Fake(data.shape, data.dtype, tuple(data.strides), str(t.device)))
+
+        before = state.mode, state.random, state.fake
+        state.mode, state.random, state.fake = 0, 0, True
+        try:
+            return bind(ov, tuple(map_tensors(fake, v) for v in flat))
+        finally:
+            state.mode, state.random, state.fake = before
 
     def fresh(self, t: Tensor) -> Tensor | None:
         before = state.mode, state.random

@@ -1,6 +1,6 @@
-"""Puts this folder on the path, so that the tests find the shared stand-ins."""
+"""Puts this folder, and that of the random programs, on the path of the tests."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "aot")]
