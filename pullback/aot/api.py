@@ -29,6 +29,7 @@ from ..fx.traits import viewed
 from . import sharing
 from .capture import Joint, Postponed, Sizes, capture
 from .layout import coerced, handle, strides_of
+from .packing import graph_hooks, with_hooks
 from .runtime import Program
 from .subclasses import Inside, Wrapped, desugared
 
@@ -428,7 +429,13 @@ def make_program(
     module, count = joint.module, joint.forward_count
     makers = {}
     if joint.differentiable:
-        cut = functools.cache(lambda: backend.partition(module, count))
+        hooks = graph_hooks()
+
+        @functools.cache
+        def cut():
+            found = backend.partition(module, count)
+            return found if hooks is None else with_hooks(found, count, hooks)
+
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
@@ -450,6 +457,8 @@ def make_program(
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (module, None)
     program.cut = cut if joint.differentiable else None
+    if joint.differentiable and hooks is not None:
+        program.inlined, program.fuse, program.closed = hooks, False, False
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
     if backend.layout is not None:

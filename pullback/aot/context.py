@@ -13,6 +13,7 @@ config = Settings(
     backward_pass_autocast="same_as_forward",
     debug_assert=False,  # check at every call what a program was compiled for
     functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
+    saved_tensors_hooks_filtering_mode="donated",  # for hooks that are graphs: see packing.py
     activation_memory_budget=1.0,  # of min-cut partitions: from 0, least memory, to 1, least work
 )
 

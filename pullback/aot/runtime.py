@@ -32,6 +32,7 @@ from ..core.tape import Accumulate, Node, freed, modified, port
 from ..fx.traits import cost_of, viewed
 from .capture import Identity, Joint, Output
 from .decisions import contents
+from .packing import PackedValues, graph_hooks, pack
 from .subclasses import gathered, plain_tangents
 
 _new = object.__new__
@@ -41,7 +42,7 @@ WASTED = 3  # fused calls without a backward after which the program splits
 class CompiledNode(Node):
     """History of a compiled function's outputs."""
 
-    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors", "unpack")
+    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors")
 
     class _Rule:
         name, saves = "CompiledFunctionBackward", ()
@@ -117,6 +118,7 @@ class Program:
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )
+        self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
         self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.count = joint.forward_count
@@ -203,6 +205,9 @@ class Program:
     def finds_alike(self, arguments: list[Tensor]) -> bool:
         """The same for tensors that it found, not for what it computes from the arguments."""
         joint, key_of = self.joint, self.key_of
+        if joint.differentiable and (fast["ACTIVE"] or self.inlined) and (
+                self.inlined != graph_hooks()):
+            return False
         for gradient in joint.gradients:
             if not gradient.fits(arguments):
                 return False
@@ -235,7 +240,8 @@ class Program:
             for array, read in joint.numbers:
                 array[()] = read()
             arrays = [t._data for t in tensors]
-        fused = self.fuse and not state.packing
+        packs = fast["ACTIVE"] and state.packing and joint.differentiable and not self.inlined
+        fused = self.fuse and not packs
         if fused:
             if self.waiting >= WASTED:
                 fused = self.fuse = False
@@ -273,11 +279,10 @@ class Program:
                 saved = list(saved)
                 for k in self.saved_copies:
                     saved[k - count] = saved[k - count].copy()
+            if packs:
+                saved = pack(self, saved, tensors)
             node = self._node(tensors, arrays, saved, fused)
             node.random = random
-            if state.packing:
-                pack, node.unpack = state.packing[-1]
-                node.saved = [(pack(make(a)),) if isinstance(a, np.ndarray) else a for a in saved]
             if self.inner:
                 node.edges += tuple([made[k]._edge for k in self.inner])
             node.cells = [cell_of(made[k]) for k in self.checked_outputs]
@@ -347,7 +352,7 @@ class Program:
         node = _new(CompiledNode)
         out = make(results[0], node)
         node.program, node.count, node.fused = self, 1, fused
-        node.random = node.unpack = None
+        node.random = None
         node.edges = tuple([tensors[i]._edge for i in self.joint.grad_of])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
@@ -361,7 +366,6 @@ class Program:
         joint = self.joint
         node = _new(CompiledNode)
         node.program, node.count, node.fused = self, len(joint.tangent_of), fused
-        node.unpack = None
         node.edges = tuple([tensors[i]._edge for i in joint.grad_of if i >= 0])
         node.metas = self.metas
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
@@ -406,7 +410,11 @@ class Program:
 
     def backward(self, node: CompiledNode, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
-        self.check(node)
+        saved = node.saved
+        if saved.__class__ is PackedValues:
+            saved = saved.open()
+        else:
+            self.check(node)
         given = grads
         if fast["DISPATCHES"]:
             grads = plain_tangents(grads)
@@ -414,9 +422,7 @@ class Program:
             g._data if g is not None else np.zeros(*self.output_facts[k])
             for g, k in zip(grads, self.joint.tangent_of)
         ]
-        late, saved = self.joint.late, node.saved
-        if node.unpack is not None:
-            saved = [node.unpack(*s)._data if type(s) is tuple else s for s in saved]
+        late = self.joint.late
         if self.layout is None:
             out = self.part("backward")(*saved, *tangents)
         else:  # in a list, so that nobody else holds gradients when the user's function has them
