@@ -64,6 +64,7 @@ class ExportCapture(Capture):
     """A capture whose graph is what the user gets to see."""
 
     title = "an exported function"
+    exports = True
 
     def __init__(self, recorder: CaptureRecorder, decompositions: dict, pre_dispatch: bool,
                  switches: bool):
@@ -188,7 +189,17 @@ def trace(
     _lift_constants(made)
     if joint:
         made.moved(renumbered(made.module))
+        _mark_sums(made.module)
     return made
+
+
+def _mark_sums(module: GraphModule) -> None:
+    """Gradients of a value that is used more than once are added by no formula of the user's."""
+    for node in module.graph.find_nodes(op="call_function", target=overload("add.Tensor")):
+        if not node.meta.get("autograd_backward") and all(
+                n.meta.get("autograd_backward") or n.meta.get("is_gradient_acc")
+                or n.name.startswith("tangents_") for n in node.all_input_nodes):
+            node.meta["is_gradient_acc"] = True
 
 
 def _drop_gradients(found: Exported) -> None:
@@ -712,9 +723,12 @@ def aot_compile_joint_with_descriptors(
     backend = Backend(adapted(forward_compiler), adapted(bw_compiler or forward_compiler), cut, {})
     program = make_program(joint, found.tensors, backend)
 
+    names = list(jd.in_spec.children()[1].context or ())
+
     def call(*args: Any, **kwargs: Any) -> Any:
-        given, spec = tree_flatten((list(args), kwargs))
-        if spec != jd.in_spec:
+        order = sorted(kwargs, key=lambda n: names.index(n) if n in names else len(names))
+        given, spec = tree_flatten((list(args), {n: kwargs[n] for n in order}))
+        if order != names or spec.num_leaves != jd.in_spec.num_leaves:
             raise errors.ExportError(errors.text(
                 f"the arguments do not have the structure that was captured "
                 f"({errors.user_line(2)})", [f"captured: {jd.in_spec}", f"given: {spec}"],

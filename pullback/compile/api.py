@@ -7,9 +7,11 @@ next.
 from __future__ import annotations
 
 import functools
+import warnings
 
 from .. import errors
 from ..aot.api import Backend, Compiled, boxed, examples, interpreted
+from ..core.state import state
 from ..decomp import Everything
 from ..fx.graph_module import GraphModule
 from .backends import AotAutograd, lookup_backend
@@ -78,6 +80,10 @@ def compile(
         raise errors.CompileError("Either mode or options can be specified, but both can't be "
                                   "specified at the same time.")
     if disable:
+        return model
+    if state.mode and getattr(state.stack[state.mode], "exports", False):
+        warnings.warn("torch.compile is ignored when called inside torch.export region",
+                      stacklevel=2)
         return model
     if not callable(model):
         raise errors.ArgumentError(f"compile() wants a function, got {type(model).__name__}")

@@ -223,3 +223,49 @@ def test_functionalized_draws_are_refused():
             RuntimeError, match="Functionalized RNG is not currently supported in the aot_export"):
         export.aot_export_module(
             nn.Sequential(nn.Dropout()), (torch.ones(2),), trace_joint=False)
+
+
+def test_sums_of_gradients_are_marked():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(3, 2), nn.Linear(3, 2)
+
+        def forward(self, x):
+            return self.a(x) - self.b(x)
+
+    with ExitStack() as stack:
+        graph = export.aot_export_joint_with_descriptors(
+            stack, Twice(), (torch.randn(4, 3, requires_grad=True),)).graph_module.graph
+    found, = graph.find_nodes(op="call_function", target=torch.ops.aten.add.Tensor)
+    assert found.meta["is_gradient_acc"]
+
+
+def test_compile_inside_is_ignored():
+    def backend(module, inputs):
+        raise AssertionError("no backend runs during an export")
+
+    class Inside(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(4, 4))
+            self.compiled = torch.compile(torch.sin, backend=backend)
+
+        def forward(self, x):
+            y = torch.compile(torch.cos, backend=backend)(x @ self.w)
+            return self.compiled(y).sum()
+
+    with pytest.warns(UserWarning, match="torch.compile is ignored when called inside"), \
+            ExitStack() as stack:
+        export.aot_export_joint_with_descriptors(stack, Inside(), (torch.randn(4, 4),))
+
+
+def test_joint_functions_compile_again():
+    model, x = nn.Linear(3, 2), torch.randn(4, 3)
+    with ExitStack() as stack:
+        function = export.aot_compile_joint_with_descriptors(
+            export.aot_export_joint_with_descriptors(stack, model, (x,)))
+    out = torch.compile(function)(*model.parameters(), (x,))
+    torch.testing.assert_close(out, model(x))
+    out.sum().backward()
+    assert torch.equal(model.bias.grad, torch.full((2,), 4.0))
