@@ -155,7 +155,7 @@ class Body:
         args, kwargs = self._arguments(reader)
         given = [a.meta.get("val") if isinstance(a, Node) else a for a in args]
         if kwargs or len(args) != (1 if function == "neg" else 2) or not all(
-                isinstance(v, (int, SymInt)) for v in (*given, val)):
+                isinstance(v, (int, float, SymInt)) for v in (*given, val)):
             raise Refused(f"size.{function} does not take these arguments")
         self.node("call_function", name, SIZES[function], val, tuple(args))
 
@@ -183,7 +183,7 @@ class Body:
         def example(value: Any) -> Any:
             if isinstance(value, Node):
                 val = value.meta.get("val")
-                if not isinstance(val, (Tensor, SymInt)) and type(val) is not int:
+                if not isinstance(val, (Tensor, SymInt)) and type(val) not in (int, float):
                     raise Refused(f"{value.name} is no tensor")
                 return val
             return [example(v) for v in value] if isinstance(value, (list, tuple)) else value
@@ -334,14 +334,14 @@ class Parsed:
             self.env.guards.append(Guard(Relation(op, *sides), "the program's text", "as it says"))
             return
         name = reader.take("word")
-        if not re.fullmatch(r"s\d{1,6}", name) or name in self.sizes:
+        if not re.fullmatch(r"[su]\d{1,6}", name) or name in self.sizes:
             raise Refused(f"{name!r} is no name of a size, or comes twice")
         reader.take("mark", "=")
-        hint = _integer(reader)
+        hint = None if name[0] == "u" and reader.maybe("word", "data") else _integer(reader)
         reader.take("word", "from")
         low = _integer(reader)
         high = _integer(reader) if reader.maybe("word", "to") else MOST
-        if not low <= hint <= high or hint < 0:
+        if low > high or hint is not None and not low <= hint <= high:
             raise Refused(f"{name} was {hint}, which is not from {low} to {high}")
         self.env.symbols[name] = Symbol(name, hint, (low, high), where="the program's text")
         self.sizes[name] = SymInt.of(self.env, symbol(name), hint)
@@ -420,7 +420,7 @@ class Parsed:
         results, self.out_spec = tree_flatten(self.body.gives[0])
         for value in results:
             if isinstance(value, Node) and not isinstance(
-                    value.meta.get("val"), (Tensor, SymInt, int)):
+                    value.meta.get("val"), (Tensor, SymInt, int, float)):
                 raise Refused(f"%{value.name} is given, and is no tensor")
         specs = {s.arg.name: s for s in self.signature.input_specs}
         for target, value in self.written:

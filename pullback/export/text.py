@@ -25,9 +25,9 @@
 
 Values are names with `%`, operators are entries of the table, everything else is a literal.  Sizes
 that vary have names, in a section of their own: `s7 = 16 from 2 to 64` says that s7 was 16 when the
-program was exported.  Graphs that `cond` and its kin call stand in sections of their own, as in
-`graph true_graph_0`, and are referred to as `@true_graph_0`.  The same program gives the same
-bytes: no dates, no places in files.  `parse.py` reads it.
+program was exported, `u0 = data from 0` that data decides.  Graphs that `cond` and its kin call
+stand in sections of their own, as in `graph true_graph_0`, and are referred to as `@true_graph_0`.
+The same program gives the same bytes: no dates, no places in files.  `parse.py` reads it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
 from ..core.symbolic.env import MOST, ShapeEnv
 from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import SymInt, sym_max, sym_min
+from ..core.symbolic.number import SymFloat, SymInt, sym_max, sym_min
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
@@ -102,12 +102,11 @@ def _sizes(env: ShapeEnv) -> list[str]:
     known = {name: e for name, e in env.replacements.items() if name in env.symbols}
     for s in env.symbols.values():
         low, high = s.range
-        if s.name in known:
+        if s.name in known or not s.size_like and not isinstance(low, int):
             continue  # it is another one, or a number
-        if s.hint is None:
-            raise refused(f"the program has a size that depends on data ({s.name}, from {s.where})")
         most = "" if high >= MOST else f" to {high}"
-        lines.append(f"{s.name} = {s.hint} from {low}{most}")
+        here = "data" if s.hint is None else s.hint
+        lines.append(f"{s.name} = {here} from {max(low, 0)}{most}")
     for guard in env.guards:
         op, left, right = guard.relation
         left, right = [e.replaced(known) if isinstance(e, Expr) else e for e in (left, right)]
@@ -143,6 +142,8 @@ def type_text(value: Any) -> str:
         return "none"
     if isinstance(value, SymInt):
         return f"size {value}"
+    if isinstance(value, SymFloat):
+        return "float"
     if type(value) in (int, float, bool):  # among several results, sizes for instance
         return type(value).__name__
     raise refused(f"a value of a program is a {type(value).__name__}: it can be no part of a file")

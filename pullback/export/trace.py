@@ -78,7 +78,7 @@ def export(
 
     names = _argument_names(mod, args, kwargs)
 
-    def traced(history: bool) -> tuple[Exported, Varying | None]:
+    def traced(history: bool) -> tuple[Exported, Varying]:
         sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
         with _unchanged(mod):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
@@ -108,7 +108,7 @@ def export(
     return ExportedProgram(
         module, builder.signature, state, {**others, **dict(constants.values())},
         CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
-        None if sizes is None else sizes.checked())
+        sizes.checked() if sizes.env.symbols else None)
 
 
 def _replace(old: Tensor, new: Any) -> None:
@@ -146,13 +146,12 @@ def _unchanged(mod: Module) -> Iterator[None]:
 
 def _sizes(
     dynamic_shapes: Any, names: list[str], args: tuple, kwargs: dict[str, Any], held: dict
-) -> Varying | None:
-    """Symbols for the sizes that vary; None if none does."""
-    wanted = wishes(dynamic_shapes, names, args, kwargs)
-    if wanted is None:
-        return None
-    leaves = zip(_leaf_names(names, args, kwargs), tree_flatten((args, kwargs))[0])
+) -> Varying:
+    """Symbols for the sizes that vary; others may come from data."""
+    leaves = list(zip(_leaf_names(names, args, kwargs), tree_flatten((args, kwargs))[0]))
     titles = [name for name, value in leaves if isinstance(value, Tensor)]
+    wanted = wishes(dynamic_shapes, names, args, kwargs) or [
+        [None] * value.ndim for _, value in leaves if isinstance(value, Tensor)]
     fixed: list[list] = [[None] * t.ndim for t in held.values()]
     return Varying([*fixed, *wanted], [*held, *titles])
 

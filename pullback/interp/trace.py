@@ -173,11 +173,11 @@ class Trace(Interpreter):
         """A composite operator as one node; NotImplemented where its parts are needed.
 
         They are for gradients, where the result is a view of an argument: writes go through it,
-        and where the operator writes statistics.
+        and where the operator writes: statistics, for instance.
         """
         if not (self.keeps_composites or ov.op.base_name.endswith("_copy")):
             return NotImplemented
-        if any(a.name.startswith("running_") and v is not None
+        if any((a.is_write or a.name.startswith("running_")) and v is not None
                for a, v in zip(ov.schema.args, flat)):
             return NotImplemented
         tensors = list(tensors_in(flat))

@@ -137,6 +137,9 @@ def programs(torch, over) -> dict:
     def mapped(self, x, y):
         return over(body, x, y), over(body, x, y + 1)
 
+    def item(self):
+        return torch.full((torch.full((), 11).item(),), 0)
+
     def factory(self):
         return torch.full((torch.tensor(4).item(),), 7)
 
@@ -147,6 +150,7 @@ def programs(torch, over) -> dict:
         "map": (Function(mapped), (ones(2, 2), ones(2)), {}),
         "pre map": (Function(mapped), (ones(2, 2), ones(2)), {"pre_dispatch": True}),
         "item of a constant": (Function(factory), (), {}),
+        "item": (Function(item), (), {"dynamic_shapes": True}),
         "joint": (ConvBnRelu(), (ones(1, 1, 3, 3),), {"trace_joint": True, "output_loss_index": 0}),
         "inference": (ConvBnRelu(), (ones(1, 1, 3, 3),), {}),
         "eval": (ConvBnRelu().eval(), (ones(1, 1, 3, 3),), {}),
@@ -231,6 +235,7 @@ def signature(found) -> dict:
 def typed(module) -> str:
     """The typed print without the places in source files."""
     text = module.print_readable(print_output=False, expanded_def=True)
+    text = re.sub(r"\bu\d+\b", "u", text)  # PyTorch counts sizes from data over several traces
     lines = text.splitlines()
     return "\n".join([n.rstrip() for n in lines if n.strip() and not n.strip().startswith("# ")])
 

@@ -288,6 +288,7 @@ def test_a_backward_in_python_is_refused():
     (lambda: export(lambda x: x, (torch.ones(1),)), ValueError, "instance of `torch.nn.Module`"),
     (lambda: export(nn.ReLU(), [torch.ones(1)]), ValueError, "to be a tuple"),
     (lambda: export(Function(lambda x: x.t_()), (torch.ones(2, 3),)), RuntimeError, "metadata"),
+    (lambda: export(Function(lambda x: x.resize_(2)), (torch.ones(3),)), RuntimeError, "metadata"),
     (lambda: export(Function(lambda x: x if x.sum() > 0 else -x), (torch.ones(2),)), RuntimeError,
      "needs the value"),
 ])

@@ -219,3 +219,18 @@ def test_symbolic_sizes_of_the_lower_level():
     model(x)[0].backward()
     torch.testing.assert_close(gradient, model.w.grad)
     assert signature.user_inputs == ["arg1_1"]
+
+
+@pytest.mark.parametrize(("function", "first", "second"), [
+    (lambda n: torch.zeros(n.item()) + 1, torch.tensor(4), torch.tensor(6)),
+    (lambda x: x[x > 0] * 2, torch.tensor([1.0, -1.0, 2.0]), torch.tensor([1.0, 5.0, 2.0])),
+    (lambda x: x.nonzero(), torch.tensor([1.0, 0.0, 2.0]), torch.tensor([0.0, 0.0, 2.0])),
+    (lambda x: x * x.sum().item(), torch.tensor([1.0, 0.0, 2.0]), torch.tensor([0.0, 1.0, 2.0])),
+])
+def test_sizes_and_numbers_from_data(function, first, second):
+    program = export(Function(function), (first,))
+    found = again(program)
+    assert program_text(found) == program_text(program)
+    for module in (program.module(), found.module()):
+        for x in (first, second):
+            assert torch.equal(module(x), function(x))
