@@ -465,6 +465,7 @@ def make_program(
         program.layout = backend.layout
         program.graphs = halves if joint.differentiable else lambda: (backend.layout.module, None)
         program.make = handle
+        program.copied = [k for k in program.copied if k not in backend.layout.pieces]
         if not joint.differentiable:  # results share memory as the graph has them
             program.copied = [k for k, n in enumerate(nodes) if viewed(n).op == "get_attr"]
     program.metas = tuple(

@@ -156,7 +156,7 @@ class Capture(Trace):
             self._cuts[node] = found
         return self.wrap(t._data.inner, found)
 
-    def _detached(self, t: Tensor) -> Tensor:
+    def detached(self, t: Tensor) -> Tensor:
         """What the user's `detach()` gives: a node of its own."""
         node = self.recorder.call(overload("detach"), (t._data.node,), t._data.inner)
         if t._edge is not None and not self.joined:
@@ -260,7 +260,7 @@ class Capture(Trace):
 
     def process(self, ov, flat):
         if ov.name == "detach" and self.mine(flat[0]):
-            return self._detached(flat[0]) if self.literal else self.cut(flat[0])
+            return self.detached(flat[0]) if self.literal else self.cut(flat[0])
         if not (state.record[self.level] or self.joined or self.recorder.origin):
             flat = tuple([map_tensors(self._untracked, v) for v in flat])
         if ov.is_random and self.streams:
@@ -550,6 +550,7 @@ class Output:
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
     opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
+    piece: tuple | None = None  # (input or None, views): one of several results of a view
 
 
 class Sizes:
@@ -856,6 +857,7 @@ class _Results:
         self.values: list[Tensor] = []
         self.placed: dict[int, Output] = {}
         self.roots: dict[int, int] = {}  # how many outputs look at the same memory
+        self.whole: set[int] = set()  # memory that outputs other than pieces look at
         self.stale: set[int] = set()  # views that must not be used: their base was written
         for o in {id(o): o for o in outputs}.values():
             link = o._link
@@ -865,6 +867,9 @@ class _Results:
                 refresh(o)
             root = id(_root(o))
             self.roots[root] = self.roots.get(root, 0) + 1
+            piece = link is not None and link.multi and not (link.hidden or link.apart)
+            if not (piece or o is _root(o) and root not in self.by_handle):
+                self.whole.add(root)
 
     def add(self, value: Tensor) -> int:
         self.nodes.append(self.level.node(value))
@@ -889,6 +894,8 @@ class _Results:
                 found.early, found.chain = True, (*before[2], *link.chain)
         else:
             found = Output("graph", self.add(o))
+            if link is not None and link.multi and self.level.literal and _has_history(o):
+                found.piece = self.by_handle.get(id(_root(o))), link.chain
             number = self.unwritten.get(id(o._data)) if link is None else None
             if number is not None and _has_history(o):  # a function returned it as it was
                 step = one_more(None, (overload("alias"), (), None))
@@ -909,6 +916,9 @@ class _Results:
         root = _root(o)
         if self.as_given and id(root) not in self.by_handle:
             return False  # the compiled graph returns views as they are
+        if (self.level.literal and link.multi and _has_history(o) and id(root) not in self.whole
+                and not link.hidden):
+            return False  # results of the graph, with gradients of their own
         shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
         return shared or link.multi or bool(link.hidden)
 

@@ -76,7 +76,7 @@ class ExportCapture(Capture):
     def process(self, ov: Any, flat: tuple) -> Any:
         """`detach` is part of the graph, also where there is no history."""
         if ov.name == "detach" and self.mine(flat[0]):
-            return self._detached(flat[0])
+            return self.detached(flat[0])
         return super().process(ov, flat)
 
     def switched(self, mode: bool, leaves: bool) -> None:

@@ -63,6 +63,11 @@ class Layout:
             if node.op not in ("placeholder", "output"):
                 self.new[node] = self._copy(node)
         self.position: dict[int, int] = {}  # output of the joint graph -> output here
+        # outputs that share memory as the graph has them: pieces, and what they are pieces of
+        self.pieces = {o.index for o in joint.outputs if type(o) is Output and o.piece}
+        if self.pieces:
+            self.pieces |= {o.index for o in joint.outputs
+                            if type(o) is Output and o.kind == "graph"}
         forward = self._forward()
         self.count = len(forward)
         if joint.differentiable:  # partitioners get a function of two lists
@@ -238,13 +243,14 @@ class Layout:
         slots, kept = self.slots, {self.writes[i]: i for i in self.kept}
         take = [(kept.get(k), self.position.get(k)) for k in range(self.joint.forward_count)]
         count, as_given = self.count, not self.joint.differentiable
+        pieces = self.pieces
 
         def run(*arrays):
             args = [make(arrays[what]) if kind == "input" else what for kind, what in slots]
             out = called(compiled, args)
             found = [arrays[i] if i is not None else out[k] for i, k in take]
             if not as_given:
-                found = [_raw(o) for o in found]
+                found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]
             return (*found, *[_raw(o) for o in out[count:]])
 
         return run

@@ -127,7 +127,7 @@ class Program:
             len(outputs) == 1
             and type(outputs[0]) is Output
             and outputs[0].kind == "graph"
-            and not (outputs[0].leaf or outputs[0].opaque)
+            and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
             and joint.out_spec.is_leaf()
         )
@@ -538,6 +538,14 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
             base = tensors[number]
             t._data, t._cell = replay(make(base._data), link.chain)._data, cell_of(base)
             t._link = Opaque(base, link.steps, link.multi, None, t._cell.version)
+        elif o.piece is not None:
+            number, chain = o.piece
+            if number is not None:  # of the user's own tensor
+                with set_grad_enabled(False):
+                    shown = replay(tensors[number], chain)
+                shown._edge, t = t._edge, shown
+            if t._link is not None:
+                t._link.hidden = None  # gradients come to it as to an output of a function
     elif o.kind == "input":
         t = tensors[o.index]
     else:

@@ -25,6 +25,7 @@ _ndarray = np.ndarray
 class Interpreter:
     """One level of the stack; a subclass says what an operator means there."""
 
+    literal = False  # are its graphs to be PyTorch's to the letter?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for

@@ -75,7 +75,9 @@ class Detached(Link):
         """The values were written through another alias."""
         self.seen = t._cell.version
         with _recording(tape.level_own(t._data), False):
-            t._data = replay(make(self.base._data), self.chain)._data
+            again = replay(make(self.base._data), self.chain)
+            interp = again._data.interp
+            t._data = (interp.detached(again) if interp.literal else again)._data
 
 
 def link_detached(t: Tensor, source: Tensor) -> None:

@@ -741,3 +741,17 @@ def test_saved_tensors_are_packed_when_the_function_runs(way):
         out.backward()
         assert seen == [("pack", (3,), 3.0), ("unpack", (3,), 3.0)]
         assert pb.allclose(x.grad, pb.cos(x))
+
+
+def test_pieces_alone_are_results_of_the_compiled_function():
+    x = values(2, 3).requires_grad_() * 1
+    run = aot.aot_function(lambda a: a.unbind(0), aot.nop)
+    out = run(x)
+    assert [type(o.grad_fn).__name__ for o in out] == ["CompiledNode"] * 2
+    assert [o.grad_fn.name() for o in out] == ["CompiledFunctionBackward"] * 2
+    assert all(o._base is x._base or o._base is x for o in out)
+    # with another view of the same they are made again
+    out = aot.aot_function(lambda a: (*a.unbind(0), a.view(-1)), aot.nop)(x)
+    assert [o.grad_fn.name() for o in out] == ["UnbindBackward0"] * 2 + ["ViewBackward0"]
+    out[-1].mul_(2)
+    assert x[0].tolist() == (values(2, 3)[0] * 2).tolist()

@@ -19,9 +19,6 @@ RECORDED = json.loads((Path(__file__).parents[1] / "data/literals.json").read_te
 # A write through a view that has a history: here a scatter and its formula; PyTorch's graphs have
 # the copies that its autograd makes, and numbers of nodes that it made and dropped.
 WRITES = "written through a view"
-# One of several results of a view operator is made from its base again, so that writes into it are
-# refused as in eager; PyTorch returns it from the graph.
-PIECES = "one of several results of a view"
 # A write that autograd does not see gives its input no gradient of its own.
 UNSEEN = "written behind autograd's back"
 OTHERWISE = {
@@ -29,7 +26,6 @@ OTHERWISE = {
     "written_without_tape backward": UNSEEN,
     "written_without_tape backward, writes kept": UNSEEN,
     "written_through_detached backward": UNSEEN,
-    "detached_view_before_the_write forward": "a detached alias is not detached once more",
     "turned_and_written forward": "what was written is not viewed back and forth",
     "turned_and_written backward": "what was written is not viewed back and forth",
     "views_of_written_inputs forward": "what was written is not viewed back and forth",
@@ -45,10 +41,6 @@ OTHERWISE = {
          "shared_beside_another forward", "shared_beside_another backward",
          "shared_beside_another forward, writes kept", "batch_norm forward",
          "batch_norm backward", "batch_norm forward, writes kept"), WRITES),
-    **dict.fromkeys(
-        ("pieces_of_tracked_input forward", "pieces_of_tracked_input backward",
-         "pieces_of_intermediate forward", "pieces_of_intermediate backward",
-         "pieces_and_intermediate backward"), PIECES),
 }
 PROGRAMS = programs(pb)
 
