@@ -88,6 +88,7 @@ _LAZY = {
     "profiler": "profiler",
     "types": "types",
     "_dynamo": "_dynamo",
+    "_inductor": "_inductor",
     "_logging": "aot.explain",
     "__future__": "__future__",
     "windows": "signal.windows",

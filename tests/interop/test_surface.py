@@ -321,6 +321,10 @@ def test_stances():
     with torch._dynamo.config.patch(suppress_errors=True):
         assert torch._dynamo.config.suppress_errors
     assert not torch._dynamo.config.suppress_errors
+    with torch._inductor.config.patch(max_autotune=True):
+        assert torch._inductor.config.max_autotune
+    assert torch._inductor.list_mode_options("default") == {}
+    assert "cpp" in torch._inductor.list_options()
     assert torch.compiler.disable(f) is f and torch._dynamo.disable()(f) is f
 
 
