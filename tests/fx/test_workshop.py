@@ -1,6 +1,8 @@
 """Tools around graphs: code generation, passes as objects, notes on nodes, fusing, isolation."""
 
 import importlib.util
+import operator
+import random
 import sys
 
 import pytest
@@ -25,6 +27,13 @@ from pullback.fx.passes.infra import (
     this_before_that_pass_constraint,
 )
 from pullback.fx.passes.order import CSEPass, legalize_graph
+from pullback.fx.passes.partitioner import (
+    CapabilityBasedPartitioner,
+    OperatorSupport,
+    any_chain,
+    chain,
+    create_op_support,
+)
 from pullback.fx.passes.split_module import split_module
 from pullback.fx.subgraph_rewriter import replace_pattern_with_filters
 from pullback.fx.tracer import ProxyableClassMeta, annotate, is_fx_tracing
@@ -205,6 +214,36 @@ def test_patterns_of_any_number():
     replace_pattern_with_filters(traced, lambda x: (x + 3) * 4, lambda x: x - 1,
                                  ignore_literals=True)
     assert traced(torch.tensor(3.0)) == 4
+
+
+def test_what_a_backend_knows_becomes_submodules():
+    rng = random.Random(0)
+    for _ in range(30):
+        graph = Graph()
+        nodes = [graph.placeholder("x"), graph.placeholder("y")]
+        for _ in range(12):
+            function = rng.choice([operator.add, operator.mul, operator.sub])
+            nodes.append(graph.call_function(function, (rng.choice(nodes), rng.choice(nodes))))
+        graph.output(tuple(nodes[-3:]))
+        gm = GraphModule({}, graph)
+        wanted = gm(2.0, 3.0)
+        support = create_op_support(lambda _, n: n.target is not operator.sub)
+        parts = CapabilityBasedPartitioner(gm, support, allows_single_node_partition=True)
+        found = parts.propose_partitions()
+        known = [n for p in found for n in p.nodes]
+        assert set(known) == {n for n in nodes[2:] if n.target is not operator.sub}
+        fused = parts.fuse_partitions(found)
+        fused.graph.lint()
+        assert fused(2.0, 3.0) == wanted
+        assert {n.target for n in fused.graph.nodes if n.op == "call_function"} <= {
+            operator.sub, operator.getitem}
+    traced = symbolic_trace(lambda x: torch.relu(x + 1) * 2 - 3)
+    alone = OperatorSupport({"_operator.add": None})
+    assert CapabilityBasedPartitioner(traced, alone).propose_partitions() == []
+    both = any_chain(alone, OperatorSupport({"_operator.sub": None}))
+    assert not chain(alone, OperatorSupport({})).is_node_supported({}, list(traced.graph.nodes)[1])
+    chosen = CapabilityBasedPartitioner(traced, both, allows_single_node_partition=True)
+    assert len(chosen.propose_partitions()) == 2
 
 
 def test_fusing_for_inference():
