@@ -33,6 +33,7 @@ PLACES = {
     "torch.testing._comparison": "testing.compare",
     "torch.testing._internal": "testing",
     "torch.testing._internal.two_tensor": "testing.two_tensor",
+    "torch.testing._internal.logging_tensor": "testing.logging_tensor",
     "torch.utils._mode_utils": "utils._python_dispatch",
     "torch._jit_internal": "jit",
     "torch.autograd.variable": "autograd",

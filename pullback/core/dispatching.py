@@ -10,6 +10,8 @@ part.  Read next: `stack.py`, `utils/_python_dispatch.py`.
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 
 from .. import errors
@@ -27,7 +29,7 @@ _new = object.__new__
 class Outer(Fake):
     """The data of a wrapper: its facts, and what a handle of its class is made of."""
 
-    __slots__ = ("attributes", "born", "cell", "cls")
+    __slots__ = ("attributes", "born", "cell", "cls", "owner")
     outer = True
 
     @property
@@ -51,7 +53,7 @@ class Outer(Fake):
         handle.__dict__.update(self.attributes)
         box = Outer(self.shape, self.dtype, self.strides, self.device_name, None, self.offset)
         box.cls, box.attributes, box.cell = self.cls, handle.__dict__, cell_of(handle)
-        box.born = self.born
+        box.born, box.owner = self.born, weakref.ref(handle)
         return box
 
     def describe(self, handle: Tensor) -> str:
@@ -88,6 +90,7 @@ def make_wrapper_subclass(
     new = _new(cls)
     box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
     box.born = state.stack[state.mode]  # the trace that it belongs to
+    box.owner = weakref.ref(new)
     new._data, new._cell = box, box.cell
     new._edge = new._link = new._meta = None
     return new.requires_grad_(True) if requires_grad else new
@@ -98,6 +101,9 @@ def again(t: Tensor) -> Tensor:
     box = t._data
     if box.__class__ is not Outer or t.__class__ is not Tensor:
         return t
+    owner = box.owner()
+    if owner is not None and owner._data is box and owner._edge is t._edge:
+        return owner  # the user's own
     new = _new(box.cls)
     new.__dict__ = box.attributes
     new._data, new._edge, new._link, new._meta = box, t._edge, t._link, t._meta

@@ -261,20 +261,32 @@ def arm() -> None:
 class _Entry:
     """What stands in the exchanged code of a function."""
 
-    __slots__ = ("modes_only", "plain", "public")
+    __slots__ = ("fast", "modes_only", "plain", "public", "quiet")
 
     def __init__(self, public, plain: types.FunctionType, modes_only: bool):
         self.public, self.plain, self.modes_only = public, plain, modes_only
+        self.quiet, self.fast = quiet, fast
 
     def run(self, args: tuple, kwargs: dict):
-        if self.modes_only and not state.function_modes:
-            return self.plain(*args, **kwargs)
+        if not fast["ACTIVE"] and (self.modes_only or not kwargs and quiet.issuperset(
+                [a.__class__ for a in args])):
+            return self.plain(*args, **kwargs)  # no mode, and nobody who could take part
         answer = asked(self.public, args, kwargs)
         return self.plain(*args, **kwargs) if answer is UNASKED else answer
 
 
+quiet: set[type] = {Tensor, int, float, bool, str, type(None), slice}  # take no part
+
+
 def _asking(*args, **kwargs):
     return "entry".run(args, kwargs)  # the text is replaced by an entry
+
+
+def _asking_one(t):
+    entry = "entry"
+    if t.__class__ in entry.quiet and not entry.fast["ACTIVE"]:
+        return entry.plain(t)
+    return entry.run((t,), {})
 
 
 def _exchange(public, function: types.FunctionType, modes_only: bool = False) -> None:
@@ -285,10 +297,12 @@ def _exchange(public, function: types.FunctionType, modes_only: bool = False) ->
     plain = types.FunctionType(code, function.__globals__, function.__name__,
                                function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
+    one = code.co_argcount == 1 and not code.co_flags & 0x0C and not code.co_kwonlyargcount
+    asking = (_asking_one if one and not function.__defaults__ else _asking).__code__
     consts = tuple([_Entry(public, plain, modes_only) if c == "entry" else c
-                    for c in _asking.__code__.co_consts])
+                    for c in asking.co_consts])
     function.__defaults__ = function.__kwdefaults__ = None
-    function.__code__ = _asking.__code__.replace(
+    function.__code__ = asking.replace(
         co_consts=consts, co_freevars=code.co_freevars, co_name=code.co_name,
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
     function.__wrapped__, function._asks = plain, True

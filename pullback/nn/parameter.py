@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import errors
 from ..core.handle import Tensor, disabled
-from ..core.overriding import make_subclass
+from ..core.overriding import make_subclass, quiet
 from ..core.table import ops
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter",
@@ -52,6 +52,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
+
+
+quiet.add(Parameter)
 
 
 class _BufferType(type):

@@ -5,11 +5,19 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
 import pullback as torch
 from pullback.core import pytree
+from pullback.testing.logging_tensor import (
+    LoggingTensor,
+    capture_logs,
+    capture_logs_with_logging_tensor_mode,
+    log_input,
+)
 from pullback.testing.two_tensor import TwoTensor, TwoTensorMode
 from pullback.utils._python_dispatch import (
     TorchDispatchMode,
@@ -299,3 +307,59 @@ def test_overloads_that_write_are_one_object_each():
     assert out.tolist() == [2, 2] == x.tolist()
     y = TwoTensor(torch.empty(2), torch.empty(2))
     assert torch.mul(pair(2), 2, out=y) is y and torch.equal(y.b, pair(2).b * 2)
+
+
+def test_lines_of_a_logging_tensor():
+    """As PyTorch's class of this name writes them."""
+    with capture_logs() as lines:
+        x = LoggingTensor(torch.tensor([3.0]), requires_grad=True)
+        log_input("x", x)
+        y = x * x
+        y.sum(0, keepdim=True)
+        torch.cat([x, y])
+        x.max(0)
+        x.to(torch.float64)
+        g = LoggingTensor(torch.tensor([1.0]))
+        log_input("g", g)
+        (r,) = torch.autograd.grad(y, x, g)
+        log_input("r", r)
+    assert lines == [
+        "$0: f32[1] = input('x')",
+        "$1: f32[1] = torch._ops.aten.mul.Tensor($0, $0)",
+        "$2: f32[1] = torch._ops.aten.sum.dim_IntList($1, ['0'], True)",
+        "$3: f32[2] = torch._ops.aten.cat.default(['$0', '$1'])",
+        "('$4: f32[]', '$5: i64[]') = torch._ops.aten.max.dim($0, 0)",
+        "$6: f64[1] = torch._ops.aten._to_copy.default($0, dtype=torch.float64)",
+        "$7: f32[1] = input('g')",
+        "$8: f32[1] = torch._ops.aten.mul.Tensor($7, $0)",
+        "$9: f32[1] = torch._ops.aten.mul.Tensor($7, $0)",
+        "$10: f32[1] = torch._ops.aten.add.Tensor($9, $8)",
+        "$10: f32[1] = input('r')",
+    ]
+    assert repr(x) == "LoggingTensor(tensor([3.]), requires_grad=True)"
+    assert repr(y) == "LoggingTensor(tensor([9.]), grad_fn=<MulBackward0>)"
+    z = torch.ones(2)
+    with capture_logs_with_logging_tensor_mode() as lines:
+        z * 3
+    assert lines == ["$1: f32[2] = torch._ops.aten.mul.Tensor($0, 3)"]
+
+
+def test_paths_of_pytorch():
+    code = """
+import torch, pullback
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.testing._internal.logging_tensor import LoggingTensor
+from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from torch.utils._mode_utils import no_dispatch
+from torch.utils.flop_counter import FlopCounterMode
+from torch.overrides import TorchFunctionMode, handle_torch_function, has_torch_function
+from torch._C import DisableTorchFunctionSubclass, _disabled_torch_function_impl
+from torch._functorch._aot_autograd.subclass_parametrization import (
+    unwrap_tensor_subclass_parameters)
+assert torch is pullback and issubclass(TwoTensor, torch.Tensor)
+assert type(TwoTensor(torch.ones(1), torch.ones(1)) + 1) is TwoTensor
+"""
+    start = "import pullback as pb; pb.install_as_torch()"
+    ran = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True,
+                         check=False)
+    assert ran.returncode == 0, ran.stderr
