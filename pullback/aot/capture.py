@@ -16,8 +16,6 @@ import numpy as np
 
 from .. import errors
 from ..autograd.engine import grad as engine_grad
-from ..autograd.engine import node_of
-from ..autograd.function import Opaque
 from ..core import tape
 from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
@@ -27,7 +25,7 @@ from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state, uncast
-from ..core.tape import Accumulate, Blind, Node
+from ..core.tape import Accumulate, Node
 from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
@@ -36,6 +34,7 @@ from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .results import Output, Results, assigned, has_history, root_of, used_up
 from .split import collector_paused
 from .subclasses import Wrapped, is_wrapper, rebuilt, spread
 from .unseen import unseen
@@ -470,7 +469,7 @@ class Root:
 
     def found(self, arguments: list[Tensor]) -> Tensor:
         """The tensor that the program gets: the base of the owners, or the memory of several."""
-        bases = [_root(arguments[o] if type(o) is int else o) for o in self.owners]
+        bases = [root_of(arguments[o] if type(o) is int else o) for o in self.owners]
         if len(bases) == 1:
             return bases[0]
         t = make(span([b._data for b in bases]))
@@ -533,24 +532,6 @@ class Mutation:
     tracked: bool  # has it a new history?
     count: int  # how many writes; 0 if another input counts them, that has the memory
     moved: bool = False  # does its handle look at other memory now (`x.data = y`)?
-
-
-@dataclass(eq=False)
-class Output:
-    """What to return for one tensor output of the user's function."""
-
-    kind: str  # "graph": a graph output; "input": an input itself; "view": of another one
-    index: int  # position among graph outputs, or of the input
-    of: Output | None = None
-    chain: tuple = ()  # views to replay on that one
-    hidden: str | None = None  # were they made while nothing was recorded?
-    half: bool = False  # all of them but the last one
-    early: bool = False  # to be made before the input changes its shape
-    apart: bool = False  # a detached alias
-    stale: bool = False  # its base was written since, and it is none of the views that may follow
-    leaf: bool = False  # made a leaf that requires grad inside
-    opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
-    piece: tuple | None = None  # (input or None, views): one of several results of a view
 
 
 class Sizes:
@@ -696,7 +677,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     joint = Joint(None, [], [], out_spec, [], 0, [], [])
     # where gradients of each input arrive; its handle may have been overwritten since
     starts = [_start(e) for _, e, _ in boxes]
-    results = _Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])
+    results = Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])
     taken_from: list[tuple] = []
     for i, (t, (box, start, _)) in enumerate(zip(handles, boxes)):
         if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
@@ -706,7 +687,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         taken = level.sets.get(id(t))
         if taken is not None:
             old = taken[1]
-            if _root(t) is not old:
+            if root_of(t) is not old:
                 taken_from.append((i, t._link))
             if old._data is not box:
                 joint.mutated.append(Mutation(i, len(results.nodes), False, old._cell.version))
@@ -736,7 +717,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                 Mutation(i, len(results.nodes), tracked, count, id(t) in level.moved))
             results.add(t if tracked else make(t._data))
     if level.literal:
-        results.as_given = not any(_has_history(t) for t in (*results.values, *results.outputs))
+        results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
     for i, link in taken_from:
         of = results.place(link.base)
@@ -745,7 +726,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     if level.literal:
         joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
         joint.ends = [level.node(t) for t in handles]
-    joint.assigned = _assigned(level, results.nodes, results.values)
+    joint.assigned = assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)
     grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
     joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
@@ -754,8 +735,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     inputs = {id(a.handle) for a in level.adopted}
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
     joint.blurred = level.blurred
-    varying = [(k, v) for k, v in enumerate(results.values) if _has_history(v)]
-    joint.swept = [k for k, v in varying if _used_up(v)]
+    varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]
+    joint.swept = [k for k, v in varying if used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]
     if level.literal:
         varying = _in_order(varying, joint)
@@ -840,125 +821,3 @@ def _start(edge):
     if isinstance(edge, Identity):
         return edge.edges[0]
     return edge if isinstance(edge, Accumulate) else None
-
-
-class _Results:
-    """The outputs of a graph, and how the user's are made of them."""
-
-    def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
-        self.level = level
-        self.outputs, self.as_given = outputs, False
-        self.unwritten = {id(t._data): i for i, t in enumerate(handles)}
-        self.by_handle = {id(t): i for i, t in enumerate(handles)}
-        for stand_in, (_, t, _) in level.stand_ins.items():
-            if id(t) in self.by_handle:
-                self.by_handle[stand_in] = self.by_handle[id(t)]
-        self.nodes: list = []
-        self.values: list[Tensor] = []
-        self.placed: dict[int, Output] = {}
-        self.roots: dict[int, int] = {}  # how many outputs look at the same memory
-        self.whole: set[int] = set()  # memory that outputs other than pieces look at
-        self.stale: set[int] = set()  # views that must not be used: their base was written
-        for o in {id(o): o for o in outputs}.values():
-            link = o._link
-            if link is not None:
-                if (link.multi or link.hidden) and link.seen != o._cell.version:
-                    self.stale.add(id(o))
-                refresh(o)
-            root = id(_root(o))
-            self.roots[root] = self.roots.get(root, 0) + 1
-            piece = link is not None and link.multi and not (link.hidden or link.apart)
-            if not (piece or o is _root(o) and root not in self.by_handle):
-                self.whole.add(root)
-
-    def add(self, value: Tensor) -> int:
-        self.nodes.append(self.level.node(value))
-        self.values.append(value)
-        return len(self.nodes) - 1
-
-    def place(self, o: Tensor) -> Output:
-        """How to return a tensor."""
-        found = self.placed.get(id(o))
-        if found is not None:
-            return found
-        link = o._link
-        if id(o) in self.by_handle:
-            found = Output("input", self.by_handle[id(o)])
-        elif link is not None and self._aliases(o, link):
-            of = self.place(link.base)
-            found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
-            found.stale = id(o) in self.stale
-            found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
-            before = self.level.stand_ins.get(id(link.base))
-            if before is not None:
-                found.early, found.chain = True, (*before[2], *link.chain)
-        else:
-            found = Output("graph", self.add(o))
-            if link is not None and link.multi and self.level.literal and _has_history(o):
-                found.piece = self.by_handle.get(id(_root(o))), link.chain
-            number = self.unwritten.get(id(o._data)) if link is None else None
-            if number is not None and _has_history(o):  # a function returned it as it was
-                step = one_more(None, (overload("alias"), (), None))
-                found.opaque = number, Opaque(o, step, False, None, 0)
-        if found.kind != "input" and isinstance(o._edge, Accumulate):
-            found.leaf = o._edge.leaf() is o
-        self.placed[id(o)] = found
-        return found
-
-    def _aliases(self, o: Tensor, link: Link) -> bool:
-        """Must a view be made again from its base, for what can be done to it later?"""
-        if link.__class__ not in (Link, Detached):
-            return False
-        if link.apart and _has_history(o):
-            return False
-        if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
-            return False  # a tensor of the graph says where
-        root = _root(o)
-        if self.as_given and id(root) not in self.by_handle:
-            return False  # the compiled graph returns views as they are
-        if (self.level.literal and link.multi and _has_history(o) and id(root) not in self.whole
-                and not link.hidden):
-            return False  # results of the graph, with gradients of their own
-        shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
-        return shared or link.multi or bool(link.hidden)
-
-
-def _root(o: Tensor) -> Tensor:
-    """The tensor whose memory another one looks at, detached or not."""
-    while o._link is not None:
-        o = o._link.base
-    return o
-
-
-def _has_history(t: Tensor) -> bool:
-    return t._edge is not None and not (isinstance(t._edge, Accumulate) and t._edge.leaf() is t)
-
-
-def _assigned(level, graph_outputs: list, values: list) -> list[tuple]:
-    """The gradients that the function has left in tensors' `.grad`, as outputs of the graph."""
-    out = []
-    for g in level.gradients.values():
-        now = None if g.tensor._meta is None else g.tensor._meta.grad
-        if now is g.before:
-            continue
-        if now is not None and level.mine(now):
-            out.append((g, len(graph_outputs), None))
-            graph_outputs.append(level.node(now))
-            values.append(make(now._data))
-        else:
-            out.append((g, None, now))
-    return out
-
-
-def _used_up(t: Tensor) -> bool:
-    """Has a sweep inside of the function used up the history of an output?"""
-    todo, seen = [node_of(t._edge)], set()
-    while todo:
-        node = todo.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.saved is None:
-            return True
-        todo += [node_of(e) for e in node.edges]
-    return False

@@ -1,0 +1,161 @@
+"""What a captured function returns: which tensors are results of the graph, which are inputs, and
+which are views of either that the run time makes again.
+
+`Results` decides that for every output of the user's function, at the end of a capture.  Read next:
+`capture.py`, `runtime.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..autograd.engine import node_of
+from ..autograd.function import Opaque
+from ..core.handle import Link, Tensor, make, one_more
+from ..core.op import overload
+from ..core.tape import Accumulate, Blind
+from ..core.views import Detached, refresh
+
+if TYPE_CHECKING:
+    from .capture import Capture
+
+
+@dataclass(eq=False)
+class Output:
+    """What to return for one tensor output of the user's function."""
+
+    kind: str  # "graph": a graph output; "input": an input itself; "view": of another one
+    index: int  # position among graph outputs, or of the input
+    of: Output | None = None
+    chain: tuple = ()  # views to replay on that one
+    hidden: str | None = None  # were they made while nothing was recorded?
+    half: bool = False  # all of them but the last one
+    early: bool = False  # to be made before the input changes its shape
+    apart: bool = False  # a detached alias
+    stale: bool = False  # its base was written since, and it is none of the views that may follow
+    leaf: bool = False  # made a leaf that requires grad inside
+    opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
+    piece: tuple | None = None  # (input or None, views): one of several results of a view
+
+
+class Results:
+    """The outputs of a graph, and how the user's are made of them."""
+
+    def __init__(self, level: Capture, handles: list[Tensor], outputs: list[Tensor]):
+        self.level = level
+        self.outputs, self.as_given = outputs, False
+        self.unwritten = {id(t._data): i for i, t in enumerate(handles)}
+        self.by_handle = {id(t): i for i, t in enumerate(handles)}
+        for stand_in, (_, t, _) in level.stand_ins.items():
+            if id(t) in self.by_handle:
+                self.by_handle[stand_in] = self.by_handle[id(t)]
+        self.nodes: list = []
+        self.values: list[Tensor] = []
+        self.placed: dict[int, Output] = {}
+        self.roots: dict[int, int] = {}  # how many outputs look at the same memory
+        self.whole: set[int] = set()  # memory that outputs other than pieces look at
+        self.stale: set[int] = set()  # views that must not be used: their base was written
+        for o in {id(o): o for o in outputs}.values():
+            link = o._link
+            if link is not None:
+                if (link.multi or link.hidden) and link.seen != o._cell.version:
+                    self.stale.add(id(o))
+                refresh(o)
+            root = id(root_of(o))
+            self.roots[root] = self.roots.get(root, 0) + 1
+            piece = link is not None and link.multi and not (link.hidden or link.apart)
+            if not (piece or o is root_of(o) and root not in self.by_handle):
+                self.whole.add(root)
+
+    def add(self, value: Tensor) -> int:
+        self.nodes.append(self.level.node(value))
+        self.values.append(value)
+        return len(self.nodes) - 1
+
+    def place(self, o: Tensor) -> Output:
+        """How to return a tensor."""
+        found = self.placed.get(id(o))
+        if found is not None:
+            return found
+        link = o._link
+        if id(o) in self.by_handle:
+            found = Output("input", self.by_handle[id(o)])
+        elif link is not None and self._aliases(o, link):
+            of = self.place(link.base)
+            found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
+            found.stale = id(o) in self.stale
+            found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
+            before = self.level.stand_ins.get(id(link.base))
+            if before is not None:
+                found.early, found.chain = True, (*before[2], *link.chain)
+        else:
+            found = Output("graph", self.add(o))
+            if link is not None and link.multi and self.level.literal and has_history(o):
+                found.piece = self.by_handle.get(id(root_of(o))), link.chain
+            number = self.unwritten.get(id(o._data)) if link is None else None
+            if number is not None and has_history(o):  # a function returned it as it was
+                step = one_more(None, (overload("alias"), (), None))
+                found.opaque = number, Opaque(o, step, False, None, 0)
+        if found.kind != "input" and isinstance(o._edge, Accumulate):
+            found.leaf = o._edge.leaf() is o
+        self.placed[id(o)] = found
+        return found
+
+    def _aliases(self, o: Tensor, link: Link) -> bool:
+        """Must a view be made again from its base, for what can be done to it later?"""
+        if link.__class__ not in (Link, Detached):
+            return False
+        if link.apart and has_history(o):
+            return False
+        if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
+            return False  # a tensor of the graph says where
+        root = root_of(o)
+        if self.as_given and id(root) not in self.by_handle:
+            return False  # the compiled graph returns views as they are
+        if (self.level.literal and link.multi and has_history(o) and id(root) not in self.whole
+                and not link.hidden):
+            return False  # results of the graph, with gradients of their own
+        shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
+        return shared or link.multi or bool(link.hidden)
+
+
+def root_of(o: Tensor) -> Tensor:
+    """The tensor whose memory another one looks at, detached or not."""
+    while o._link is not None:
+        o = o._link.base
+    return o
+
+
+def has_history(t: Tensor) -> bool:
+    return t._edge is not None and not (isinstance(t._edge, Accumulate) and t._edge.leaf() is t)
+
+
+def assigned(level, graph_outputs: list, values: list) -> list[tuple]:
+    """The gradients that the function has left in tensors' `.grad`, as outputs of the graph."""
+    out = []
+    for g in level.gradients.values():
+        now = None if g.tensor._meta is None else g.tensor._meta.grad
+        if now is g.before:
+            continue
+        if now is not None and level.mine(now):
+            out.append((g, len(graph_outputs), None))
+            graph_outputs.append(level.node(now))
+            values.append(make(now._data))
+        else:
+            out.append((g, None, now))
+    return out
+
+
+def used_up(t: Tensor) -> bool:
+    """Has a sweep inside of the function used up the history of an output?"""
+    todo, seen = [node_of(t._edge)], set()
+    while todo:
+        node = todo.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.saved is None:
+            return True
+        todo += [node_of(e) for e in node.edges]
+    return False
