@@ -12,12 +12,6 @@ import inspect
 from ..core.state import count, state
 
 
-def _note(mode: bool, leaves: bool = False) -> None:
-    """Tell a trace that records what was switched (see `fx/make_fx.py`, `pre_dispatch`)."""
-    if state.keeping is not None:
-        state.keeping.switched(mode, leaves)
-
-
 def _levels() -> range:
     """The levels that a grad mode set here acts on."""
     top = len(state.stack) - 1
@@ -49,14 +43,16 @@ class _Switch:
         self._before.append((levels, [state.record[i] for i in levels]))
         for i in levels:
             state.record[i] = self.mode
-        _note(self.mode)
+        if state.keeping is not None:  # a trace that records it (`make_fx`, `pre_dispatch`)
+            state.keeping.switched(self.mode, False)
         count("GRADOFF", 1)
 
     def __exit__(self, *exc):
         levels, before = self._before.pop()
         for i, value in zip(levels, before):
             state.record[i] = value
-        _note(before[-1], True)
+        if state.keeping is not None:
+            state.keeping.switched(before[-1], True)
         count("GRADOFF", -1)
 
     def clone(self):
@@ -176,7 +172,8 @@ class set_grad_enabled(_Switch):
     def _set(self, levels: range, values: list) -> None:
         for i, value in zip(levels, values):
             state.record[i] = value
-        _note(values[-1])
+        if state.keeping is not None:
+            state.keeping.switched(values[-1], False)
 
     def __enter__(self):
         self._before.append(self._outer)

@@ -18,14 +18,17 @@ _FROM = {
     """,
     "dynamic_shapes": "Dim dims",
 }
-_PLACE = {name: module for module, names in _FROM.items() for name in names.split()}
+_PLACE = {name: (f".{module}", name) for module, names in _FROM.items() for name in names.split()}
+_PLACE["register_dataclass"] = "..core.pytree", "register_dataclass"
+_PLACE["default_decompositions"] = "..decomp", "core_aten_decompositions"
 __all__ = sorted(_PLACE)
 
 
 def __getattr__(name: str):
     if name not in _PLACE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_PLACE[name]}"), name)
+    module, there = _PLACE[name]
+    value = getattr(importlib.import_module(module, __name__), there)
     globals()[name] = value
     return value
 

@@ -393,3 +393,22 @@ def test_autocast_blocks_are_casts():
     x = torch.randn(3, 3)
     module = export(Function(function), (x,)).module()
     assert torch.equal(module(x), function(x)) and module(x).dtype is torch.bfloat16
+
+
+def test_dataclasses_are_trees():
+    import dataclasses
+
+    from pullback.export import default_decompositions, register_dataclass
+
+    @dataclasses.dataclass
+    class Pair:
+        a: torch.Tensor
+        b: torch.Tensor
+
+    register_dataclass(Pair)
+    pair = Pair(torch.ones(2), torch.ones(2))
+    program = export(Function(lambda p: Pair(p.a + p.b, p.a)), (pair,))
+    assert program.graph_signature.user_inputs == ("args_0_a", "args_0_b")
+    out = program.module()(Pair(torch.ones(2), torch.full((2,), 2.0)))
+    assert isinstance(out, Pair) and out.a.tolist() == [3.0, 3.0]
+    assert torch.ops.aten.addmv.default in default_decompositions()

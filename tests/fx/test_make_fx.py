@@ -186,3 +186,17 @@ def test_nodes_tell_their_modules():
 def test_unknown_mode():
     with pytest.raises(ValueError, match="'symbolic', got 'other'"):
         make_fx(torch.sin, tracing_mode="other")
+
+
+def test_grad_modes_are_calls_before_dispatch():
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        return y + x
+
+    module = make_fx(f, pre_dispatch=True)(torch.ones(2))
+    assert [n.args for n in module.graph.nodes if n.name.startswith("_set_grad")] == [
+        (False,), (True,)]
+    x = torch.ones(2, requires_grad=True)
+    module(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
