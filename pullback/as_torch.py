@@ -96,7 +96,7 @@ PLACES = {
     "torch._functorch._aot_autograd.subclass_parametrization": "nn.utils.unwrapping",
     "torch._functorch.compilers": "aot compile.ahead fx.make_fx",
     "torch._functorch.config": "=aot.config",
-    "torch._functorch.partitioners": "aot.partition aot",
+    "torch._functorch.partitioners": "aot.partition aot.extraction aot",
     "torch._functorch.vmap": "func.vmap func",
     "torch._functorch.eager_transforms": "func.grad func.jacobian func",
     "torch._functorch.apis": "func",
