@@ -770,8 +770,8 @@ def byol():
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.ReLU(), nn.Linear(16, 8))
     model = BYOL(net, image_size=8, hidden_layer=2, projection_size=8, projection_hidden_size=16,
                  augment_fn=nn.Identity(), augment_fn2=nn.Hardtanh())
-    x = torch.rand(8, 3, 8, 8)
-    return sgd(model, 1e-2), model, lambda m: m(x)
+    x = torch.rand(32, 3, 8, 8)
+    return sgd(model), model, lambda m: m(x)
 
 
 @program("ema-pytorch")

@@ -28,6 +28,7 @@ PLACES = {
     "torch.torch_version": "version",
     "torch._custom_ops": "library",
     "torch._tensor": ".",
+    "torch._utils": "utils.flat",
     "torch._tensor_str": "printing",
     "torch.autograd.profiler_util": "autograd.profiler_events",
     "torch.testing._comparison": "testing.compare",

@@ -8,6 +8,7 @@ programs set flags like `backends.cudnn.benchmark`.  Nothing here changes what i
 from __future__ import annotations
 
 import contextlib
+import enum
 import functools
 import os
 import platform
@@ -170,7 +171,7 @@ _CUPY = {
 }
 
 cuda = _accelerator(
-    "cuda", has_half=True, has_magma=False, **tensor_types("cuda"),
+    "cuda", has_half=True, has_magma=False, _initialized=False, **tensor_types("cuda"),
     **{name: _through_cupy(name, run, otherwise or _absent("cuda", name))
        for name, (run, otherwise) in _CUPY.items()})
 
@@ -314,13 +315,30 @@ def _init_process_group(*args, **kwargs):
         "run the program as one process, without torchrun or its like"))
 
 
+@functools.cache
+def _apart(name: str):
+    """A class or a function that needs several processes."""
+    refuse = _no_group(name)
+    if name[0].islower():
+        return refuse
+    return type(name, (), {"__init__": refuse, "__doc__": "Needs a group of processes."})
+
+
+_GROUPS = """Backend DeviceMesh FileStore GradBucket HashStore P2POp PrefixStore ProcessGroup Store
+    TCPStore Work all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all
+    all_to_all_single barrier broadcast broadcast_object_list gather gather_object
+    get_global_rank get_group_rank get_process_group_ranks irecv isend monitored_barrier
+    new_group new_subgroups recv reduce reduce_scatter reduce_scatter_tensor scatter
+    scatter_object_list send"""
+
 distributed = _Alone("distributed", "Several processes: not here.", {
     "is_available": always(False), "is_initialized": always(False),
     "is_torchelastic_launched": always(False), "is_nccl_available": always(False),
     "is_gloo_available": always(False), "is_mpi_available": always(False),
-    **{name: _no_group(name) for name in
-       ("get_rank", "get_world_size", "barrier", "all_reduce", "all_gather", "broadcast",
-        "get_backend")},
+    **{name: _no_group(name) for name in ("get_rank", "get_world_size", "get_backend")},
+    **{name: _apart(name) for name in _GROUPS.split()},
+    "ReduceOp": enum.Enum("ReduceOp", "SUM AVG PRODUCT MIN MAX BAND BOR BXOR PREMUL_SUM"),
+    "group": types.SimpleNamespace(WORLD=None),
     "init_process_group": _init_process_group,
     "destroy_process_group": nothing,
 })
@@ -345,15 +363,6 @@ _APART = {
     "fsdp.wrap": "size_based_auto_wrap_policy transformer_auto_wrap_policy",
     "algorithms.join": "Join JoinHook Joinable",
 }
-
-
-@functools.cache
-def _apart(name: str):
-    """A class or a function that needs several processes."""
-    refuse = _no_group(name)
-    if name[0].islower():
-        return refuse
-    return type(name, (), {"__init__": refuse, "__doc__": "Needs a group of processes."})
 
 
 for _name, _names in _APART.items():

@@ -310,6 +310,17 @@ def _set_data(self, value: Tensor) -> None:
         self._edge.hooks = hooked
 
 
+def _set_part(self, name: str, value) -> None:
+    """`x.real = ...` and `x.imag = ...` write into the tensor."""
+    if not isinstance(value, (Tensor, int, float, complex)):
+        raise TypeError(f"can't assign a {type(value).__name__} to a {self.type()}")
+    part = getattr(ops, name)(self)
+    if isinstance(value, Tensor):
+        part.copy_(value)
+    else:
+        part.fill_(value)
+
+
 def _keep_data(self) -> None:
     raise errors.RefusedValue(
         f"Deleting tensor data is not allowed. Delete tensor instead! ({errors.user_line()})"
@@ -974,7 +985,8 @@ def attach(cls=Tensor) -> None:
         ("real", "real"),
         ("imag", "imag"),
     ):
-        facts[name] = property(lambda t, op=op: getattr(ops, op)(t))
+        write = (lambda t, value, op=op: _set_part(t, op, value)) if op == name else None
+        facts[name] = property(lambda t, op=op: getattr(ops, op)(t), write)
     for name, value in facts.items():
         setattr(cls, name, value)
     own = {
