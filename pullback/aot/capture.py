@@ -32,6 +32,7 @@ from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
+from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .results import Output, Results, assigned, has_history, root_of, used_up
@@ -231,8 +232,19 @@ class Capture(Trace):
             self.streams[generator] = generator.get_state()
 
     def restored(self, generator, saved) -> None:
-        if np.array_equal(self.streams.get(generator), saved):  # as `fork_rng` does
-            del self.streams[generator]
+        """The stream is taken back to a state from before (`fork_rng`), or set to another."""
+        if self.streams is None:
+            return  # the capture itself does that, at its end
+        if generator in self.streams:
+            if np.array_equal(self.streams[generator], saved):
+                del self.streams[generator]
+        elif any(getattr(n.target, "is_random", False) for n in self.recorder.graph.nodes):
+            raise errors.DataDependentError(errors.text(
+                "the captured function draws random numbers and then sets the state of a generator "
+                f"({errors.user_line()})",
+                cure="draw once and use the numbers twice, or seed inside of the function"))
+        elif not np.array_equal(generator.get_state(), saved):
+            self.seeded(generator)
 
     def decided(self, t: Tensor) -> Tensor | None:
         """The value of a tensor, as a decision."""
@@ -334,7 +346,7 @@ class Capture(Trace):
 
     def __exit__(self, *exc):
         state.packing = self.packing
-        streams, self.streams = self.streams, {}
+        streams, self.streams = self.streams, None
         for generator, before in streams.items():
             generator.set_state(before)
         for a in self.adopted:
@@ -757,7 +769,9 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         level.joined = True
         with contextlib.ExitStack() as modes:
             _autocast(modes)
+            collected = modes.enter_context(Collected(level, handles))
             grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
+            grads = collected.added_to(grads, [i for i, _ in chosen])
         results.nodes += spread(level, joint, chosen, grads)
         joint.differentiable = True
         _written_late(level, joint, results.nodes, zip(handles, before[0]),

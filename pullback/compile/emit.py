@@ -162,7 +162,8 @@ class Emitter:
                 terms.append(f"o{j} * {strides[j]}" if strides[j] != 1 else f"o{j}")
         for i, s in nest.virtual(access):
             if nest.level(self.kernel.virtual[i][:2]) <= level:
-                terms.append(f"{self._index(i)} * {s}" if s != 1 else self._index(i))
+                at = self._index(i).text
+                terms.append(f"{at} * {s}" if s != 1 else at)
         return terms
 
     def _row_pointer(self, v: Value, access: tuple, const: bool) -> str:
@@ -189,17 +190,26 @@ class Emitter:
                 terms.append(f"j{j} * {strides[j]}" if strides[j] != 1 else f"j{j}")
         return terms, strides[-1]
 
-    def _index(self, i: int) -> str:
+    def _wide(self, access: tuple) -> tuple[list[tuple], list[tuple]]:
+        """Indirect parts known inside of the row: those that differ between lanes, and others."""
+        inside = [
+            (self._index(i), s)
+            for i, s in self.nest.virtual(access)
+            if self.nest.level(self.kernel.virtual[i][:2]) == 2
+        ]
+        return [p for p in inside if p[0].vec], [p for p in inside if not p[0].vec]
+
+    def _index(self, i: int) -> Operand:
         """A checked index, named in the scope of its level."""
         v, access, size, wrap = self.kernel.virtual[i]
         key = ("index", i)
         level = self.nest.level((v, access))
         if key in self.cache[level]:
-            return self.cache[level][key].text
+            return self.cache[level][key]
         a = self.writer.convert(self.value((v, access)), "l")
         at = self._bounded(a, size, wrap, self.kernel.checks[self.kernel.virtual[i]])
         self.cache[level][key] = self._define(level, f"at_{v.name}", at)
-        return self.cache[level][key].text
+        return self.cache[level][key]
 
     def _bounded(self, a: Operand, size: int, wrap: bool, check: int) -> Operand:
         if a.vec:
@@ -290,14 +300,11 @@ class Emitter:
             return Operand(f"({text} != 0)" if v.dtype == "b" else text, v.dtype, False)
         base = self._row_pointer(v, access, True)
         terms, stride = self._inner_terms(access)
-        wide = [
-            (i, s)
-            for i, s in self.nest.virtual(access)
-            if self.nest.level(self.kernel.virtual[i][:2]) == 2
-        ]
+        wide, same = self._wide(access)
+        terms += [f"{at.text} * {s}" for at, s in same]
         n, t, L = self.width, v.dtype, self.L
         if wide:
-            parts = [f"{self._index(i)} * {s}LL" for i, s in wide] + [f"({x})" for x in terms]
+            parts = [f"{at.text} * {s}LL" for at, s in wide] + [f"({x})" for x in terms]
             if stride:
                 parts.append(f"(lanes_l{L}() + i) * {stride}LL")
             return Operand(f"gather_{t}{L}({base}, {' + '.join(parts)}, {n})", t, True)
@@ -320,23 +327,17 @@ class Emitter:
             place = Operand(f"({kind})({' + '.join(terms) or '0'})", code, False)
             return self._affine(place, start, step, code)
         inner, stride = self._inner_terms(access)
-        wide = [
-            (i, s)
-            for i, s in self.nest.virtual(access)
-            if self.nest.level(self.kernel.virtual[i][:2]) == 2
-        ]
-        terms = [t for t in terms if not any(self._index(i) in t for i, _ in wide)]
+        wide, _ = self._wide(access)
+        terms = [t for t in terms if not any(at.text in t for at, _ in wide)]
         if stride:
             inner.append(f"i * {stride}")
         text = f"splat_{code}{self.L}(({kind})({' + '.join(terms + inner) or '0'}))"
         if stride:
             lanes = self.writer.convert(Operand(f"lanes{self.L}()", "i", True), code).text
             text += f" + {lanes} * {literal(stride, code)}"
-        for i, s in wide:
-            text += (
-                " + "
-                + self.writer.convert(Operand(f"({self._index(i)} * {s}LL)", "l", True), code).text
-            )
+        for at, s in wide:
+            place = Operand(f"({at.text} * {s}LL)", "l", True)
+            text += " + " + self.writer.convert(place, code).text
         return self._affine(Operand(f"({text})", code, True), start, step, code)
 
     def _affine(self, place: Operand, start: float, step: float, code: str) -> Operand:

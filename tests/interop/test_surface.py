@@ -167,7 +167,7 @@ def test_what_programs_ask_of_the_machine():
     assert torch.distributed.is_available() is torch.distributed.is_initialized() is False
     with pytest.raises(ValueError, match="process group"):
         torch.distributed.get_rank()
-    assert not hasattr(torch.distributed, "ReduceOp")
+    assert not hasattr(torch.distributed, "Reducer")
     assert torch.backends.mps.is_built() is torch.backends.cudnn.is_available() is False
 
 
