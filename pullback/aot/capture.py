@@ -737,6 +737,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), writes))
     if level.literal:
         joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
+        if recorder.sizes is not None:
+            joint.leaves = recorder.sizes.in_place_of(joint.leaves)
         joint.ends = [level.node(t) for t in handles]
     joint.assigned = assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)

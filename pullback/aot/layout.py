@@ -24,6 +24,7 @@ from ..core.handle import Tensor, make
 from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
 from ..core.pytree import tree_flatten
+from ..core.size import is_symbolic
 from ..core.state import uncast
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
@@ -187,6 +188,10 @@ class Layout:
                 if o.kind == "input" and o.index in inside:
                     found.append(inside[o.index])
                     continue
+            elif is_symbolic((o,)):  # a size, or several
+                found += [self.new.get(n, n) if isinstance(n, Node) else n
+                          for n in (leaf if isinstance(leaf, tuple) else (leaf,))]
+                continue
             found.append(self._again(o) or self.new[leaf] if isinstance(leaf, Node) else leaf)
         for k in range(joint.forward_count):
             if k not in position and k not in (self.writes[i] for i in self.kept):

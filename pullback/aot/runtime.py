@@ -423,6 +423,8 @@ class Program:
             for g, k in zip(grads, self.joint.tangent_of)
         ]
         late = self.joint.late
+        if self.symbolic is not None:  # a backward takes sizes first
+            saved = sorted(saved, key=lambda s: isinstance(s, np.ndarray))
         if self.layout is None:
             out = self.part("backward")(*saved, *tangents)
         else:  # in a list, so that nobody else holds gradients when the user's function has them

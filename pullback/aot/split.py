@@ -47,6 +47,11 @@ def is_number(node: Node) -> bool:
     return isinstance(value, (int, float)) or type(value).__name__ in ("SymInt", "SymFloat")
 
 
+def is_tensor_node(node: Node) -> bool:
+    """False for nodes whose value is a number."""
+    return not is_number(node)
+
+
 def policy(node: Node) -> str:
     """What a checkpoint asked for this node: "MUST_SAVE", "PREFER_RECOMPUTE", ... or ""."""
     wish = node.meta.get("recompute")
@@ -182,7 +187,7 @@ class JointGraph:
         )
         backward = extract(
             self._order_on_demand(saved) if on_demand else self.nodes,
-            [*saved, *self.tangents],
+            [*sorted(saved, key=is_tensor_node), *self.tangents],  # sizes first, as PyTorch has it
             self.bwd_outputs,
             self.late_effects,
             description and description[count:],

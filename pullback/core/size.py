@@ -50,9 +50,6 @@ def hinted(value: Any) -> Any:
     return value
 
 
-_CONTAINERS = (list, tuple, SymbolicShape)
-
-
 def cached(size: int) -> Callable:
     """`functools.lru_cache`, past which symbolic sizes go: they mean another thing each time."""
 
@@ -107,3 +104,6 @@ class Size(tuple):
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+_CONTAINERS = (list, tuple, SymbolicShape, Size)

@@ -47,6 +47,8 @@ def _raw_name(target: Any) -> str:
     if isinstance(target, str):
         return target[2:-2] if target[:2] == target[-2:] == "__" else target
     if is_operator_overload(target):
+        if str(target).startswith("aten.sym_"):
+            return str(target)[5:].replace(".", "_")  # sizes are named by their overload
         return str(target).split(".")[1]  # "aten.mul.Tensor" -> "mul", as traced graphs name it
     return getattr(target, "__name__", None) or type(target).__name__
 

@@ -118,8 +118,7 @@ class SizeNodes:
     def _call(self, function: Any, args: tuple, value: Any) -> Node:
         from .make_fx import source_line
 
-        name = "sym_size_int" if function is _SIZE else None
-        node = self.recorder.graph.create_node("call_function", function, args, name=name)
+        node = self.recorder.graph.call_function(function, args)
         node.meta["val"] = value
         node.meta["stack_trace"] = source_line(3)
         return node

@@ -354,3 +354,29 @@ def test_gradients_that_are_there_are_no_reason_to_compile_again():
     f._last = None
     f(x, w).backward()
     assert len(f.programs) == 1 and not f.recompiles
+
+
+def test_sizes_among_results_and_saved_values():
+    """Counts and places of sizes are PyTorch's: user results in order, saved tensors, sizes."""
+    def f(a, b, c, d):
+        sb, sc = b.size(), c.size()
+        cat = torch.cat([a.expand((sb[0] + sc[0], a.size(0))), b, c])
+        mm = torch.mm(cat, d)
+        return cat, sb, c, torch.mm(mm, a.view(mm.size(1), a.size(0)))
+
+    graphs = []
+    g = aot_function(f, lambda m, _: graphs.append(m) or m, dynamic=True)
+    for n in (3, 4):
+        inputs = [torch.randn(10), torch.randn(n, 10), torch.randn(2, 10), torch.randn(10, 1)]
+        both(g, f, *inputs)
+        assert g(*inputs)[1] == (n, 10)
+    assert len(graphs) == 3 and captures(g) == 2  # the third is for inputs without gradients
+    forward, backward, _ = graphs
+    sizes = [type(n.meta["val"]).__name__ == "SymInt"
+             for n in forward.graph.output_node().args[0]]
+    saved = sizes[5:]
+    assert sizes[:5] == [False, True, True, False, False]
+    assert saved == sorted(saved) and saved.count(False) == 4
+    given = [type(n.meta["val"]).__name__ == "SymInt"
+             for n in backward.graph.nodes if n.op == "placeholder"]
+    assert given == [True] * sum(saved) + [False] * (4 + 2)
