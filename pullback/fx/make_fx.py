@@ -70,7 +70,7 @@ _SURFACE = tuple(f"pullback.{n}" for n in (
 
 
 _ENGINE = "pullback.autograd.engine"
-_SLICES = {"slice.Tensor": 1, "slice_scatter": 2}  # where the dim stands
+_SLICES = {"slice.Tensor": 1, "slice_copy.Tensor": 1, "slice_scatter": 2}  # where the dim stands
 
 
 def _bounded(args: list, at: int) -> list:

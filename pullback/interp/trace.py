@@ -40,7 +40,7 @@ class Traced(Wrapped):
                 f"({errors.user_line(3)})",
                 f"tensor: {handle.dtype.name}{list(handle.shape)}",
                 [
-                    "use where() instead of a Python condition",
+                    "use where() or cond() instead of a Python condition",
                     "or keep the decision outside of the captured function",
                 ],
             )

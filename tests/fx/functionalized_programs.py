@@ -65,6 +65,50 @@ def programs(torch) -> dict:
     def linear(x, w, b):
         return torch.nn.functional.linear(x, w, b).relu_()
 
+    def several_results(x):
+        v, i = torch.empty(0), torch.empty(0, dtype=torch.int64)
+        torch.max(x, 0, out=(v, i))
+        return v + i
+
+    def strided(x):
+        x.as_strided((2,), (2,), 1).add_(1)
+        return x
+
+    def sized_pieces(x):
+        a, b = x.split([1, 3])
+        a.add_(1)
+        b.mul_(2)
+        return x
+
+    def reshaped(x):
+        x.reshape(8)[:4].copy_(torch.zeros(4))
+        return x.sum()
+
+    def other_dtype(x):
+        y = x.to(torch.int64)
+        y.add_(1)
+        return x + y
+
+    def chained(x):
+        x.mul_(2).add_(1).clamp_(0, 5)
+        x.masked_fill_(x > 1, 0.0)
+        return x
+
+    def deep_view(x):
+        y = x.transpose(0, 1)
+        y[0].view(2, 2).add_(1)
+        return y
+
+    def out_is_a_view(x):
+        out = torch.empty(4, 2)
+        torch.sin(x, out=out[:])
+        return out
+
+    def joined(x):
+        y = torch.stack([x[0], x[1]])
+        y.mul_(2)
+        return torch.cat([y, x])
+
     x, i = ones(2, 2), torch.tensor([0, 1])
     return {
         "simple": (simple, (ones(4, 2),)),
@@ -79,5 +123,8 @@ def programs(torch) -> dict:
         "views": (views, (x,)),
         "index_list": (index_list, (ones(2, 3, 2), i)),
         "places": (places, (ones(3, 2), i)),
+        **{f.__name__: (f, (ones(4, 2),)) for f in (
+            several_results, strided, sized_pieces, reshaped, other_dtype, chained, deep_view,
+            out_is_a_view, joined)},
         "linear": (linear, (ones(3, 4), ones(5, 4), ones(5))),
     }
