@@ -114,9 +114,9 @@ def from_dlpack(ext_tensor, *, device=None, copy: bool | None = None) -> Tensor:
     return t.clone() if copy else t
 
 
-def is_tensor(value) -> bool:
+def is_tensor(obj, /) -> bool:
     """Is this a tensor?"""
-    return isinstance(value, Tensor)
+    return isinstance(obj, Tensor)
 
 
 def numel(input: Tensor) -> int:
@@ -190,11 +190,11 @@ def _assert(condition, message) -> None:
     assert condition, message
 
 
-def typename(value) -> str:
+def typename(obj, /) -> str:
     """The type's name."""
-    if isinstance(value, Tensor):
-        return value.type()
-    kind = type(value)
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = type(obj)
     return (kind.__qualname__ if kind.__module__ == "builtins"
             else f"{kind.__module__}.{kind.__qualname__}")
 

@@ -6,8 +6,10 @@ loaded from there.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import sys
 from typing import Any
 from urllib.parse import urlparse
 
@@ -63,13 +65,50 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     raise _offline(f"{url} was to be downloaded", f"download it and put it at {dst}")
 
 
-def load(repo_or_dir: str, model: str, *args: Any, **kwargs: Any):
-    """Refuses: programs from the hub are written for PyTorch and would be downloaded and run."""
+def _entry(folder: str, model: str) -> Any:
+    """A function that the file `hubconf.py` of a folder defines."""
+    path = os.path.join(folder, "hubconf.py")
+    spec = importlib.util.spec_from_file_location("hubconf", path)
+    if not os.path.isfile(path) or spec is None or spec.loader is None:
+        raise FileNotFoundError(f"there is no hubconf.py in {folder!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(folder)
+    found = getattr(module, model, None)
+    if not callable(found):
+        raise RuntimeError(f"Cannot find callable {model} in hubconf")
+    return found
+
+
+def load(repo_or_dir: str, model: str, *args: Any, source: str = "github", trust_repo: Any = None,
+         force_reload: bool = False, verbose: bool = True, skip_validation: bool = False,
+         **kwargs: Any) -> Any:
+    """A model of a folder on this machine (`source="local"`); nothing is downloaded.
+
+    The file `hubconf.py` of the folder is run, and its function `model` called.
+    """
+    source = source.lower()
+    if source == "local":
+        return _entry(repo_or_dir, model)(*args, **kwargs)
+    if source != "github":
+        raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     raise _offline(f"the model {model!r} of {repo_or_dir!r} was to be downloaded",
-                   "install the package that defines it and construct it")
+                   "fetch the repository, and say source='local' with its folder")
 
 
-list = help = load
+def list(github: str, force_reload: bool = False, skip_validation: bool = False,
+         trust_repo: Any = None, verbose: bool = True):
+    """Refuses: nothing is downloaded."""
+    raise _offline(f"the models of {github!r} were asked for", "fetch the repository")
+
+
+def help(github: str, model: str, force_reload: bool = False, skip_validation: bool = False,
+         trust_repo: Any = None):
+    """Refuses: nothing is downloaded."""
+    raise _offline(f"the model {model!r} of {github!r} was asked for", "fetch the repository")
 
 
 def __getattr__(name: str):

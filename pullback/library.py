@@ -632,7 +632,8 @@ def _looped(op: CustomOpDef, size: int, dims: tuple, args: tuple) -> tuple:
 # the public functions
 
 
-def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None):
+def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None,
+              tags=None):
     """Make an operator `namespace::name` of a function with type hints (a decorator).
 
     `mutates_args` names the tensors that the function writes; its results must be new tensors.
@@ -667,7 +668,8 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return _definition(op).register_kernel(device_types, func)
 
 
-def register_fake(op, func=None, /, *, lib=None, _stacklevel: int = 1):
+def register_fake(op, func=None, /, *, lib=None, _stacklevel: int = 1,
+                  allow_override: bool = False):
     """Register what an operator makes of shapes and dtypes alone (a decorator)."""
     made = _definition(op)
     return made.register_fake if func is None else made.register_fake(func)
@@ -848,7 +850,8 @@ class Library:
         self._names.add(name)
         return name
 
-    def impl(self, op_name, fn, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
+    def impl(self, op_name, fn, dispatch_key: str = "", *, with_keyset: bool = False,
+             allow_override: bool = False) -> None:
         """Give an operator a function for a dispatch key ("CPU", "Meta", "Autograd", ...)."""
         if not callable(fn):
             raise TypeError(

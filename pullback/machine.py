@@ -82,6 +82,28 @@ class Event(Stream):
     """A mark in such a queue."""
 
 
+class _Shell:
+    """A stream or an event of the CPU: nothing waits, and nothing is to be waited for."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc) -> None:
+        return None
+
+    def query(self) -> bool:
+        """All is done."""
+        return True
+
+    def record(self, stream=None) -> None:
+        """Nothing to note."""
+
+    synchronize = wait = wait_stream = wait_event = record_event = record
+
+
 class CUDAGraph(Stream):
     """Recorded work of such a queue."""
 
@@ -223,6 +245,9 @@ cpu = Facts("cpu", "The device that is always there.", {
     "current_device": always("cpu"), "synchronize": nothing, "set_device": nothing,
     "get_capabilities": lambda: {"architecture": platform.machine(),
                                  "num_logical_cores": os.cpu_count()},
+    # operators of the CPU run at once: its streams are empty shells
+    "Stream": _Shell, "Event": _Shell, "StreamContext": _Shell,
+    "current_stream": lambda device=None: _Shell(), "stream": lambda stream: _Shell(),
 })
 
 # backends

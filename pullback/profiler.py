@@ -370,4 +370,9 @@ def tensorboard_trace_handler(dir_name: str, worker_name: str | None = None,
     return write
 
 
+def kineto_available() -> bool:
+    """False: this profiler is another one."""
+    return False
+
+
 __getattr__ = _getter(__name__)

@@ -609,7 +609,7 @@ def backward(
         from .autograd.engine import backward as _run_backward
 
     seeds = None if gradient is None else [gradient]
-    _run_backward([self], seeds, retain_graph, create_graph, inputs)
+    _run_backward([self], seeds, retain_graph, create_graph, inputs=inputs)
 
 
 def detach(self: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import threading
+import warnings
 from _thread import _count as threads_running
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -550,9 +551,20 @@ def backward(
     grad_tensors=None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables=None,
     inputs=None,
 ) -> None:
-    """Accumulate the gradients of `tensors` into the leaves (or only into `inputs`)."""
+    """Accumulate the gradients of `tensors` into the leaves (or only into `inputs`).
+
+    `grad_variables` is the old name of `grad_tensors`.
+    """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning,
+                      stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both "
+                               "passed to `backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
     outputs = _listed(tensors)
     roots = _roots(outputs)
     seeds = seeds_for(outputs, grad_tensors, "backward")

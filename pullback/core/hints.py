@@ -65,14 +65,16 @@ def _default_text(value) -> str:
     )
 
 
-def infer_schema(function, *, mutates_args, op_name: str | None = None) -> str:
+def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = None,
+                 tags=None) -> str:
     """The schema of a function from its type hints, as text."""
-    signature = inspect.signature(function)
+    signature = inspect.signature(prototype_function)
     try:
-        hints = typing.get_type_hints(function)
+        hints = typing.get_type_hints(prototype_function)
     except NameError as error:
         raise ValueError(
-            f"infer_schema(func): cannot read the type hints of {function.__qualname__}: {error}"
+            f"infer_schema(func): cannot read the type hints of "
+            f"{prototype_function.__qualname__}: {error}"
         ) from None
     parts, keyword_only = [], False
     unknown = mutates_args == "unknown"
@@ -98,7 +100,7 @@ def infer_schema(function, *, mutates_args, op_name: str | None = None) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             parts.append("*")
-        text = _type_text(hints[name], name, function)
+        text = _type_text(hints[name], name, prototype_function)
         written = text.startswith("Tensor") if unknown else name in mutates_args
         if written:
             if not text.startswith("Tensor"):
@@ -109,7 +111,7 @@ def infer_schema(function, *, mutates_args, op_name: str | None = None) -> str:
         default = parameter.default
         tail = "" if default is parameter.empty else f"={_default_text(default)}"
         parts.append(f"{text} {name}{tail}")
-    returns = _returns_text(hints.get("return", inspect.Signature.empty), function)
+    returns = _returns_text(hints.get("return", inspect.Signature.empty), prototype_function)
     return f"{op_name or ''}({', '.join(parts)}) -> {returns}"
 
 

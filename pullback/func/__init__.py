@@ -21,7 +21,7 @@ __all__ = [
 
 
 def __getattr__(name: str):
-    if name in ("functional_call", "stack_module_state"):
+    if name in ("functional_call", "stack_module_state", "replace_all_batch_norm_modules_"):
         from ..nn import stateless
 
         return getattr(stateless, name)

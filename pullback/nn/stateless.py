@@ -133,3 +133,17 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
         joined = ops.stack([tensor.detach() for tensor in tensors])
         return joined.requires_grad_(tensors[0].requires_grad)
     return ops.stack(tensors)
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Take the running statistics away from all batch normalisations of a module.
+
+    They are written in forward passes, which `vmap` cannot do for each example.
+    """
+    from .normalisation import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

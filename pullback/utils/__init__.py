@@ -3,7 +3,7 @@
 import importlib
 
 _MODULES = ("checkpoint", "pytree", "_pytree", "hooks", "data", "dlpack", "benchmark", "model_zoo",
-            "tensorboard", "cpp_extension", "_foreach_utils")
+            "tensorboard", "cpp_extension", "_foreach_utils", "weak", "deterministic")
 
 
 def __getattr__(name: str):
@@ -16,3 +16,10 @@ def __getattr__(name: str):
 
         return modules("utils.mobile_optimizer")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def set_module(obj, mod) -> None:
+    """Say where an object is to be imported from, if `mod` names a module."""
+    if not isinstance(mod, str):
+        raise TypeError("The mod argument should be a string")
+    obj.__module__ = mod
