@@ -12,16 +12,18 @@ results for one input (`spread`, `gathered`), whatever the input is.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
+from ..autograd.engine import node_of
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.dispatching import Outer, again
 from ..core.handle import Tensor, cell_of, make
-from ..core.pytree import register_pytree_node, tree_map, tree_unflatten
+from ..core.pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
 from ..core.state import sequence, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
@@ -34,6 +36,13 @@ class Wrapped(Exception):
 
     def __init__(self, *outside: Tensor):
         self.outside = outside
+
+
+class Within(Exception):
+    """Tensors inside of arguments are used by themselves, and have histories of their own."""
+
+    def __init__(self, places: list[tuple]):
+        self.places = places
 
 
 class Shared(RuntimeError):
@@ -60,6 +69,7 @@ class Plan:
     inner: tuple[Plan | None, ...]  # of each attribute: a wrapper, too?
     tracked: bool = False
     leaf: bool = False
+    held: tuple[bool, ...] = ()  # which attributes have histories of their own
     follows: str = ""  # the attribute that lies in memory as the wrapper says, if one does
     count: int = 0  # plain tensors in all
 
@@ -75,7 +85,8 @@ class Plan:
         except TypeError:
             meta = repr(self.meta)
         inner = tuple([None if p is None else p.key for p in self.inner])
-        return self.cls, self.names, meta, self.size, self.stride, inner, self.tracked, self.leaf
+        return (self.cls, self.names, meta, self.size, self.stride, inner, self.tracked, self.leaf,
+                self.held)
 
     def fits(self, other: Plan) -> bool:
         """Is it the same kind of wrapper, whatever its history?"""
@@ -104,8 +115,9 @@ def plan_of(t: Tensor) -> Plan:
     inner = tuple([plan_of(v) if is_wrapper(v := getattr(t, n)) else None for n in names])
     size, stride = tuple(t.shape), tuple(t.stride())
     follows = [n for n in names if getattr(t, n).shape == size and getattr(t, n).stride() == stride]
+    held = tuple([getattr(t, n)._edge is not None for n in names])
     return Plan(type(t), tuple(names), meta, size, stride, inner, t.requires_grad,
-                isinstance(t._edge, Accumulate), follows[0] if follows else "")
+                isinstance(t._edge, Accumulate), held, follows[0] if follows else "")
 
 
 def parts_of(t: Tensor) -> list[Tensor]:
@@ -155,8 +167,9 @@ class Joined(Node):
         if grads[0] is None:
             return [None] * len(self.edges)
         grad = grads[0] if self.note is not None else tangent(grads[0], self.plan)
-        if self.note is not None:
-            self.note(grad)
+        if self.note is not None and not self.note(grad):
+            first = needs.index(True)  # of another kind: whole, by the way of one of the tensors
+            return [grad if n == first else None for n in range(len(needs))]
         return [g if wanted else None for g, wanted in zip(opened(grad), needs)]
 
 
@@ -173,20 +186,28 @@ class JoinedLeaf(Accumulate):
     apply = Joined.apply
 
 
+class Own(Accumulate):
+    """History of a tensor inside of an argument, until it is known whether it is used."""
+
+    __slots__ = ("place",)
+    guarded = False
+
+
 class Parted(Node):
     """History of the tensors inside of a wrapper: their gradients make one of its kind."""
 
-    __slots__ = ("facts", "kinds", "plan")
+    __slots__ = ("facts", "kinds", "number", "plan")
 
     class _Rule:
         name, saves = "InnerBackward", ()
 
     rule = _Rule
 
-    def __init__(self, t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None):
+    def __init__(self, t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None,
+                 number: int = 0):
         self.plan = plan
-        # plan -> that of its gradients, where it is another
-        self.kinds = {} if kinds is None else kinds
+        # which argument it is, and the kinds of arguments' gradients where they are others
+        self.number, self.kinds = number, {} if kinds is None else kinds
         self.facts = [(tuple(p.shape), p.dtype) for p in parts]
         _begin(self, (t._edge,), ((t._data.shape, t._data.dtype),))
 
@@ -197,9 +218,12 @@ class Parted(Node):
     def apply(self, grads: list, needs: list) -> list:
         if all(g is None for g in grads):
             return [None]
+        kind = self.kinds.get(self.number, self.plan)
+        if kind is None:
+            return [next(g for g in grads if g is not None)]
         full = [ops.zeros(shape, dtype=dtype) if g is None else g
                 for g, (shape, dtype) in zip(grads, self.facts)]
-        return [closed(full, self.kinds.get(self.plan.key, self.plan))]
+        return [closed(full, kind)]
 
 
 def tangent(grad: Tensor, plan: Plan) -> Tensor:
@@ -287,12 +311,14 @@ class Inside:
     """The user's function as one of the tensors inside of its arguments."""
 
     def __init__(self, function: Callable, plans: list[Plan | None], spec: Any,
-                 outside: tuple[Tensor, ...]):
+                 outside: tuple[Tensor, ...], within: list[tuple]):
         self.function, self.plans, self.spec, self.outside = function, plans, spec, outside
+        self.within = within  # places inside of arguments that are inputs by themselves, too
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         if hasattr(function, "modules"):
             self.modules = function.modules
-        self.kinds: dict[tuple, Plan] = {}  # of wrappers: what kind their gradients are
+        # by argument: what kind their gradients are, None if they come as they are
+        self.kinds: dict[int, Plan | None] = {}
         self.moves = [0] * len(plans)  # how often each wrapper is written
         # how many inputs of the graph each argument is
         self.groups = [1 if p is None else p.count for p in plans]
@@ -300,23 +326,31 @@ class Inside:
     def __call__(self, *inner: Any) -> Any:
         given, values, wrappers = iter(inner), [], {}
         known: dict = {}  # the same argument twice is one wrapper
-        for plan in self.plans:
+        for n, plan in enumerate(self.plans):
             if plan is None:
                 values.append(next(given))
                 continue
             parts = [next(given) for _ in range(plan.count)]
             key = tuple(map(id, parts))
             if key not in known:
-                known[key] = self._wrapper(plan, parts, wrappers)
+                known[key] = self._wrapper(n, plan, parts, wrappers)
             values.append(known[key])
-        count = len(self.plans) - len(self.outside)
-        restore = [_replaced(t, w) for t, w in zip(self.outside, values[count:])]
+        first = len(self.plans) - len(self.within)
+        count = first - len(self.outside)
+        inputs = dict(zip(self.within, values[first:]))
+        for n, plan in enumerate(self.plans[:first]):
+            if plan is not None:
+                _mark(values[n], plan, (n,), inputs)
+        restore = [_replaced(t, w) for t, w in zip(self.outside, values[count:first])]
         try:
             args, kwargs = tree_unflatten(values[:count], self.spec)
             out = self.function(*args, **kwargs)
         finally:
             for step in restore:
                 step()
+        used = _reached([*tree_leaves(out), *wrappers])
+        if used:
+            raise Within(used)
         numbers = {id(v): n for n, v in enumerate(values[:count])}
         found = tree_map(lambda v: self._flat(v, numbers) if is_wrapper(v) else v, out)
         for w, (start, parts, edges, facts) in wrappers.items():
@@ -333,26 +367,23 @@ class Inside:
                 f"them is a tensor subclass. This is not supported today ({errors.user_line(2)})",
                 cure="clone() one of them, or write outside of the compiled function"))
 
-    def _wrapper(self, plan: Plan, parts: list[Tensor], wrappers: dict) -> Tensor:
+    def _wrapper(self, n: int, plan: Plan, parts: list[Tensor], wrappers: dict) -> Tensor:
         new = plan.build(iter(parts))
         edges = [p._edge for p in parts]
         if any(e is not None for e in edges):
-            given = parts, plan, lambda grad: self._note(plan, grad)
+            given = parts, plan, lambda grad: self._note(n, plan, grad)
             new._edge = JoinedLeaf(new, *given) if plan.leaf else Joined(*given)
         for p in parts:
             p._edge = None  # the tensors inside are beneath the tape
         wrappers[new] = new._edge, parts, edges, (tuple(new.shape), tuple(new.stride()))
         return new
 
-    def _note(self, plan: Plan, grad: Tensor) -> None:
-        """Remember what kind of wrapper the gradient of an argument is."""
+    def _note(self, n: int, plan: Plan, grad: Tensor) -> bool:
+        """Remember the kind of an argument's gradient; has it as many tensors inside?"""
         kind = plan_of(grad) if is_wrapper(grad) else None
-        if kind is None or kind.count != plan.count:
-            raise errors.TransformError(errors.text(
-                f"the gradient of a {plan.cls.__name__} is a {type(again(grad)).__name__}, which "
-                "has not the same tensors inside",
-                cure="let the class give gradients of its own kind, or do not compile this"))
-        self.kinds[plan.key] = kind
+        same = kind is not None and kind.count == plan.count
+        self.kinds[n] = kind if same else None
+        return same
 
     def _finish(self, w: Tensor, start: Any, parts: list, edges: list, facts: tuple) -> None:
         """Inputs as a capture looks at them: their histories, and what is refused."""
@@ -388,9 +419,38 @@ class Inside:
         return Flat(parts, plan, guess, source, leaf)
 
 
-def _part(t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None) -> None:
+def _mark(t: Tensor, plan: Plan, place: tuple, inputs: dict) -> None:
+    """Give the tensors inside of an argument the histories that they have by themselves."""
+    for name, inner, held in zip(plan.names, plan.inner, plan.held):
+        value, own = getattr(t, name), (*place, name)
+        if own in inputs:
+            value._edge = inputs[own]._edge
+        elif held:
+            value._edge = Own(value)
+            value._edge.place = own
+        if inner is not None:
+            _mark(value, inner, own, inputs)
+
+
+def _reached(values: list) -> list[tuple]:
+    """The places inside of arguments that the histories of tensors lead to."""
+    todo = [node_of(v._edge) for v in values if isinstance(v, Tensor) and v._edge is not None]
+    seen, found = set(), []
+    while todo:
+        node = todo.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if type(node) is Own:
+            found.append(node.place)
+        todo += [node_of(e) for e in node.edges if e is not None]
+    return sorted(set(found))
+
+
+def _part(t: Tensor, parts: list[Tensor], plan: Plan, kinds: dict | None = None,
+          number: int = 0) -> None:
     """Give the tensors inside of a wrapper the wrapper's history."""
-    node = Parted(t, parts, plan, kinds) if t._edge is not None else None
+    node = Parted(t, parts, plan, kinds, number) if t._edge is not None else None
     for n, p in enumerate(parts):
         tracked = node is not None and p.dtype.category >= 2
         p._edge = port(node, n) if tracked else None
@@ -406,14 +466,14 @@ def _bare(tensors: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def opened(t: Tensor, kinds: dict | None = None) -> list[Tensor]:
+def opened(t: Tensor, kinds: dict | None = None, number: int = 0) -> list[Tensor]:
     """The tensors inside of a wrapper, with its history if it has one."""
     if t._link is not None:
         refresh(t)
     parts = parts_of(t)
     if t._edge is not None:
         parts = _bare(parts)
-        _part(t, parts, plan_of(t), kinds)
+        _part(t, parts, plan_of(t), kinds, number)
     return parts
 
 
@@ -454,7 +514,9 @@ def desugared(compiled: Any, flat: list, spec: Any, met: Wrapped | None = None) 
         return NotImplemented
     while True:
         try:
-            return _called(compiled, known, flat, spec, known.get("outside", ()))
+            return _called(compiled, known, flat, spec)
+        except Within as found:
+            known["within"] = [*known.get("within", ()), *found.places]
         except Shared:
             if compiled.backend.undecided is None:
                 raise
@@ -464,20 +526,29 @@ def desugared(compiled: Any, flat: list, spec: Any, met: Wrapped | None = None) 
             known["outside"] = (*known.get("outside", ()), *found.outside)
 
 
-def _called(compiled: Any, known: dict, flat: list, spec: Any, outside: tuple) -> Any:
+def _called(compiled: Any, known: dict, flat: list, spec: Any) -> Any:
+    outside = known.get("outside", ())
     values = [*flat, *outside]
+    within = []
+    for n, *names in known.get("within", ()):
+        found = functools.reduce(lambda t, name: getattr(t, name, None), names, values[n])
+        if isinstance(found, Tensor) and found._edge is not None:
+            within.append((n, *names))
+            values.append(found)
     plans = [plan_of(v) if is_wrapper(v) else None for v in values]
-    key = (spec, tuple([None if p is None else p.key for p in plans]), tuple(map(id, outside)))
+    key = (spec, tuple([None if p is None else p.key for p in plans]), tuple(map(id, outside)),
+           tuple(within))
     inner = known.get(key)
     if inner is None:
-        inner = known[key] = compiled.like(Inside(compiled.function, plans, spec, outside))
+        function = Inside(compiled.function, plans, spec, outside, within)
+        inner = known[key] = compiled.like(function)
     arguments, wrappers, known_parts = [], [], {}
-    for v, plan in zip(values, plans):
+    for n, (v, plan) in enumerate(zip(values, plans)):
         if plan is None:
             arguments.append(v)
             continue
         if id(v) not in known_parts:
-            known_parts[id(v)] = parts = opened(v, inner.function.kinds)
+            known_parts[id(v)] = parts = opened(v, inner.function.kinds, n)
             wrappers.append((v, plan, parts, [p._edge for p in parts]))
         arguments += known_parts[id(v)]
     out = inner(*arguments)

@@ -427,3 +427,35 @@ def test_factories_in_operators_and_mixed_classes():
     assert type(y.b) is Scaled and y.b.scale == 4
     y.sum().backward()
     assert torch.allclose(mixed.grad.a.elem, torch.ones(2).cos())
+
+
+def nested_leaves():
+    def one():
+        return torch.ones(4, requires_grad=True)
+
+    return TwoTensor(TwoTensor(one(), one()), TwoTensor(one(), one()))
+
+
+def test_tensors_inside_with_histories_of_their_own():
+    """`x.a` requires grad by itself: what is done to it goes to `x.a.grad`, not to `x.grad`."""
+    def f(x, y):
+        whole, part = x + y, x.a + y.b
+        return x.sin().cos() + whole.sum() + part.sum()
+
+    found = []
+    for call in (f, torch.compile(f), torch.compile(lambda x, y: x.a * 2)):
+        x, y = nested_leaves(), nested_leaves()
+        call(x, y).sum().backward()
+        found.append([x.grad, y.grad, x.a.grad, y.b.grad, x.a.a.grad])
+    same(found[0], found[1])
+    assert type(found[0][2].a) is TwoTensor and found[0][4] is None
+    twos = TwoTensor(torch.full((4,), 2.0), torch.full((4,), 2.0))
+    same(found[2], [None, None, twos, None, None])
+    seen = []
+
+    def show(graph, inputs):
+        seen.append(len(inputs))
+        return graph
+
+    aot_function(lambda x: x * 2, show)(nested_leaves())
+    assert seen == [4]  # what is inside is no input of its own where nobody asks
