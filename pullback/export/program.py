@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from .. import errors
+from ..aot import sharing
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..core.handle import Tensor
 from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
@@ -186,6 +189,7 @@ class ExportedModule(Module):
             _fits=None if program.env is None else _fitting(program),
             _switches=bool(switches),
             _writes=_places(program),
+            _writes_arguments=bool(signature.user_inputs_to_mutate),
         )
 
     @property
@@ -219,6 +223,8 @@ class ExportedModule(Module):
             if self._fits is not None:
                 self._fits(leaves)
         held = [table[name] for table, name in self._held]
+        if self._writes_arguments:
+            _refuse_shared([*held, *leaves], self._writes)
         if self._switches:
             caller = is_grad_enabled()
             with set_grad_enabled(caller):
@@ -308,6 +314,18 @@ def _places(program: ExportedProgram) -> list[int]:
     by_name = {s.arg.name: i for i, s in enumerate(signature.input_specs)}
     return [by_name[s.target] if s.kind is OutputKind.USER_INPUT_MUTATION else by_target[s.target]
             for s in signature.written]
+
+
+def _refuse_shared(inputs: list, written: list[int]) -> None:
+    """Refuse arguments that would see what is written to others: the program was made without."""
+    places = [i for i, v in enumerate(inputs)
+              if isinstance(v, Tensor) and type(v._data) is np.ndarray]
+    arrays = [inputs[i]._data for i in places]
+    found = sharing.groups(arrays, [places.index(i) for i in written if i in places])
+    if found:
+        raise errors.SignatureError(errors.text(
+            "arguments of an exported program share memory, and one of them is written "
+            f"({errors.user_line(3)})", cure="pass a copy: clone()"))
 
 
 @dataclass

@@ -204,6 +204,10 @@ def test_written_arguments():
     assert first is x
     assert torch.equal(x, torch.full((3,), 2.0)) and y.tolist() == [5.0, 1.0, 1.0]
     assert torch.equal(second, x * y)
+    for pair in ((x, x), (x, x.view(-1)), (x[:3], x)):
+        with pytest.raises(errors.SignatureError, match="share memory"):
+            program.module()(*pair)
+    assert torch.equal(x, torch.full((3,), 2.0))
 
 
 def test_grad_modes_follow_the_caller():
