@@ -110,7 +110,8 @@ parity-env: $(PARITY)/.stamp
 
 parity: parity-env
 	$(PARITY)/bin/python -m pytest -m torch tests/nn tests/ops/test_conv.py tests/core/test_random.py tests/core/test_fill_order.py \
-	  tests/serialization tests/distributions tests/interop tests/optim tests/test_examples.py
+	  tests/serialization tests/distributions tests/interop tests/optim tests/test_examples.py \
+	  tests/aot/test_cut_against_torch.py
 	@if [ -d $(SHARED)/parity ]; then \
 	  $(PARITY)/bin/python $(SHARED)/parity/opinfo_parity.py --target pullback \
 	    $(if $(OPS),--ops '$(OPS)') $(ARGS); \

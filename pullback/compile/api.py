@@ -67,7 +67,7 @@ def compile(
 
     `memory` ("500MB", bytes) limits what forward and backward need at once beyond the arguments;
     what does not fit is computed again in the backward.  A float from 0 to 1 asks for something
-    between the least possible and what it takes without a limit.
+    between the least possible and what it takes without a limit.  Sizes are no symbols then.
     """
     if model is None:
         return functools.partial(
@@ -102,6 +102,7 @@ def compile(
         cut = functools.partial(
             _min_cut, memory=parse_memory(memory), planned=backend == "native")
         fuse = False  # one graph for both passes would keep everything
+        dynamic = False  # what fits depends on the sizes
     undecided = None if fullgraph else _undecided
     if isinstance(backend, AotAutograd):
         made = backend.compiled(model, undecided, dynamic)

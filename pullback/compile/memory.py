@@ -120,6 +120,12 @@ class Planned(Meter):
         from .lower import lower
         from .schedule import schedule
 
+        if any(
+            type(size) is not int
+            for node in module.graph.nodes if node.op == "placeholder"
+            for size in getattr(node.meta.get("val"), "shape", ())
+        ):
+            return super().taken(module)  # laid out when the sizes are known
         try:
             memory = plan(schedule(lower(module)))
         except GraphNotSupported:  # it will run on NumPy

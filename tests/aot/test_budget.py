@@ -326,6 +326,29 @@ def test_pytorchs_setting():
     assert none <= half < plain
 
 
+def test_limits_hold_for_every_size():
+    run = torch.compile(residual, memory=0.0, dynamic=True)
+    ws = weights(3, 16, 32)
+    peaks = []
+    for rows in (8, 24, 80):
+        x = torch.randn(rows, 16, requires_grad=True)
+        grads = torch.autograd.grad(run(x, *ws).sin().sum(), [x, *ws])
+        for ours, theirs in zip(grads, torch.autograd.grad(residual(x, *ws).sin().sum(), [x, *ws])):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-4)
+        peaks.append(run.report().phases.peak)
+    assert peaks == sorted(set(peaks))
+
+
+def test_the_setting_with_symbolic_sizes():
+    with torch.aot.config.patch(activation_memory_budget=0.0):
+        run = torch.compile(chain, dynamic=True, options={"fuse_backward": False})
+        for rows in (3, 5):
+            args = [torch.randn(rows, 48, requires_grad=True), *weights(3, 48, 48)]
+            ours = torch.autograd.grad(run(*args).sum(), args)
+            for a, b in zip(ours, torch.autograd.grad(chain(*args).sum(), args)):
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-4)
+
+
 def test_the_eager_peak_is_that_of_the_default_partition():
     module = joint_of("chain")
     both = default_partition(module, 1)
