@@ -35,7 +35,7 @@ def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: A
     `vmap` over `pred` both are computed and `where` chooses.  In either case they must give tensors
     of the same shapes and dtypes.
     """
-    if not isinstance(pred, (bool, Tensor)):
+    if not isinstance(pred, (bool, int, float, Tensor)):
         raise errors.RefusedValue(f"Expected pred to be bool or tensor, but got {pred!r}. "
                                   f"({errors.user_line(2)})")
     if isinstance(pred, Tensor) and pred.numel() != 1:
@@ -48,7 +48,7 @@ def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: A
         raise errors.RefusedValue(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists "
             f"of tensor leaves ({errors.user_line(2)})")
-    seen = "value" if isinstance(pred, bool) else visible(pred)
+    seen = visible(pred) if isinstance(pred, Tensor) else "value"
     if seen == "value":
         return true_fn(*operands) if pred else false_fn(*operands)
     if seen != "hidden":

@@ -172,7 +172,7 @@ class _Map(Function):
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple:
     """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`: the last carry, and all
-    `y` stacked along the first dim.
+    `y` stacked along `dim`.
     """
     if not callable(combine_fn):
         raise errors.RefusedValue("Combine_fn must be a callable, but got "
@@ -208,7 +208,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
             leaves, y_spec = _tensors(y, "scan: what the function returns")
             steps.append(leaves)
         ys = list(_stacked(steps))
-    ys = [ops.flip(t, (0,)) for t in ys] if reverse else ys
+    ys = [_in_front(ops.flip(t, (0,)) if reverse else t, 0, dim) for t in ys]
     return tree_unflatten(list(carry), carry_spec), tree_unflatten(ys, y_spec)
 
 
@@ -357,7 +357,9 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any
         raise errors.RefusedValue("Expect carried_inputs to be a tuple, got "
                                   f"{type(carried_inputs).__name__} ({errors.user_line(2)})")
     given, spec = tree_flatten(carried_inputs)
-    given = [t if isinstance(t, Tensor) else ops.full((), t) for t in given]
+    tensors = [t for t in given if isinstance(t, Tensor)]
+    if hidden(tensors):  # numbers change from step to step, too
+        given = [t if isinstance(t, Tensor) else ops.full((), t) for t in given]
 
     def test(*leaves: Tensor) -> Any:
         return cond_fn(*tree_unflatten(list(leaves), spec))
@@ -370,7 +372,7 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any
         _same_carry("while_loop", given, tree_flatten(tuple(carried_inputs))[1], new, new_spec)
         return tuple(new)
 
-    if not hidden(given):
+    if not hidden(tensors):
         return tree_unflatten(list(_while(test, body, given)), spec)
     bodies, extras = capture([test, body], [given, given], "a function of while_loop()",
                              (single, tuple))
@@ -393,7 +395,7 @@ def _holds(flag: Any) -> bool:
 def _while(test: Callable, body: Callable, carried: Sequence[Tensor],
            additional_inputs: Sequence[Tensor] = ()) -> tuple:
     carry = tuple(carried)
-    if hidden([*carry, *additional_inputs]):
+    if hidden([t for t in (*carry, *additional_inputs) if isinstance(t, Tensor)]):
         return _While.apply((test, body), len(carry), *carry, *additional_inputs)
     while True:
         flag = test(*carry, *additional_inputs)

@@ -278,3 +278,14 @@ def test_torchs_paths():
     cond_op = counterpart("torch._higher_order_ops.cond").cond_op
     found = counterpart("torch._higher_order_ops.while_loop").while_loop
     assert cond_op is torch.ops.higher_order.cond and found is while_loop
+
+
+def test_eager_forms():
+    x = torch.arange(6.0).reshape(3, 2)
+    carry, ys = scan(lambda c, v: (c + v, c * v), torch.zeros(3), x, dim=1)
+    assert carry.tolist() == [1, 5, 9] and ys.tolist() == [[0, 0], [0, 6], [0, 20]]
+    assert make_fx(lambda x: scan(lambda c, v: (c + v, c * v), torch.zeros(3), x, dim=1))(x)(
+        x)[1].tolist() == ys.tolist()
+    n, v = while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (0, x))
+    assert n == 3 and type(n) is int and v.tolist() == (x * 8).tolist()
+    assert torch.cond(1, lambda a: a, lambda a: -a, (x,)) is x

@@ -268,7 +268,7 @@ def test_cond_everywhere():
     with pytest.raises(RuntimeError, match="different things"):
         torch.vmap(lambda p: torch.cond(p, lambda: torch.ones(2), lambda: torch.ones(3)))(
             torch.tensor([True]))
-    for pred in (1, torch.tensor([True, False])):
+    for pred in ("1", torch.tensor([True, False])):
         with pytest.raises(RuntimeError, match="pred"):
             f(pred, x)
 
