@@ -166,6 +166,8 @@ class Capture(Trace):
     def pull(self, node, grads, needs):
         if not self.literal:
             return super().pull(node, grads, needs)
+        if self.joined:  # sums of what arrives belong to the node that sent the last one
+            self.recorder.latest = node
         if node.saved and node.rule.saves:
             self._detach_saved(node)
         results = super().pull(node, grads, needs)

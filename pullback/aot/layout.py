@@ -25,10 +25,11 @@ from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.size import is_symbolic
-from ..core.state import uncast
+from ..core.state import state
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
+from ..fx.make_fx import metadata
 from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
 from ..fx.printer import Trees
@@ -81,6 +82,9 @@ class Layout:
         else:
             self.graph.output(tuple(forward))
         eliminate_dead_code(self.graph)
+        for node in self.graph.nodes:
+            if isinstance(node.meta.get("val"), Tensor):
+                node.meta["tensor_meta"] = metadata(node.meta["val"])
         self.module = GraphModule(joint.module, self.graph, joint.module.__class__.__name__)
 
     def _slots(self, flat: list) -> list[tuple]:
@@ -252,7 +256,7 @@ class Layout:
 
         def run(*arrays):
             args = [make(arrays[what]) if kind == "input" else what for kind, what in slots]
-            out = called(compiled, args)
+            out = called(compiled, args, not as_given)
             found = [arrays[i] if i is not None else out[k] for i, k in take]
             if not as_given:
                 found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]
@@ -298,12 +302,16 @@ def coerced(array: np.ndarray, strides: tuple | None) -> np.ndarray:
     return made
 
 
-def called(compiled, args: list):
-    """Call what a compiler returned."""
-    from ..autograd.grad_mode import no_grad
-
-    with no_grad(), uncast():
+def called(compiled, args: list, quiet: bool = True):
+    """Call what a compiler returned; `quiet`: without a tape, which inference does not need."""
+    record, policy, before = state.record, state.autocast, state.record[0]
+    state.autocast = None  # the dtypes have been chosen already
+    if quiet:
+        record[0] = False
+    try:
         return compiled(args) if getattr(compiled, "_boxed_call", False) else compiled(*args)
+    finally:
+        record[0], state.autocast = before, policy
 
 
 def _raw(value):

@@ -27,7 +27,7 @@ from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
-from ..core.surface import assign, bump, inplace_view, mark_written, replay
+from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
 from ..fx.traits import cost_of, viewed
 from .capture import Identity, Joint, Output
@@ -291,6 +291,8 @@ class Program:
             else:
                 for number, k in enumerate(joint.tangent_of):
                     made[k]._edge = port(node, number)
+        if state.inference:
+            mark_inference(made)
         if self.simple:
             if self.checked is not None or fused:
                 self._choose()
@@ -321,7 +323,7 @@ class Program:
         joint = self.joint
         if (
             self.extended or self.random or self.kept or self.copied or self.inner
-            or self.saved_copies or self.layout is not None or self.make is not make
+            or self.saved_copies
             or joint.streams or joint.began or joint.wrapped or self.count != 1
         ):
             return
@@ -332,7 +334,7 @@ class Program:
 
     def _compute(self, tensors, arrays):
         try:
-            return make(self._made["forward"](*arrays)[0])
+            return self.make(self._made["forward"](*arrays)[0])
         except errors.PullbackError as error:
             errors.located(error)
             raise
@@ -350,7 +352,8 @@ class Program:
             errors.located(error)
             raise
         node = _new(CompiledNode)
-        out = make(results[0], node)
+        out = self.make(results[0])
+        out._edge = node
         node.program, node.count, node.fused = self, 1, fused
         node.random = None
         node.edges = tuple([tensors[i]._edge for i in self.joint.grad_of])

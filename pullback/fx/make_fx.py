@@ -145,6 +145,7 @@ class Recorder:
         self.fake = fake
         self.origin = None  # the operator whose decomposition is being recorded
         self.pulled = None  # the node of the tape whose formula is running
+        self.latest = None  # the last one that ran, of the sweep of a joint graph
         self.annotations: dict[int, dict] = {}  # number of a node of the tape -> what the user said
         self.fresh: list | None = None  # nodes of a region that wants to know them
         self.sizes: SizeNodes | None = None  # with symbolic sizes: the nodes that compute them
@@ -202,7 +203,8 @@ class Recorder:
         if traceback.current_meta:
             meta.update(traceback.noted())
         if pulled is None:
-            meta.setdefault("stack_trace", source_line(3))
+            line = self.latest and errors.traceback_line(self.latest.where)
+            meta.setdefault("stack_trace", line or source_line(3))
             return
         meta["stack_trace"] = errors.traceback_line(pulled.where) or source_line(3)
         meta["autograd_backward"] = True

@@ -478,3 +478,61 @@ def test_backend_by_name():
         del backends._registered["keeps"]
     with pytest.raises(errors.CompileError, match="unknown backend 'keeps'"):
         pb.compile(lambda x: x, backend="keeps")
+
+
+# what nodes know
+
+
+def test_nodes_know_their_lines_and_shapes():
+    def f(x):
+        x.mul_(2)
+        return x.sin()
+
+    seen = Seen()
+    compiled(f, seen, keep_inference_input_mutations=True)(pb.ones(3))
+    compiled(f, seen)(leaf(3) * 1).sum().backward()
+    lines = {}
+    for name, module, *_ in seen:
+        for node in module.graph.nodes:
+            if node.op != "output":
+                assert node.meta["tensor_meta"].shape == (3,)
+            if node.op == "call_function" and node.target is not pb.ops.aten.clone.default:
+                lines[name, node.name] = node.stack_trace
+    assert all("test_entry.py" in line for line in lines.values())
+    assert lines["inference", "copy_"] == lines["inference", "mul"]
+    assert lines["backward", "cos"] == lines["forward", "sin"]
+
+
+def test_outputs_of_inference_mode():
+    with pb.inference_mode():
+        for f in (aot.aot_function(pb.sin, aot.nop), pb.compile(pb.sin, backend="numpy")):
+            assert [f(pb.ones(2)).is_inference() for _ in range(3)] == [True] * 3
+
+
+def test_no_grad_mode_inside_of_a_compiled_forward():
+    modes = []
+
+    def compiler(module, inputs):
+        def run(*args):
+            modes.append(pb.is_grad_enabled())
+            return module(*args)
+
+        return run
+
+    aot.aot_function(pb.sin, compiler)(leaf(3)).sum().backward()
+    assert modes == [False, False] and pb.is_grad_enabled()
+
+
+def test_saved_tensors_go_with_the_output():
+    import gc
+    import weakref
+
+    f = aot.aot_function(lambda x: (x * 2).sin(), aot.nop)
+    y = f(leaf(8))
+    refs = [weakref.ref(y._data), *[weakref.ref(a) for a in y.grad_fn.saved]]
+    gc.disable()
+    try:
+        del y
+        assert [r() for r in refs] == [None] * len(refs)
+    finally:
+        gc.enable()
