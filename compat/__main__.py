@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import subprocess
@@ -44,7 +45,8 @@ class Outcome:
     def difference(self, wanted: Outcome) -> float:
         """The largest difference of two trajectories, in units of their values."""
         pairs = zip(self.losses, wanted.losses, strict=True)
-        return max(abs(g - w) / max(abs(w), 1e-3) for g, w in pairs)
+        found = [abs(g - w) / max(abs(w), 1e-3) for g, w in pairs]
+        return max(found) if all(map(math.isfinite, found)) else math.inf
 
     def fault(self, wanted: Outcome) -> str | None:
         """Why this run does not pass."""

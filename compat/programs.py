@@ -480,14 +480,6 @@ def transformers_mamba():
     return adam(model), model, lambda m: m(input_ids=x, labels=x).loss
 
 
-@program("reformer-pytorch")
-def reformer():
-    from reformer_pytorch import Reformer
-
-    model = Reformer(dim=16, depth=2, heads=2, bucket_size=4, n_hashes=2)
-    x, y = torch.randn(1, 16, 16, requires_grad=True), torch.randn(1, 16, 16)
-    return adam(model), model, lambda m: F.mse_loss(m(x), y)
-
 
 @program("linear-attention-transformer")
 def linear_attention():
@@ -500,17 +492,6 @@ def linear_attention():
     x = torch.randint(0, 40, (1, 16))
     return adam(model), model, lambda m: F.cross_entropy(m(x)[0, :-1], x[0, 1:])
 
-
-@program("local-attention")
-def local_attention():
-    from local_attention import LocalTransformer
-
-    model = LocalTransformer(
-        num_tokens=40, dim=16, depth=2, max_seq_len=16, causal=True, local_attn_window_size=4,
-        heads=2, dim_head=8,
-    )
-    x = torch.randint(0, 40, (2, 16))
-    return sgd(model, 0.1), model, lambda m: m(x, return_loss=True)
 
 
 @program("nystrom-attention")
@@ -797,12 +778,12 @@ def torch_optimizer_lamb():
 
 
 @program("pytorch_optimizer")
-def pytorch_optimizer_shampoo():
-    from pytorch_optimizer import SOAP
+def adabelief():
+    from pytorch_optimizer import AdaBelief
 
     model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
     x, y = torch.randn(16, 8), torch.randint(0, 3, (16,))
-    return SOAP(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
+    return AdaBelief(model.parameters(), lr=1e-3), model, lambda m: F.cross_entropy(m(x), y)
 
 
 @program("adam-atan2-pytorch")
