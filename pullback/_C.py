@@ -11,6 +11,7 @@ import enum
 
 from .autograd.grad_mode import _set_grad_enabled, no_grad
 from .core.device import Device as device
+from .core.dispatching import Undispatched as _DisableTorchDispatch
 from .core.dtype import DType as dtype
 from .core.generator import Generator
 from .core.handle import Tensor as TensorBase
@@ -23,8 +24,8 @@ from .errors import LinAlgError as _LinAlgError
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
-    "Generator", "Size", "TensorBase", "_ExcludeDispatchKeyGuard", "_LinAlgError",
-    "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
+    "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
+    "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state",
     "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
 ]  # fmt: skip

@@ -524,7 +524,7 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
         name = fn.name() if fn else None
     except errors.ViewWriteError:  # a view whose history a write to its base has made unknowable
         name = "Invalid"
-    return tensor_repr(
+    text = tensor_repr(
         array,
         self.dtype.name,
         requires_grad=_requires_grad(self) and name is None,
@@ -534,6 +534,7 @@ def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
         prefix=f"{type(self).__name__}(" if self._asked or self._dispatched else "tensor(",
         extra=extra,
     )
+    return f"Parameter({text})" if getattr(self, "_is_param", False) else text
 
 
 def __format__(self, spec: str) -> str:
@@ -552,7 +553,7 @@ def __len__(self) -> int:
 def __iter__(self):
     if self._data.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(ops.unbind(self, 0))
+    return iter(ops.unbind(self, 0) if type(self) is Tensor else self.unbind(0))
 
 
 def __contains__(self, value) -> bool:
@@ -938,7 +939,7 @@ def _equality(name: str, public: str):
 
 
 # methods that ask nobody: they make tensors, or are what subclasses themselves are made of
-_UNASKING = ("__new__", "__hash__", "__setstate__", "as_subclass", "_make_subclass",
+_UNASKING = ("__new__", "__hash__", "__iter__", "__setstate__", "as_subclass", "_make_subclass",
              "_make_wrapper_subclass", "to_numpy")
 _ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "vulkan", "xla",
               "xpu")

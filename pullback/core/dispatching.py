@@ -146,14 +146,14 @@ class Undispatched:
 def enter(mode) -> None:
     """Ask a mode before every operator from now on."""
     state.operator_modes = (*state.operator_modes, (mode, state.mode))
-    fast["DISPATCHES"] += 1
+    count("DISPATCHES", 1)
     count("ACTIVE", 1)
 
 
 def leave(mode) -> None:
     """Ask the innermost mode no longer."""
     state.operator_modes = state.operator_modes[:-1]
-    fast["DISPATCHES"] -= 1
+    count("DISPATCHES", -1)
     count("ACTIVE", -1)
 
 

@@ -17,7 +17,7 @@ from functools import partial
 import numpy as np
 
 from .handle import Tensor, disabled
-from .state import fast, state
+from .state import count, fast, state
 
 _slot = Tensor._data
 _ndarray = np.ndarray
@@ -81,7 +81,7 @@ def begin(cls: type) -> None:
     if cls._asked:
         arm()
     if cls._dispatched:
-        fast["DISPATCHES"] += 1
+        count("DISPATCHES", 1)
 
 
 def default(cls: type, function, kinds: tuple, args: tuple, kwargs: dict):

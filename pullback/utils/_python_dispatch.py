@@ -29,6 +29,9 @@ class TorchDispatchMode:
     operators inside go to the mode outside of it, if there is one, and to the arguments.
     """
 
+    def __init__(self, _dispatch_key: Any = None) -> None:
+        pass
+
     def __torch_dispatch__(self, func: Callable, types: tuple, args: tuple = (),
                            kwargs: dict | None = None) -> Any:
         raise NotImplementedError(f"{type(self).__name__} defines no __torch_dispatch__")

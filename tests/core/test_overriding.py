@@ -297,6 +297,8 @@ def test_parameters_of_a_class():
     assert not isinstance(torch.ones(2).as_subclass(Plain), torch.nn.Parameter)
     (module.p * 3).sum().backward()
     assert p.grad.tolist() == [3, 3]
+    assert repr(p) == "Parameter(Plain([1., 1.], requires_grad=True))"
+    assert [type(t) for t in p.detach()] == [Plain, Plain]
 
 
 def test_conditions_in_compiled_functions_are_still_the_users():
