@@ -20,6 +20,7 @@ from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.op import overload
 from ..core.pytree import tree_flatten
+from ..core.size import hinted
 from ..core.state import fast, state, uncast
 from ..core.surface import refresh
 from ..fx.graph import Graph
@@ -147,7 +148,7 @@ class Compiled:
         key = self.key(flat, spec, tensors)
         program = self._known(key, tensors) or self._accepted(key, tensors)
         try:
-            if program is None and self.programs:
+            if program is None:
                 program = self._instance(key, flat, tensors)
             if program is None:
                 why = self._explain(key, flat, tensors, args, kwargs)
@@ -366,9 +367,10 @@ class Compiled:
             return make_program(joint, joint.inputs(tensors), backend)
         from .dynamic import SymbolicProgram, check_demands
 
-        check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
+        if wishes is not None:
+            check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
         made = SymbolicProgram(joint, sizes.env, sizes.shapes, sizes.names, backend)
-        values = made.check.bind([t._data.shape for t in tensors])
+        values = made.check.bind([hinted(t._data.shape) for t in tensors])
         return made.instance(tensors, values)
 
 

@@ -551,10 +551,11 @@ class Mutation:
 class Sizes:
     """The sizes of the arguments of a capture, as symbols where that is wanted."""
 
-    def __init__(self, wanted: list[list], names: list[str]):
+    def __init__(self, wanted: list[list], names: list[str], env=None):
         from ..core.symbolic.env import ShapeEnv
 
-        self.env, self.wanted, self.names = ShapeEnv(), wanted, names
+        self.env = ShapeEnv() if env is None else env
+        self.wanted, self.names = wanted, names
         self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
 
     def of(self, i: int, t: Tensor) -> Tensor:

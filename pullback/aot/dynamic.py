@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from .. import errors
-from ..core.fake import Fake
+from ..core.fake import Fake, contiguous_strides
 from ..core.handle import Tensor, make
-from ..core.size import Symbolic, is_symbolic
+from ..core.size import Symbolic, hinted, is_symbolic
 from ..core.symbolic.env import ShapeEnv
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -72,6 +72,9 @@ def concrete(module: GraphModule, values: dict[str, int]) -> tuple[GraphModule, 
 
 def layout(data: Any) -> tuple | None:
     """What a symbolic capture needs to know of an array's strides; None if they are odd."""
+    if isinstance(data, Fake):
+        own = contiguous_strides(hinted(data.shape), data.itemsize)
+        return () if tuple(hinted(data.strides)) == own else None
     if data.flags.c_contiguous:
         return ()
     order = sorted(range(data.ndim), key=lambda d: (-data.strides[d], d))

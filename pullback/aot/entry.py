@@ -14,6 +14,7 @@ from typing import Any
 from ..core.fake import Fake
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten
+from ..core.size import Symbolic
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_dead_code
 from ..fx.tables import normalized
@@ -59,12 +60,24 @@ class AotFunction(Compiled):
             return  # when it is first called
         tensors = [v for v in flat if isinstance(v, Tensor)]
         key = self.key(flat, spec, tensors)
-        if self._known(key, tensors) is None:
+        sized = [t for t in tensors if isinstance(t._data, Fake) and t._data.symbolic]
+        if sized:
+            self._prepare_sizes(key, flat, spec, tensors, sized)
+        elif self._known(key, tensors) is None:
             program = self.build(flat, spec)
             self._keep(key, program)
             if program.written and not any(isinstance(t._data, Fake) for t in tensors):
                 program = self._apart(program, flat, spec, tensors)
             program.part("forward")
+
+    def _prepare_sizes(self, key, flat: list, spec, tensors: list, sized: list) -> None:
+        """The same for arguments with symbolic sizes: guards go to the environment of these."""
+        size = next(n for n in sized[0].shape if isinstance(n, Symbolic))
+        sizes = Sizes([[False] * t.ndim for t in tensors],
+                      [f"input{i}" for i in range(len(tensors))], size.node.shape_env)
+        program = self.build(flat, spec, sizes=sizes)
+        self._family(key, flat).programs.append(program.symbolic)
+        program.part("forward")
 
     def _captured(self, flat, spec, tensors: list, roots, shared, sizes) -> Joint:
         table = self.backend.decompositions

@@ -185,6 +185,8 @@ def symbolic_input(
     `wanted` says of each dim whether it is dynamic: True, False, or (least, most).
     """
     data = value._data
+    if data.symbolic:
+        return value
     shape = []
     for d, n in enumerate(data.shape):
         wish = True if wanted is None else wanted[d]

@@ -380,3 +380,32 @@ def test_sizes_among_results_and_saved_values():
     given = [type(n.meta["val"]).__name__ == "SymInt"
              for n in backward.graph.nodes if n.op == "placeholder"]
     assert given == [True] * sum(saved) + [False] * (4 + 2)
+
+
+def test_a_module_compiled_for_fake_inputs_with_symbolic_sizes():
+    from pullback.aot import aot_module_simplified
+    from pullback.core.symbolic import ShapeEnv
+    from pullback.fx.fake_mode import FakeTensorMode
+
+    class Sum(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(20, 30)
+
+        def forward(self, x, y):
+            return (self.linear(x) + y,)
+
+    module, env, graphs = Sum(), ShapeEnv(), []
+    mode = FakeTensorMode(shape_env=env)
+    x, y = torch.randn(128, 20, requires_grad=True), torch.randn(128, 30, requires_grad=True)
+    f = aot_module_simplified(module, [mode.from_tensor(x), mode.from_tensor(y)],
+                              lambda m, _: graphs.append(m) or m)
+    assert env.format_guards() == " - Eq(s49, 20)\n - Eq(s70, 30)"  # as PyTorch prints them
+    assert len(graphs) == 1
+    for n in (128, 7):
+        x, y = torch.randn(n, 20, requires_grad=True), torch.randn(n, 30, requires_grad=True)
+        out, = f(x, y)
+        assert torch.allclose(out, module(x, y)[0], atol=1e-5)
+        out.sum().backward()
+        assert torch.allclose(y.grad, torch.ones(n, 30))
+    assert len(graphs) == 2
