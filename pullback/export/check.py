@@ -24,34 +24,36 @@ def check_program(program: ExportedProgram) -> None:
     before, record = state.fake, state.record[-1]
     state.fake, state.record[-1] = True, False
     try:
-        module = program.graph_module
+        hints = None
         if program.env is not None:  # for the sizes that it was exported with
             hints = {s.name: _ANY if s.hint is None else s.hint
                      for s in program.env.symbols.values()}
-            try:
-                module, _ = concrete(module, hints)
-            except (ArithmeticError, KeyError) as error:
-                raise errors.FileFormatError(errors.text(
-                    f"the sizes of the program cannot be computed: {error!r} "
-                    f"({errors.user_line(2)})", cure="get it again from where it came")) from None
-        _check_graph(module)
+        try:
+            _check_graph(program.graph_module, hints)
+        except (ArithmeticError, KeyError) as error:
+            raise errors.FileFormatError(errors.text(
+                f"the sizes of the program cannot be computed: {error!r} "
+                f"({errors.user_line(2)})", cure="get it again from where it came")) from None
     finally:
         state.fake, state.record[-1] = before, record
 
 
-def _check_graph(module: GraphModule) -> None:
+def _check_graph(given: GraphModule, hints: dict[str, int] | None) -> list:
+    """Check a graph and those that it calls; gives the facts of its results."""
+    module = given if hints is None else concrete(given, hints)[0]
+    inner = {}
     for node in module.graph.nodes:
         if isinstance(node.target, OpOverload):
             _check(node)
         elif node.op == "get_attr":
-            _check_graph(getattr(module, node.target))
+            inner[node] = _check_graph(getattr(given, node.target), hints)
         elif isinstance(node.target, HigherOrder) and node.target.name() == "cond":
             for branch in node.args[1:3]:
-                results = getattr(module, branch.target).graph.output_node().args[0]
-                results = [results] if isinstance(results, Node) else results
-                found = [r.meta.get("val") if isinstance(r, Node) else r for r in results]
-                if not alike(found, node.meta["val"]):
-                    raise _wrong(node, f"@{branch.target} gives {type_text(found)}")
+                if not alike(inner[branch], node.meta["val"]):
+                    raise _wrong(node, f"@{branch.target} gives {type_text(inner[branch])}")
+    results = module.graph.output_node().args[0]
+    several = [results] if isinstance(results, Node) else results
+    return [r.meta.get("val") if isinstance(r, Node) else r for r in several]
 
 
 def _check(node: Node) -> None:

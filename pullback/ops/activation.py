@@ -366,6 +366,7 @@ def _mean_slope(lower, upper) -> float:
 class rrelu(Composite):
     """Each element, times a random (in training) or the mean slope where negative."""
 
+    cost = "random"
     schema = ("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333,"
               " bool training=False, Generator? generator=None) -> Tensor")
     method = False

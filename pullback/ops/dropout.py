@@ -67,6 +67,7 @@ def _alpha_dropped(input, p: float, train: bool, channels: bool = False):
 class dropout(Composite):
     """Elements set to zero with probability p, the others scaled up, while training."""
 
+    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "dropout(Tensor input, float p, bool train) -> Tensor"
     method = False
     inplace = True
@@ -82,6 +83,7 @@ class dropout(Composite):
 class feature_dropout(Composite):
     """`dropout` of whole channels."""
 
+    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_dropout(Tensor input, float p, bool train) -> Tensor"
     method = False
     inplace = True
@@ -96,6 +98,7 @@ class feature_dropout(Composite):
 class alpha_dropout(Composite):
     """Dropout that keeps the mean and variance of self-normalising networks."""
 
+    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "alpha_dropout(Tensor input, float p, bool train) -> Tensor"
     method = False
     inplace = True
@@ -110,6 +113,7 @@ class alpha_dropout(Composite):
 class feature_alpha_dropout(Composite):
     """`alpha_dropout` of whole channels."""
 
+    cost = "random"  # what comes after it draws other numbers if it is left out
     schema = "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor"
     method = False
     inplace = True

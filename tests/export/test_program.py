@@ -416,3 +416,15 @@ def test_dataclasses_are_trees():
     out = program.module()(Pair(torch.ones(2), torch.full((2,), 2.0)))
     assert isinstance(out, Pair) and out.a.tolist() == [3.0, 3.0]
     assert torch.ops.aten.addmv.default in default_decompositions()
+
+
+def test_draws_that_nobody_needs_are_drawn():
+    def function(x):
+        torch.nn.functional.dropout(x, 0.5)
+        return torch.nn.functional.dropout(x, 0.5)
+
+    module = export(Function(function), (torch.ones(50),)).module()
+    torch.manual_seed(0)
+    expected = function(torch.ones(50))
+    torch.manual_seed(0)
+    assert torch.equal(module(torch.ones(50)), expected)
