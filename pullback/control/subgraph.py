@@ -191,7 +191,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
     outer = next(filter(None, around), None)  # the capture with symbolic sizes that this is part of
     if outer is not None:
         recorder.sizes = SizeNodes(recorder, outer.env, inner=True)
-    casting, state.keeping = state.keeping, None
+    keeping, state.keeping = state.keeping, None
     try:
         with level:
             handles = [
@@ -216,7 +216,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
                 nodes.append(node)
                 leaves[i] = node.meta["val"]
     finally:
-        state.keeping = casting
+        state.keeping = keeping
     inputs = [b.node for b in boxes]
     return recorder, inputs, spec, leaves, nodes
 
