@@ -23,7 +23,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     matrix = A if M is None else A - M.expand(A.shape)
     rows, columns = matrix.shape[-2:]
-    turned = rows < columns or columns > q  # project the longer side
+    turned = rows < columns  # the random projection is of the shorter side
     matrix = matrix.mH if turned else matrix
     basis = _span(matrix, q, niter)
     u, s, vh = ops.linalg_svd(basis.mH @ matrix, full_matrices=False)

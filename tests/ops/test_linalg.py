@@ -549,3 +549,18 @@ def test_low_rank_decompositions():
     np.testing.assert_allclose(s, np.linalg.svd(array - array.mean(0))[1][:3], atol=1e-10)
     with pytest.raises(ValueError):
         pb.pca_lowrank(tensor(array), q=9)
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (4, 60), (2, 9, 5)])
+def test_random_projections_are_drawn_for_the_shorter_side(shape):
+    pb.manual_seed(3)
+    x = pb.randn(*shape)
+    state = pb.get_rng_state()
+    s = pb.svd_lowrank(x, q=2)[1]
+    after = pb.rand(1)
+    pb.set_rng_state(state)
+    pb.randn(min(shape[-2:]), 2)
+    assert pb.equal(pb.rand(1), after)
+    assert s.shape == (*shape[:-2], 2)
+    full = pb.svd_lowrank(x, q=min(shape[-2:]))[1]
+    assert pb.allclose(full, pb.linalg.svdvals(x), atol=1e-4)
