@@ -29,7 +29,7 @@ from ..core.tape import Accumulate, Node
 from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
-from ..fx.traits import cost_of
+from ..fx.traits import cost_of, viewed
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .collected import Collected
@@ -775,6 +775,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         with contextlib.ExitStack() as modes:
             _autocast(modes)
             collected = modes.enter_context(Collected(level, handles))
+            _mark_saved([v._edge for _, v in varying], level)
             grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
             grads = collected.added_to(grads, [i for i, _ in chosen])
         results.nodes += spread(level, joint, chosen, grads)
@@ -833,6 +834,21 @@ def _in_order(varying: list[tuple], joint: Joint) -> list[tuple]:
     order += [o.index for o in joint.outputs if type(o) is Output and o.kind == "graph"]
     order += [k for k in values if k not in order]
     return [(k, values[k]) for k in order if k in values]
+
+
+def _mark_saved(edges: list, level: Capture) -> None:
+    """Mark the nodes whose values eager execution would save (`meta["eager_saves"]`)."""
+    todo, seen = [getattr(e, "node", e) for e in edges if e is not None], set()
+    while todo:
+        node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for value in node.saved if node.saved.__class__ is tuple else ():
+            for t in value if value.__class__ is list else (value,):
+                if isinstance(t, Tensor) and level.mine(t):
+                    viewed(level.node(t)).meta["eager_saves"] = True
+        todo += [getattr(e, "node", e) for e in node.edges if e is not None]
 
 
 def _start(edge):

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import viewed
+from ..fx.traits import cost_of, viewed
 from . import simulate
 from .context import config
 from .mincut import UnboundedCut, solve
@@ -121,7 +121,7 @@ def min_cut_rematerialization_partition(
         memory = float(config.activation_memory_budget)
     try:
         if memory is not None:
-            return _within(joint, joint_module, count, memory, meter or simulate.Meter())
+            return _within(joint, count, memory, meter or simulate.Meter())
         cost, saved = solve(recompute_problem(joint))
     except UnboundedCut as error:
         steps = "\n".join(f"  - {step}" for step in error.path)
@@ -150,8 +150,22 @@ def _cut(joint: JointGraph, saved: list[Node], cost: int | None) -> Partition:
     return partition
 
 
+def _as_eager(joint: JointGraph) -> Partition:
+    """The partition that saves what eager execution saves, as the capture has marked it."""
+    kept = {n for n in joint.candidates if n.op == "placeholder" or n.meta.get("eager_saves")}
+    for node in [n for n in kept if isinstance(n.meta.get("val"), (tuple, list))]:
+        kept.remove(node)
+        kept.update(user for user in node.users if user in joint.candidates)
+    if not any(n.op == "call_function" for n in kept):  # not captured here: what backward reads
+        kept.update(joint.demand)
+    needed = ancestors(joint.demand, stop=kept)
+    kept.update(n for n in needed if cost_of(n.target) == "random" and n.op == "call_function")
+    needed = ancestors(joint.demand, stop=kept)
+    return _cut(joint, [n for n in joint.candidates if n in kept and n in needed], None)
+
+
 def _within(
-    joint: JointGraph, module: GraphModule, count: int, memory: float | str, meter: simulate.Meter
+    joint: JointGraph, count: int, memory: float | str, meter: simulate.Meter
 ) -> Partition:
     """The fastest partition whose simulated peak is within a limit."""
     from . import budget
@@ -166,7 +180,7 @@ def _within(
     def least(way: budget.Way) -> int:
         return sum(map(simulate.own_bytes, {*map(viewed, way.saved)} - there))
 
-    eager = simulate.Eager().phases(*default_partition(module, count), count).peak
+    eager = simulate.Eager().phases(*_as_eager(joint), count).peak
     way, _ = budget.choose(
         list(budget.ways(joint)), lambda way: phases(way).peak, least, limit, eager)
     partition = cut(tuple(way.saved))

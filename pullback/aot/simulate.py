@@ -91,8 +91,7 @@ class Meter:
 
 
 class Eager(Meter):
-    """The same for graphs of the default partitioner, whose backward lets go of what it has used:
-    what eager execution takes."""
+    """The same where the backward lets go of what it has used, as eager execution does."""
 
     def taken(self, module: GraphModule) -> tuple[int, int]:
         inputs = (n for n in module.graph.nodes if n.op == "placeholder")

@@ -12,6 +12,7 @@ import pullback as torch
 from pullback.aot import budget, simulate
 from pullback.aot.partition import (
     PartitionError,
+    _as_eager,
     _cut,
     default_partition,
     min_cut_rematerialization_partition,
@@ -349,10 +350,15 @@ def test_the_setting_with_symbolic_sizes():
                 np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_the_eager_peak_is_that_of_the_default_partition():
-    module = joint_of("chain")
-    both = default_partition(module, 1)
-    assert simulate.Eager().phases(*both, 1).peak <= Meter().phases(*both, 1).peak
+@pytest.mark.parametrize("name", MODELS)
+def test_the_simulated_eager_peak_is_not_above_the_real_one(name):
+    function, make = MODELS[name]
+    args = make()
+    measured(function, args)
+    peak, _ = measured(function, args)
+    joint = JointGraph(joint_of(name), 1)
+    said = simulate.Eager().phases(*_as_eager(joint), 1).peak
+    assert 0.3 * peak < said < 1.02 * peak  # what operators take inside is not known
 
 
 def test_a_limit_is_checked_when_the_function_is_first_called():
