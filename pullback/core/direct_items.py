@@ -42,7 +42,9 @@ def read(x: Tensor, key) -> Tensor | None:
             return make(data[index])
         last = len(key) - 1  # x[:, index]
         index = _array(key[last]) if last > 0 and type(key[last]) is Tensor else None
-        if index is None or index.dtype is _BOOL or any(map(_WHOLE.__ne__, key[:last])):
+        if index is None or index.dtype is _BOOL:
+            return None
+        if any(type(k) is not slice or k != _WHOLE for k in key[:last]):
             return None
         return make(data.take(index, last))
     except (IndexError, ValueError):

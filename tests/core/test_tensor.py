@@ -430,3 +430,14 @@ def test_requires_grad_and_out_are_no_arguments_of_every_operator():
     assert x.tolist() == [1, 1, 1] and x.shape == (3,) and not x.requires_grad
     assert torch.ones_like(x, requires_grad=True).requires_grad
     assert x.new_zeros(2, requires_grad=True).requires_grad
+
+
+def test_indices_beside_numbers_do_not_warn():
+    import warnings
+
+    x, i = torch.arange(24.0).reshape(2, 3, 4), torch.tensor([0, 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x[0, i].tolist() == x[0].tolist()[::2]
+        assert x[:, i].tolist() == [r[::2] for r in x.tolist()]
+        assert x[1, :, i].shape == (3, 2) and x[i[:1], None].shape == (1, 1, 3, 4)
