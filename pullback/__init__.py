@@ -92,6 +92,8 @@ _LAZY = {
     "_logging": "aot.explain",
     "__future__": "__future__",
     "windows": "signal.windows",
+    "quantization": "ao.quantization",
+    "torch_version": "version",
     "return_types": "return_types",
     "quasirandom": "quasirandom",
 }
@@ -169,7 +171,8 @@ _NAMES = {  # the same by module
         set_autocast_xla_dtype
     """,
     "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
-    "control": "cond",
+    "control": "cond while_loop",
+    "core.overriding": "DisableTorchFunction DisableTorchFunctionSubclass",
     "core.left_out": "eig lstsq matrix_rank solve symeig",
     "core.legacy": """
         FloatTensor DoubleTensor HalfTensor BFloat16Tensor ByteTensor CharTensor ShortTensor

@@ -33,6 +33,8 @@ from torch import CharStorage as CharStorage
 from torch import CharTensor as CharTensor
 from torch import ComplexDoubleStorage as ComplexDoubleStorage
 from torch import ComplexFloatStorage as ComplexFloatStorage
+from pullback.core.overriding import DisableTorchFunction as DisableTorchFunction
+from pullback.core.overriding import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from torch import DoubleStorage as DoubleStorage
 from torch import DoubleTensor as DoubleTensor
 from pullback.machine import Event as Event
@@ -95,6 +97,7 @@ from pullback import optim as optim
 from pullback import overrides as overrides
 from pullback import profiler as profiler
 from pullback.core.layout import qscheme as qscheme
+from pullback.ao import quantization as quantization
 from pullback import quasirandom as quasirandom
 from pullback import return_types as return_types
 from pullback import safetensors as safetensors
@@ -103,6 +106,7 @@ from pullback.autograd.grad_mode import set_grad_enabled as set_grad_enabled
 from pullback import signal as signal
 from pullback import special as special
 from pullback import testing as testing
+from pullback import version as torch_version
 from pullback import types as types
 from pullback import utils as utils
 from pullback import version as version
@@ -1546,6 +1550,7 @@ def uninstall_as_torch() -> None: ...
 def use_deterministic_algorithms(mode: _bool, *, warn_only: _bool = False) -> None: ...
 def vmap(func: Any, in_dims: Any = 0, out_dims: Any = 0, randomness: _str = 'error', *, chunk_size: _int | None = None) -> Any: ...
 def wait(future: Any) -> Any: ...
+def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any: ...
 xpu: Any
 def abs(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""
 def absolute(input: Tensor, *, out: Any = None) -> Tensor: """Absolute value of each element; modulus of a complex one."""

@@ -70,3 +70,11 @@ def test_results_have_classes_of_their_own():
     assert type(pickle.loads(pickle.dumps(result))) is type(result)
     with pytest.raises(AttributeError):
         _ = pb.return_types.sin
+
+
+def test_names_at_the_root_that_live_elsewhere():
+    steps, = pb.while_loop(lambda i: i < 3, lambda i: (i + 1,), (pb.tensor(0),))
+    assert steps.item() == 3
+    assert pb.DisableTorchFunctionSubclass is pb.overrides.DisableTorchFunctionSubclass
+    assert str(pb.torch_version.TorchVersion("2.13.0")) == "2.13.0"
+    assert pb.quantization is pb.ao.quantization
