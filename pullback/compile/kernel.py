@@ -241,6 +241,8 @@ class Kernel:
                 continue
             inner = compose(access, sizes, v.shape, ref.offset, ref.strides)
             if inner is None:
+                if holders:  # this kernel stores it: another one can load it
+                    raise NoFuse
                 raise MustStore(v)
             while len(inner) > len(self.dims) + 1 and not inner[-1]:
                 inner = inner[:-1]  # virtual loops that no longer matter: one name per element
