@@ -215,9 +215,12 @@ def _property(attribute: str):
     def get(self):
         return getattr(self, attribute) if self._enabled else neutral
 
-    def put(self, new) -> None:
-        setattr(self, attribute, new)
-
+    if attribute.endswith("interval"):
+        def put(self, new_interval: int) -> None:
+            setattr(self, attribute, new_interval)
+    else:
+        def put(self, new_factor: float) -> None:
+            setattr(self, attribute, new_factor)
     return get, put
 
 

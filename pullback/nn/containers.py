@@ -139,6 +139,10 @@ class Sequential(_Numbered):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name_at(index)]
 
+    def extend(self, sequential: Iterable[Module]) -> Sequential:
+        """Add several modules at the end."""
+        return super().extend(sequential)
+
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module in front of an index."""
         if isinstance(module, Module) and not -len(self) <= index <= len(self):

@@ -283,3 +283,12 @@ def test_the_order_of_calls():
     with pytest.raises(RuntimeError, match="FP16"):
         scaler.unscale_(torch.optim.SGD([half], lr=0.5))
     assert half.grad.item() == 1.0
+
+
+def test_constants_of_a_scaler_are_set_by_name():
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.set_growth_factor(new_factor=3.0)
+    scaler.set_backoff_factor(new_factor=0.25)
+    scaler.set_growth_interval(new_interval=7)
+    found = scaler.get_growth_factor(), scaler.get_backoff_factor(), scaler.get_growth_interval()
+    assert found == (3.0, 0.25, 7)

@@ -426,7 +426,7 @@ def containers(torch, nn, note):
     net *= 2
     net.pop(0)
     del net[1:3]
-    net.insert(1, nn.Tanh()).append(nn.GELU()).extend([nn.SiLU()])
+    net.insert(1, nn.Tanh()).append(nn.GELU()).extend(sequential=[nn.SiLU()])
     net[-1] = nn.ReLU6()
     note([repr(net), len(net), [type(m).__name__ for m in net]])
     named = nn.Sequential(OrderedDict(a=nn.ReLU(), b=nn.Tanh()))
