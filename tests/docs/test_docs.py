@@ -62,7 +62,7 @@ def test_code_blocks_run(path, tmp_path, monkeypatch, without_torch):
 
 def test_the_pages_exist_and_have_code():
     ran = {p.name for p in PAGES if p.exists() and "```python" in p.read_text(encoding="utf-8")}
-    assert {"README.md", "from-scratch.md", "guide.md"} <= ran
+    assert {"README.md", "from-scratch.md", "guide.md", "compiling.md", "extending.md"} <= ran
 
 
 def test_links_between_pages_lead_somewhere():
