@@ -38,8 +38,6 @@ from .core.views import view_of
 _ndarray = np.ndarray
 
 
-
-
 def _up_to_date(t: Tensor) -> Tensor:
     if t._link is not None:
         surface.refresh(t)
@@ -235,14 +233,6 @@ def _backward_hooks(self):
     return (tables or {}).get(number) or None
 
 
-def _keep_data(self):
-    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
-
-
-def _keep_requires_grad(self):
-    raise RuntimeError("requires_grad must be a bool: set it to False instead of deleting it")
-
-
 def _set_grad(self, value):
     if state.mode:
         _tell_of_grad(self, True)
@@ -321,10 +311,15 @@ def _set_part(self, name: str, value) -> None:
         part.fill_(value)
 
 
-def _keep_data(self) -> None:
-    raise errors.RefusedValue(
-        f"Deleting tensor data is not allowed. Delete tensor instead! ({errors.user_line()})"
-    )
+def _kept(name: str):
+    """What `del tensor.name` does: it is refused."""
+
+    def delete(self) -> None:
+        raise errors.RefusedValue(errors.text(
+            f"{name} of a tensor cannot be deleted ({errors.user_line()})",
+            cure="delete the tensor, or assign another value"))
+
+    return delete
 
 
 def _device(self):
@@ -952,12 +947,12 @@ def attach(cls=Tensor) -> None:
         "dtype": property(lambda t: dt.of(t._data.dtype)),
         "ndim": property(lambda t: t._data.ndim),
         "device": property(_device),
-        "requires_grad": property(_requires_grad, _assign_requires_grad, _keep_requires_grad),
+        "requires_grad": property(_requires_grad, _assign_requires_grad, _kept("requires_grad")),
         "is_leaf": property(lambda t: _grad_fn(t) is None),
         "grad_fn": property(_grad_fn),
         "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
         "_grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
-        "data": property(_get_data, _set_data, _keep_data),
+        "data": property(_get_data, _set_data, _kept("data")),
         "itemsize": property(lambda t: t._data.dtype.itemsize),
         "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
         "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),

@@ -207,11 +207,13 @@ class ExportedModule(Module):
 
     def train(self, mode: bool = True) -> Module:
         """Refused: which mode the program is for was decided when it was exported."""
-        raise NotImplementedError("Calling train() is not supported yet.")
+        raise NotImplementedError(errors.text(
+            f"train(): a program keeps the mode in which it was exported ({errors.user_line()})",
+            cure="export the module again in the other mode"))
 
     def eval(self) -> Module:
         """Refused, as `train`."""
-        raise NotImplementedError("Calling eval() is not supported yet.")
+        return self.train(False)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph, write what it says is written, and give results their structure."""

@@ -148,7 +148,7 @@ def test_programs_are_not_called(program):
     with pytest.raises(RuntimeError, match="Unable to call ExportedProgram directly"):
         program(torch.ones(1))
     for call in (program.module().train, program.module().eval):
-        with pytest.raises(NotImplementedError, match="not supported yet"):
+        with pytest.raises(NotImplementedError, match="keeps the mode"):
             call()
 
 
