@@ -2,7 +2,19 @@
 
 import sys
 
+import numpy as np
 import pytest
+
+_begins: dict = {}  # id of a generator -> the generator and its state before the first test
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request):
+    """Generators of a test's module begin anew, so that no test depends on those before it."""
+    for value in list(vars(request.module).values()):
+        if isinstance(value, np.random.Generator):
+            _, state = _begins.setdefault(id(value), (value, value.bit_generator.state))
+            value.bit_generator.state = state
 
 
 @pytest.fixture
