@@ -31,8 +31,6 @@ _tensor.attach()
 _op._watchers.append(_tensor.attach_entry)
 from .core.table import ops as _operators
 
-_tensor.attach_listed()
-
 for _d in (*_dt.ALL, *_dt.STORED, *_dt.UNHELD):
     globals()[_d.name] = _d
 globals().update(_dt.ALIASES)

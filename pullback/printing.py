@@ -5,7 +5,7 @@ a tensor share one format: whole numbers end in a bare point, others show `preci
 values of very different size switch all to scientific notation. Tensors with more than `threshold`
 elements show only their edges.
 
-The file imports nothing from the package and knows no Tensor; `tensor.py` calls it.
+The file imports nothing from the package and knows no Tensor; `tensor/values.py` calls it.
 """
 
 from __future__ import annotations

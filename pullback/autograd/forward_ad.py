@@ -21,7 +21,7 @@ from ..core.surface import assign, current, refresh, store
 from ..core.table import ops
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp, needs_decomposition
-from ..tensor import repr_with
+from ..tensor.values import repr_with
 from . import transpose  # noqa: F401  (gives forward mode its last resort)
 from .engine import edge_of
 from .grad_mode import _Switch

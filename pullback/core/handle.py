@@ -1,7 +1,7 @@
 """`Tensor`, the handle: the only class of the user's data.
 
 A handle is `_data` (an array, or a box when a transform is active) plus what the tape and the
-surface know about it.  This file holds the bare class and the boxes' base; `tensor.py` gives it
+surface know about it.  This file holds the bare class and the boxes' base; `tensor/` gives it
 its methods. Read next: `stack.py`.
 """
 

@@ -1,7 +1,7 @@
 """Methods of tensors that are about layouts, dtypes and devices which there are not.
 
 A dense tensor answers some of them (`dense_dim`), refuses others in PyTorch's words (`indices`);
-those that would make another kind of tensor say that there is none.  `tensor.py` attaches them.
+those that would make another kind of tensor say that there is none.  `tensor/` attaches them.
 """
 
 from __future__ import annotations

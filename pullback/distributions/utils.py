@@ -13,12 +13,12 @@ from .. import errors
 from ..autograd.grad_mode import enable_grad
 from ..core import dtype as dt
 from ..core.handle import Tensor
+from ..core.reading import concrete
 from ..core.state import in_passing
 from ..core.table import ops
 from ..creation import broadcast_tensors, tensor
 from ..interp.box import Wrapped
 from ..interp.trace import Traced
-from ..tensor import concrete
 
 __all__ = [
     "broadcast_all",

@@ -286,7 +286,7 @@ def _depends(turn, weights) -> bool:
     """
     if turn.numel() == 0:
         return False
-    from ..tensor import concrete
+    from ..core.reading import concrete
     relative = 1e-2 if _epsilon(turn) > 1e-10 else 1e-5
     try:
         return bool(concrete((turn.detach().abs() > relative * weights).any(), "a check"))

@@ -33,7 +33,7 @@ class where_self(Pointwise):
     c = "where({condition}, {self}, {other})"
     complex = True
     inplace = False
-    method = False  # as a method, the condition comes second: see tensor.py
+    method = False  # as a method, the condition comes second: see tensor/values.py
 
     def samples(s):
         yield s(s.bool(3, 4), s.real(3, 4), s.real(3, 4))

@@ -28,9 +28,9 @@ from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
 from ..core.overriding import plainly
+from ..core.reading import concrete
 from ..core.size import Size
 from ..storage import TypedStorage, UntypedStorage, reduce
-from ..tensor import concrete
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 
 from ....core.handle import Tensor
-from ....tensor import _rebuild, concrete
+from ....core.reading import concrete
+from ....tensor.values import _rebuild
 
 ALIGNMENT = 64
 SMALL = 1 << 16  # bytes of buffers that go with the message: cheaper than mapping memory

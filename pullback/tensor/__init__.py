@@ -1,0 +1,59 @@
+"""`Tensor`'s methods: the class itself is bare (`core/handle.py`), this package attaches them.
+
+What the operator table can say comes from there (`operators.py`); what it cannot stands in
+`facts.py` (shape, memory), `values.py` (numbers, arrays, text) and `history.py` (autograd).
+Read next: `core/surface.py`.
+"""
+
+from __future__ import annotations
+
+from ..core import left_out
+from ..core.catalog import PUBLIC
+from ..core.dispatching import make_wrapper_subclass
+from ..core.handle import Tensor
+from ..core.overriding import as_subclass, make_subclass, offer_methods
+from . import facts, history, operators, values
+
+# methods that ask nobody: they make tensors, or are what subclasses themselves are made of
+_UNASKING = {
+    "__new__", "__hash__", "__iter__", "__setstate__", "as_subclass", "_make_subclass",
+    "_make_wrapper_subclass", "to_numpy",
+}  # fmt: skip
+_SUBCLASSES = {
+    "as_subclass": as_subclass,
+    "_make_subclass": staticmethod(make_subclass),
+    "_make_wrapper_subclass": staticmethod(make_wrapper_subclass),
+}
+
+
+def attach(cls=Tensor) -> None:
+    """Give the handle its methods, those of the table before any of its files is loaded."""
+    properties = facts.PROPERTIES | history.PROPERTIES | operators.PROPERTIES
+    methods = facts.METHODS | history.METHODS | left_out.methods() | values.METHODS | _SUBCLASSES
+    casts = {name: operators.cast_method(to) for name, to in operators.CASTS.items()}
+    for name, value in (properties | methods | operators.OPERATORS).items():
+        setattr(cls, name, value)
+    for name, _, _, kinds in PUBLIC:
+        for kind in kinds:
+            _offer(cls, f"{name}_" if kind == "i" else name, kind == "p")
+    for name, value in casts.items():
+        setattr(cls, name, value)
+    offer_methods([*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts])
+
+
+def attach_entry(op, cls=Tensor) -> None:
+    """Offer a table entry as Tensor method(s)."""
+    head = op.schema[op.schema.index("(") + 1 :]
+    if not head.startswith("Tensor") or head.startswith("Tensor[") or op.base_name[:2] == "__":
+        return
+    for name in (op.base_name, *op.aliases):
+        if op.method:
+            _offer(cls, name, op.kind == "pointwise")
+        if op.inplace and not name.endswith("_"):
+            _offer(cls, f"{name}_", False)
+
+
+def _offer(cls, name: str, pointwise: bool) -> None:
+    if name not in cls.__dict__:
+        made = operators.fast_unary(name) if pointwise else operators.method_of(name)
+        setattr(cls, name, made)

@@ -1,0 +1,131 @@
+"""Facts of a tensor: shape, dtype, device, and how it lies in memory.
+
+`PROPERTIES` and `METHODS` say under which names `attach` offers them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core import device as dev
+from ..core import dtype as dt
+from ..core.dims import wrap_dim
+from ..core.fake import Fake
+from ..core.handle import INFERENCE, Box, Tensor
+from ..core.layout import STRIDED, is_arranged
+from ..core.reading import concrete, shown
+from ..core.size import Size
+from ..core.views import view_of
+
+_ndarray = np.ndarray
+
+
+def _shape(self) -> Size:
+    return Size((self._data if self._link is None else shown(self)).shape)
+
+
+def _device(self):
+    data = self._data
+    if type(data) is _ndarray:
+        return dev.CPU
+    while isinstance(data, Box) and not isinstance(data, Fake):
+        data = data.inner._data
+    return dev.Device(data.device_name) if isinstance(data, Fake) else dev.device_of(data)
+
+
+def stride(self: Tensor, dim: int | None = None):
+    """Steps between elements, counted in elements."""
+    data = shown(self)
+    size = data.dtype.itemsize
+    strides = tuple(s // size for s in data.strides)
+    return strides if dim is None else strides[dim]
+
+
+def storage_offset(self: Tensor) -> int:
+    """Distance of the first element from the start of the memory, in elements."""
+    data = shown(self)
+    if isinstance(data, Box):
+        return getattr(data, "offset", 0) // data.dtype.itemsize
+    return (dev.address(data) - dev.address(dev.owner(data))) // data.dtype.itemsize
+
+
+def is_contiguous(self: Tensor, memory_format=None) -> bool:
+    """Are the elements in row-major order without gaps?"""
+    data = shown(self)
+    if type(data) is _ndarray and memory_format is None:
+        return data.flags.c_contiguous
+    return is_arranged(data, memory_format)
+
+
+def data_ptr(self: Tensor) -> int:
+    """Address of the first element."""
+    return dev.address(concrete(self, "data_ptr()"))
+
+
+def size(self: Tensor, dim: int | None = None):
+    """The shape, or the size of one dimension."""
+    if dim is None:
+        return _shape(self)
+
+    return self._data.shape[wrap_dim(dim, self._data.ndim)]
+
+
+def numel(self: Tensor) -> int:
+    """Number of elements."""
+    return self._data.size if type(self._data) is _ndarray else _shape(self).numel()
+
+
+def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
+    """The dims from the outermost in memory to the innermost."""
+    strides = self.stride()
+    sizes = self.shape
+    return tuple(sorted(range(self.ndim), key=lambda d: (-strides[d], sizes[d] == 1 and d)))
+
+_ELSEWHERE = ("ipu", "maia", "mkldnn", "mps", "mtia", "nested", "sparse_csr", "vulkan", "xla",
+              "xpu")
+
+
+PROPERTIES = {
+    "shape": property(_shape),
+    "dtype": property(lambda t: dt.of(t._data.dtype)),
+    "ndim": property(lambda t: t._data.ndim),
+    "device": property(_device),
+    "itemsize": property(lambda t: t._data.dtype.itemsize),
+    "nbytes": property(lambda t: t.numel() * t._data.dtype.itemsize),
+    "_base": property(lambda t: None if t._link is None or t._link.apart else t._link.base),
+    "layout": property(lambda t: STRIDED),
+    "is_cuda": property(lambda t: t.device.type == "cuda"),
+    "is_sparse": property(lambda t: False),
+    "is_quantized": property(lambda t: False),
+    "is_meta": property(lambda t: t.device.type == "meta"),
+    "is_cpu": property(lambda t: t.device.type == "cpu"),
+    **{f"is_{kind}": property(lambda t: False) for kind in _ELSEWHERE},
+    "names": property(lambda t: (None,) * t.ndim),
+}
+METHODS = {
+    "stride": stride,
+    "storage_offset": storage_offset,
+    "is_contiguous": is_contiguous,
+    "data_ptr": data_ptr,
+    "const_data_ptr": data_ptr,
+    "size": size,
+    "numel": numel,
+    "nelement": numel,
+    "dim": lambda self: self._data.ndim,
+    "ndimension": lambda self: self._data.ndim,
+    "dim_order": dim_order,
+    "is_pinned": lambda self, device=None: False,
+    "pin_memory": lambda self, device=None: self,  # no device could read it by itself
+    "_is_view": lambda self: self._link is not None and not self._link.apart,
+    "_view_func": view_of,
+    "element_size": lambda self: self._data.dtype.itemsize,
+    "is_floating_point": lambda self: self.dtype.is_floating_point,
+    "is_complex": lambda self: self.dtype.is_complex,
+    "is_signed": lambda self: self.dtype.is_signed,
+    "get_device": lambda self: -1 if self.device.type == "cpu" else self.device.index or 0,
+    "resolve_conj": lambda self: self,
+    "resolve_neg": lambda self: self,
+    "is_conj": lambda self: False,
+    "is_neg": lambda self: False,
+    "is_inference": lambda self: self._cell is INFERENCE,
+}

@@ -1,0 +1,350 @@
+"""A tensor's part in autograd: `requires_grad`, `grad`, `data`, hooks, `backward()`, `detach()`.
+
+`PROPERTIES` and `METHODS` say under which names `attach` offers them.  Read next:
+`autograd/engine.py`, which runs what `backward()` asks for.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from .. import errors
+from ..core import dtype as dt
+from ..core import hooks, surface
+from ..core.dispatching import Outer
+from ..core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
+from ..core.reading import shown, up_to_date
+from ..core.state import fast as space
+from ..core.state import state
+from ..core.table import ops
+from ..core.tape import Accumulate, Blind, Port, level_own
+
+_ndarray = np.ndarray
+
+
+def _grad_fn(self):
+    edge = up_to_date(self)._edge
+    if type(edge) is Port:
+        return edge.node
+    return None if isinstance(edge, Accumulate) else edge
+
+
+def _requires_grad(self) -> bool:
+    link = self._link
+    if link is None:
+        return self._edge is not None
+    if isinstance(self._data, Box):
+        surface.refresh(self)
+        return self._edge is not None
+    edge = self._edge
+    return link.base._edge is not None or edge is not None and edge.__class__ is not Blind
+
+
+def _set_requires_grad(self, value: bool = True):
+    if value:
+        if self._cell is INFERENCE and not state.inference:
+            raise errors.InferenceTensor(
+                errors.text(
+                    "Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                    f"allowed ({errors.user_line(2)})",
+                    cure="clone() it first",
+                )
+            )
+        if self.dtype.category < 2:
+            raise errors.DTypeError(
+                errors.text(
+                    "only Tensors of floating point and complex dtype can require gradients, not "
+                    f"{self.dtype} "
+                    f"({errors.user_line(2)})",
+                    cure="convert with .float() first",
+                )
+            )
+        if up_to_date(self)._edge is None or self._edge.__class__ is Blind:
+            top, link = state.stack[-1], self._link
+            if top is not None and level_own(self._data) < top.level:
+                if link is None or link.apart:  # an alias without history begins one of its own
+                    self._link = None
+                    top.begin_leaf(self)
+            self._edge = Accumulate(self)
+            if self._meta is not None and self._meta.hooks is not None:
+                self._edge.hooks = {"tensor": self._meta.hooks}
+    elif self._edge is not None and self._edge.__class__ is not Blind:
+        if not isinstance(self._edge, Accumulate):
+            raise _not_a_leaf()
+        if self._edge.hooks is not None:  # they are the tensor's: back when it requires grad again
+            meta_of(self).hooks = self._edge.hooks.get("tensor")
+        self._edge = None
+
+
+def _not_a_leaf() -> errors.NoGraph:
+    return errors.NoGraph(
+        errors.text(
+            f"you can only change requires_grad flags of leaf variables ({errors.user_line(3)})",
+            cure="use detach() to get a tensor without history",
+        )
+    )
+
+
+def _assign_requires_grad(self, value: bool) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise errors.RefusedValue(
+            f"requires_grad must be a bool, not {type(value).__name__} ({errors.user_line()})"
+        )
+    if _grad_fn(self) is not None:
+        raise _not_a_leaf()
+    _set_requires_grad(self, value)
+
+
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Start (or stop) collecting gradients for this leaf."""
+    _set_requires_grad(self, requires_grad)
+    return self
+
+
+def _get_grad(self):
+    if state.mode:
+        _tell_of_grad(self, False)
+    if self._meta is None:
+        if self._edge is not None and not isinstance(self._edge, Accumulate):
+            _warn_of_grad(self)
+        return None
+    if self._meta.grad is None and not self._meta.retains and _grad_fn(self) is not None:
+        _warn_of_grad(self)
+    return self._meta.grad
+
+
+def _tell_of_grad(t: Tensor, replaced: bool) -> None:
+    """Tell a capture that the gradient of a tensor is being read or replaced."""
+    level = state.stack[state.mode]
+    if level.adopts:
+        level.met_gradient(t, replaced)
+
+
+def _warn_of_grad(t: Tensor) -> None:
+    warnings.warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
+        f"attribute won't be populated during autograd.backward() ({errors.user_line(3)}). "
+        "Call .retain_grad() on it before that, or look at the leaf instead.",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+def _set_grad(self, value):
+    if state.mode:
+        _tell_of_grad(self, True)
+    if value is None:
+        if self._meta is not None:
+            self._meta.grad = None
+        return
+    from ..autograd.engine import as_gradient
+
+    meta_of(self).grad = as_gradient(value, self)
+
+
+def _get_grad_dtype(self):
+    """The dtype of the gradients that a leaf collects."""
+    wanted = None if self._meta is None else self._meta.grad_dtype
+    return dt.of(self._data.dtype if wanted is None else wanted)
+
+
+def _set_grad_dtype(self, dtype) -> None:
+    if _grad_fn(self) is not None:
+        raise errors.NoGraph(
+            errors.text(
+                f"grad_dtype can only be set on leaf tensors ({errors.user_line(2)})",
+                cure="set it on the leaf whose gradient is collected",
+            )
+        )
+    meta = meta_of(self)
+    if meta.grad is not None and meta.grad.dtype is not dt.as_dtype(dtype):
+        raise errors.DTypeError(
+            errors.text(
+                f"the tensor has a gradient of dtype {meta.grad.dtype} already "
+                f"({errors.user_line(2)})",
+                cure="set .grad to None first",
+            )
+        )
+    meta.grad_dtype = dt.as_dtype(dtype).np
+
+
+def _version(self) -> int:
+    """How often the memory was written; views share the count."""
+    cell = self._cell
+    if cell is INFERENCE:
+        raise errors.InferenceTensor(
+            f"Inference tensors do not track version counter ({errors.user_line(2)})"
+        )
+    return 0 if cell is None else cell.version
+
+
+def _backward_hooks(self):
+    """The hooks of a tensor by their numbers, None where there are none."""
+    edge = self._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    tables = None if node is None or node.hooks is None else node.hooks.get("tensor")
+    return (tables or {}).get(number) or None
+
+
+def _get_data(self) -> Tensor:
+    """An alias without history; writes to it are not tracked by the version counter."""
+    _meet(self)
+    data = shown(self)
+    if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
+        return ops.detach(self)
+    return make(_primal(data))
+
+
+def _meet(t: Tensor) -> None:
+    """Let a capture know of a tensor from outside, as an operator on it would."""
+    if state.mode and type(t._data) is _ndarray and state.stack[state.mode].adopts:
+        state.stack[state.mode].adopt(t)
+
+
+def _primal(data):
+    """The data without a tangent of `forward_ad`."""
+    own = getattr(data, "interp", None)
+    return data.inner._data if own is not None and own.shares else data
+
+
+def _set_data(self, value: Tensor) -> None:
+    """Point the handle at other memory; history, base and version counter stay."""
+    if not isinstance(value, Tensor):
+        raise errors.ArgumentError(
+            f"Variable data has to be a tensor, but got {type(value).__name__} "
+            f"({errors.user_line()})"
+        )
+    _meet(self)
+    _meet(value)
+    old, data = self._data, _primal(shown(value))
+    leaf = isinstance(self._edge, Accumulate)
+    if self._edge is not None and dt.of(data.dtype).category < 2:
+        raise errors.DTypeError(
+            errors.text(
+                "data set to a tensor that requires gradients must be floating point or complex "
+                f"dtype ({errors.user_line()})",
+                f"tensor: {self.dtype.name}{list(self.shape)}, data: {value.dtype.name}",
+                "set requires_grad to False first",
+            )
+        )
+    other = data.shape != old.shape or data.dtype != old.dtype
+    if old is not _primal(old) and old.shape == data.shape:  # a dual: its tangent stays
+        data = type(old)(old.interp, make(data), old.tangent)
+    if isinstance(data, Outer):
+        data = data.taken_by(self)
+    self._data = data
+    interp = getattr(old, "interp", None)
+    if interp is not None and interp.adopts:
+        interp.moved.add(id(self))
+    if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
+        hooked, self._edge = self._edge.hooks, Accumulate(self)
+        self._edge.hooks = hooked
+
+
+def _kept(name: str):
+    """What `del tensor.name` does: it is refused."""
+
+    def delete(self) -> None:
+        raise errors.RefusedValue(errors.text(
+            f"{name} of a tensor cannot be deleted ({errors.user_line()})",
+            cure="delete the tensor, or assign another value"))
+
+    return delete
+
+_run_backward = None  # the engine's, once it is there
+
+
+def backward(
+    self: Tensor, gradient=None, retain_graph=None, create_graph: bool = False, inputs=None
+) -> None:
+    """Accumulate the gradients of this tensor into the leaves."""
+    global _run_backward
+    if gradient is None and inputs is None and not create_graph:
+        edge = self._edge
+        if edge is not None and edge.at_once is not None and edge.at_once(self, retain_graph):
+            return
+    if _run_backward is None:
+        from ..autograd.engine import backward as _run_backward
+
+    seeds = None if gradient is None else [gradient]
+    _run_backward([self], seeds, retain_graph, create_graph, inputs=inputs)
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same memory without history."""
+    t = make(shown(self))
+    t._cell = cell_of(self)
+    return t
+
+
+def _detach(self: Tensor) -> Tensor:
+    """The same memory without history."""
+    if space["ACTIVE"] or self._data.__class__ is not _ndarray:
+        return ops.detach(self)
+    return detach(self)
+
+
+def detach_(self: Tensor) -> Tensor:
+    """Forget the history."""
+    if self._link is not None and not self._link.apart:
+        raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
+    self._edge, self._data = None, _primal(self._data)
+    return self
+
+
+def register_hook(self: Tensor, hook) -> hooks.RemovableHandle:
+    """Call `hook(grad)` when this tensor's gradient is computed; it may return another gradient."""
+    if up_to_date(self)._edge is None:
+        raise errors.NoGraph(
+            errors.text(
+                "cannot register a hook on a tensor that doesn't require gradient "
+                f"({errors.user_line(2)})",
+                cure="call requires_grad_() on it before computing",
+            )
+        )
+    return hooks.on_tensor(self, hook)
+
+
+def register_post_accumulate_grad_hook(self: Tensor, hook) -> hooks.RemovableHandle:
+    """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
+    if self._edge is None:
+        raise errors.NoGraph("cannot register a hook on a tensor that doesn't require gradient")
+    if not isinstance(self._edge, Accumulate):
+        raise errors.NoGraph("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    return hooks.on_accumulated(self, hook)
+
+
+def retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this non-leaf in `.grad`."""
+    edge = up_to_date(self)._edge
+    if edge is None:
+        raise errors.NoGraph("can't retain_grad on Tensor that has requires_grad=False")
+    if not isinstance(edge, Accumulate) and not meta_of(self).retains:
+        hooks.retain(self)
+
+
+PROPERTIES = {
+    "requires_grad": property(_requires_grad, _assign_requires_grad, _kept("requires_grad")),
+    "is_leaf": property(lambda t: _grad_fn(t) is None),
+    "grad_fn": property(_grad_fn),
+    "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
+    "_grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
+    "data": property(_get_data, _set_data, _kept("data")),
+    "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
+    "_version": property(_version),
+    "_backward_hooks": property(_backward_hooks),
+    "output_nr": property(lambda t: t._edge.number if type(t._edge) is Port else 0),
+    "retains_grad": property(lambda t: t._meta is not None and t._meta.retains),
+    "name": property(lambda t: None if t._meta is None else t._meta.name),
+}
+METHODS = {
+    "requires_grad_": requires_grad_,
+    "backward": backward,
+    "detach": _detach,
+    "detach_": detach_,
+    "register_hook": register_hook,
+    "retain_grad": retain_grad,
+    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
+}

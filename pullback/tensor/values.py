@@ -1,0 +1,410 @@
+"""The values of a tensor: as Python numbers, arrays and text, and where Python writes them.
+
+`METHODS` says under which names `attach` offers them.  Read next: `core/reading.py`, through which
+all of them see the values, and `printing.py`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .. import errors
+from ..core import device as dev
+from ..core import dtype as dt
+from ..core import legacy, surface
+from ..core.data import make_tensor_data
+from ..core.handle import Box, Tensor, make
+from ..core.indexing import getitem, setitem
+from ..core.memory import hold_size
+from ..core.reading import concrete, shown, up_to_date
+from ..core.stack import lifted
+from ..core.state import state
+from ..core.table import ops
+from ..core.tape import Accumulate
+
+_ndarray = np.ndarray
+
+
+def item(self: Tensor):
+    """The only element as a Python number."""
+    if state.sizes is not None:
+        found = state.sizes.item(self)
+        if found is not None:
+            return found
+    array = concrete(self, "item()")
+    if array.size != 1:
+        raise errors.ShapeError(
+            errors.text(
+                f"a Tensor with {array.size} elements cannot be converted to Scalar "
+                f"({errors.user_line(2)})",
+                cure="index one element first, or use tolist()",
+            )
+        )
+    value = array.reshape(()).item() if array.dtype != dt.bfloat16.np else float(array.reshape(()))
+    return value
+
+
+def tolist(self: Tensor):
+    """Nested lists of Python numbers."""
+    if state.sizes is not None and isinstance(self._data, Box):
+        return [part.tolist() for part in self.unbind()] if self.ndim else item(self)
+    array = concrete(self, "tolist()")
+    return (array.astype(np.float32) if array.dtype == dt.bfloat16.np else array).tolist()
+
+
+def _has_history(t: Tensor) -> bool:
+    """Would an array of the values lose a derivative that is being kept, on whatever level?"""
+    t = up_to_date(t)
+    while True:
+        box = t._data
+        interp = getattr(box, "interp", None)
+        if t._edge is not None and state.record[0 if interp is None else interp.level]:
+            return True
+        if getattr(box, "tangent", None) is not None:
+            return True
+        if interp is None or not hasattr(box, "inner"):
+            return False
+        t = box.inner
+
+
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
+    """The array itself, sharing memory."""
+    if not force and _has_history(self):
+        raise errors.NoGraph(
+            errors.text(
+                "Can't call numpy() on Tensor that requires grad or has a tangent. Use "
+                f"tensor.detach().numpy() instead. ({errors.user_line(2)})"
+            )
+        )
+    array = concrete(self, "numpy()")
+    hold_size(dev.owner(array))
+    return array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
+
+
+def __array__(self, dtype=None, copy=None):
+    array = numpy(self)
+    if dtype is not None and array.dtype != dtype:
+        if copy is False:
+            raise ValueError("a copy is needed to convert the dtype")
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def __array_wrap__(self, array, context=None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's functions give for a tensor: a tensor; truth values become uint8 (PyTorch's)."""
+    array = np.asarray(array)
+    return make(array.astype(np.uint8) if array.dtype.kind == "b" else array)
+
+
+def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    if self.requires_grad:
+        raise BufferError(
+            f"Can't export tensors that require gradient, use tensor.detach() "
+            f"({errors.user_line(2)})"
+        )
+    asked = {"max_version": max_version, "dl_device": dl_device, "copy": copy, "stream": stream}
+    given = {name: value for name, value in asked.items() if value is not None}
+    from ..core import dlpack
+
+    return dlpack.export(concrete(self, "__dlpack__()"), given)
+
+
+def __dlpack_device__(self):
+    return concrete(self, "__dlpack_device__()").__dlpack_device__()
+
+
+def __bool__(self) -> bool:
+    array = concrete(self, "a Python condition (bool())")
+    if array.size != 1:
+        raise errors.ShapeError(
+            errors.text(
+                "Boolean value of Tensor with "
+                f"{'no values' if not array.size else 'more than one value'} is "
+                f"ambiguous ({errors.user_line(2)})",
+                cure="use .any() or .all()",
+            )
+        )
+    return bool(array.reshape(()))
+
+
+def __index__(self) -> int:
+    if self.dtype.category > 1 or self.numel() != 1:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def __repr__(self) -> str:
+    data = shown(self)
+    if isinstance(data, Box):
+        return (
+            data.describe(self)
+            if hasattr(data, "describe")
+            else f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
+            if self.device.type != "meta"
+            else f"tensor(..., device='meta', size={tuple(self.shape)}"
+            + ("" if self.dtype is dt.default() else f", dtype={self.dtype}")
+            + (", requires_grad=True)" if self.requires_grad else ")")
+        )
+    return repr_with(self)
+
+
+def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
+    """How a tensor of values prints, with further remarks behind its own."""
+    from ..printing import tensor_repr
+
+    array = concrete(self, "repr()")
+    array = array if type(array) is _ndarray else dev.namespace(self.device).asnumpy(array)
+    try:
+        fn = self.grad_fn
+        name = fn.name() if fn else None
+    except errors.ViewWriteError:  # a view whose history a write to its base has made unknowable
+        name = "Invalid"
+    text = tensor_repr(
+        array,
+        self.dtype.name,
+        requires_grad=self.requires_grad and name is None,
+        grad_fn_name=name,
+        device=str(self.device),
+        default_dtype=dt.default().name,
+        prefix=f"{type(self).__name__}(" if self._asked or self._dispatched else "tensor(",
+        extra=extra,
+    )
+    return f"Parameter({text})" if getattr(self, "_is_param", False) else text
+
+
+def __format__(self, spec: str) -> str:
+    # a transform hides values: what was asked for in a format is still a number there
+    if self.ndim == 0 and type(self) is Tensor and (spec or not isinstance(self._data, Box)):
+        return format(item(self), spec)
+    return object.__format__(self, spec)
+
+
+def __len__(self) -> int:
+    if self._data.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")
+    return self._data.shape[0]
+
+
+def __iter__(self):
+    if self._data.ndim == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(ops.unbind(self, 0) if type(self) is Tensor else self.unbind(0))
+
+
+def __contains__(self, value) -> bool:
+    return bool((self == value).any())
+
+
+def __reversed__(self) -> Tensor:
+    return self.flip([0]) if self.ndim else self
+
+
+def _getitem(self, key):
+    try:
+        return getitem(self, key)
+    except errors.PullbackError:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise errors.translated("x[...]", error, [_facts(self)]) from error
+
+
+def _setitem(self, key, value):
+    try:
+        setitem(self, key, value)
+    except errors.PullbackError:
+        raise
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise errors.translated("x[...] = y", error, [_facts(self)]) from error
+
+
+def _facts(t: Tensor) -> str:
+    return f"x: {t.dtype.name}{list(t.shape)}"
+
+
+def _with_function(self: Tensor, name: str, function, *others: Tensor) -> Tensor:
+    """Each element replaced by a Python function of it and of its counterparts, one by one."""
+    if self.requires_grad or any(t.requires_grad for t in others):
+        raise errors.NotDifferentiable(errors.text(
+            f"Can't call {name}() on Variable that requires grad ({errors.user_line(2)})",
+            cure=f"use var.detach().{name}() instead"))
+    if dev.lookup(self._data) is None or self.device.type != "cpu":
+        raise TypeError(f"{name} is only implemented on CPU tensors")
+    columns = [np.broadcast_to(concrete(t, f"{name}()"), self._data.shape).ravel().tolist()
+               for t in (self, *others)]
+    values = [function(*row) for row in zip(*columns)]
+    untracked_write(self, np.array(values, self._data.dtype).reshape(self._data.shape))
+    return self
+
+
+def apply_(self: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it; slow."""
+    return _with_function(self, "apply_", function)
+
+
+def map_(self: Tensor, tensor: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it and an element of another tensor; slow."""
+    return _with_function(self, "map_", function, tensor)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, function) -> Tensor:
+    """Replace each element by a Python function of it and elements of two tensors; slow."""
+    return _with_function(self, "map2_", function, x, y)
+
+
+def untracked_write(self: Tensor, array) -> None:
+    """Overwrite the array behind a handle and move its version."""
+    np.copyto(self._data, array)
+    surface.mark_written(self)
+
+
+def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None):
+    """Values without immediate repetitions, and what else was asked for."""
+    found = ops.unique_consecutive(self, return_inverse, return_counts, dim)
+    wanted = (True, return_inverse, return_counts)
+    out = tuple(f for f, asked in zip(found, wanted) if asked)
+    return out if len(out) > 1 else out[0]
+
+
+def where(self: Tensor, condition: Tensor, other) -> Tensor:
+    """This tensor where the condition holds, `other` elsewhere."""
+    return ops.where(condition, self, other)
+
+
+def zero_(self: Tensor) -> Tensor:
+    """Fill with zeros in place."""
+    return ops.zero_(self)
+
+
+def cpu(self: Tensor) -> Tensor:
+    """The tensor in main memory."""
+    return self if self.device.type == "cpu" else self.to("cpu")
+
+
+def cuda(self: Tensor, device=None) -> Tensor:
+    """The tensor on the GPU."""
+    return self.to("cuda" if device is None else device)
+
+
+def type_(self: Tensor, dtype=None, non_blocking: bool = False):
+    """The tensor converted to a dtype, or the name of its type."""
+    if dtype is None:
+        place = "" if self.device.type == "cpu" else f"{self.device.type}."
+        return f"torch.{place}{legacy.name_of(self.dtype)}"
+    return self.to(legacy.dtype_of(dtype))
+
+
+def resize(self: Tensor, *sizes) -> Tensor:
+    """Another shape with the same number of elements."""
+    if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)):
+        sizes = tuple(sizes[0])
+    if math.prod(sizes) != self.numel():
+        raise errors.ShapeError(
+            f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in "
+            f"total), but the given tensor has {self.numel()} elements: resize() only changes the "
+            "shape")
+    return self.contiguous().view(sizes)
+
+
+def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bool = False):
+    """A tensor of given values with the dtype and device of this one."""
+    kind = dt.as_dtype(dtype) or self.dtype
+    if isinstance(data, Tensor):
+        made = data.detach().clone().to(kind)
+    else:
+        made = make(make_tensor_data(data, kind))
+        made = lifted(made) if state.mode else made
+    made = made.to(device or self.device)
+    return made.requires_grad_(True) if requires_grad else made
+
+
+def new(self: Tensor, *args) -> Tensor:
+    """An uninitialised tensor of the given sizes, or one of given values, in this dtype."""
+    if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)):
+        return new_tensor(self, args[0])
+    return self.new_empty(args if args else (0,))
+
+
+def _rebuild(cls, array, requires_grad, extra):
+    new = object.__new__(cls)
+    new._data = array
+    new._edge = new._link = new._cell = new._meta = None
+    if requires_grad:
+        new._edge = Accumulate(new)
+    new.__dict__.update(extra)
+    return new
+
+
+def __new__(cls, *args, **kwargs):
+    """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
+
+    return _rebuild(cls, legacy.array_of(None, args, kwargs), False, {})
+
+
+def _stored(name: str):
+    """A method that `storage.py` has, which is loaded when the first of them is called."""
+
+    def method(self, *args, **kwargs):
+        from .. import storage
+
+        return getattr(storage, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+def __reduce_ex__(self, protocol):
+    return _stored("reduce")(self)
+
+
+METHODS = {
+    "item": item,
+    "tolist": tolist,
+    "numpy": numpy,
+    "to_numpy": lambda self: numpy(self),  # what matplotlib and others ask strangers for
+    "__array__": __array__,
+    "__array_wrap__": __array_wrap__,
+    "__dlpack__": __dlpack__,
+    "__dlpack_device__": __dlpack_device__,
+    "__bool__": __bool__,
+    "is_nonzero": __bool__,
+    "__index__": __index__,
+    "__int__": lambda self: int(item(self)),
+    "__float__": lambda self: float(item(self)),
+    "__complex__": lambda self: complex(item(self)),
+    "__repr__": __repr__,
+    "__format__": __format__,
+    "__len__": __len__,
+    "__iter__": __iter__,
+    "__contains__": __contains__,
+    "__reversed__": __reversed__,
+    "__hash__": object.__hash__,
+    "__getitem__": _getitem,
+    "__setitem__": _setitem,
+    "__new__": __new__,
+    "new_tensor": new_tensor,
+    "new": new,
+    "apply_": apply_,
+    "map_": map_,
+    "map2_": map2_,
+    # operators with the tensor in another place, with other defaults, or under other names
+    "polygamma": lambda self, n: ops.polygamma(n, self),
+    "polygamma_": lambda self, n: self.copy_(ops.polygamma(n, self.clone())),
+    "unique_consecutive": unique_consecutive,
+    "where": where,
+    "zero_": zero_,
+    "resize": resize,
+    "resize_as": lambda self, tensor: resize(self, *tensor.shape),
+    "swapaxes_": lambda self, axis0, axis1: self.transpose_(axis0, axis1),
+    "swapdims_": lambda self, dim0, dim1: self.transpose_(dim0, dim1),
+    "cpu": cpu,
+    "cuda": cuda,
+    "type": type_,
+    # what `storage.py` has
+    "__deepcopy__": _stored("deepcopy"),
+    "__reduce_ex__": __reduce_ex__,
+    "__setstate__": _stored("setstate"),
+    **{name: _stored(name) for name in (
+        "untyped_storage", "storage", "storage_type", "set_", "share_memory_", "is_shared")},
+}
