@@ -26,6 +26,7 @@ FILES = (
     "extremes",
     "truth",
     "shape",
+    "slices",
     "splits",
     "view_writes",
     "arrange",

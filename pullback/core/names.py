@@ -64,8 +64,11 @@ NAMES = {
         "view:m _unsafe_view reshape:m reshape_as:m view_as:m flatten:m unflatten:m ravel:m "
         "permute:m transpose:mi t:mi numpy_T mT mH adjoint:m matrix_H swapaxes:m swapdims:m "
         "movedim:m moveaxis:m expand:m expand_as:m broadcast_to:m broadcast_tensors squeeze:mi "
-        "unsqueeze:mi select:m slice narrow:m narrow_copy:m diagonal:m linalg_diagonal unfold:m "
-        "as_strided:mi detach:m alias:m view_as_real:m view_as_complex:m"
+        "unsqueeze:mi"
+    ),
+    "slices": (
+        "select:m slice narrow:m narrow_copy:m diagonal:m linalg_diagonal unfold:m as_strided:mi "
+        "detach:m alias:m view_as_real:m view_as_complex:m"
     ),
     "splits": (
         "split:m split_with_sizes:m chunk:m unsafe_split:m unsafe_split_with_sizes:m "

@@ -12,7 +12,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..core.xp import accumulate_at
 from .index import accumulate_into, in_range, same_dtype, whole
-from .shape import along, in_front, inner
+from .layout import along, in_front, inner
 
 # --- one index vector along one dim ---------------------------------------------------------------
 

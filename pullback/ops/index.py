@@ -16,7 +16,7 @@ from ..core.state import state
 from ..core.table import ops
 from ..core.xp import accumulate_at
 from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
-from .shape import in_front, pad_rank
+from .layout import in_front, pad_rank
 
 # --- checks and translations shared by kernels and rules ------------------------------------------
 

@@ -10,7 +10,7 @@ from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
 from .index import add_rows
-from .shape import in_front
+from .layout import in_front
 
 # --- tables ---------------------------------------------------------------------------------------
 

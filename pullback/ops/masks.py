@@ -11,7 +11,7 @@ from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from .gather import as_number
 from .index import needs_data, same_dtype, size_by_data
-from .shape import in_front, pad_rank
+from .layout import in_front, pad_rank
 
 # --- masks ----------------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from .index import needs_data, size_by_data
+from .layout import along, in_front, inner
 from .pointwise import refuse, title
-from .shape import along, in_front, inner
 
 # --- order ----------------------------------------------------------------------------------------
 

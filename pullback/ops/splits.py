@@ -1,6 +1,6 @@
 """Several views at once: split, chunk, unbind, tensor_split and their relatives.
 
-Read next: `shape.py`.
+Read next: `shape.py` and `slices.py`.
 """
 
 from __future__ import annotations

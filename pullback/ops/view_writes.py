@@ -1,6 +1,6 @@
 """What a write through a view needs (select_scatter ...), the adjoints of views, copies of views.
 
-Read next: `shape.py`, the views themselves.
+Read next: `shape.py` and `slices.py`, the views themselves.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op, View, overload_of
 from ..core.table import ops
-from . import shape, splits
+from . import shape, slices, splits
 from .layout import (
     END,
     along,
@@ -339,7 +339,7 @@ class unfold_backward(Op):
 def derive_copies(space: dict, module: str) -> None:
     """For each view operator `name` of a file, the composite `name_copy`: the view, then a clone."""
     for entry in [e for e in space.values() if isinstance(e, type) and issubclass(e, View)]:
-        if "schema" not in vars(entry) or entry in (shape.detach, shape.narrow_Tensor):
+        if "schema" not in vars(entry) or entry in (slices.detach, slices.narrow_Tensor):
             continue
         text = entry.schema.replace("Tensor(a -> *)", "Tensor").replace("Tensor(a)", "Tensor")
         name, rest = text[: len(entry.base_name)], text[len(entry.base_name) :]
@@ -363,5 +363,5 @@ def _copying(entry):
     return compose
 
 
-for _file in (shape, splits):
+for _file in (shape, slices, splits):
     derive_copies(vars(_file), __name__)
