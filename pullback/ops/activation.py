@@ -15,7 +15,7 @@ from ..core.op import Composite, Op, Pointwise, Random
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from .layout import in_front
-from .pointwise import backward_points, points, refuse
+from .pointwise import Backward, backward_points, points, refuse
 from .random import placed
 
 # ---------------------------------------------------------------------------------------------
@@ -45,7 +45,7 @@ class hardshrink(Pointwise):
         yield s(s.real(0, 3))
 
 
-class hardshrink_backward(Pointwise):
+class hardshrink_backward(Backward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor"
@@ -53,9 +53,6 @@ class hardshrink_backward(Pointwise):
     grad = {"grad_out": "hardshrink_backward(grad, self, lambd)"}
     constant = ("self",)
     c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_out})"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(0.5)
 
     def decomp(grad_out, self, lambd):
@@ -93,7 +90,7 @@ def _check_lambd(lambd) -> None:
         raise ShapeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
 
 
-class softshrink_backward(Pointwise):
+class softshrink_backward(Backward):
     """The gradient where the absolute value exceeds `lambd`, else 0."""
 
     schema = "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor"
@@ -102,9 +99,6 @@ class softshrink_backward(Pointwise):
     grad = {"grad_output": "softshrink_backward(grad, self, lambd)"}
     constant = ("self",)
     c = "where(({self} >= -{lambd}) & ({self} <= {lambd}), 0, {grad_output})"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(0.5)
 
     def decomp(grad_output, self, lambd):
@@ -145,7 +139,7 @@ class hardsigmoid(Pointwise):
         return (self + 3).clamp(0, 6) / 6
 
 
-class hardsigmoid_backward(Pointwise):
+class hardsigmoid_backward(Backward):
     """A sixth of the gradient where -3 < x < 3, else 0."""
 
     schema = "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor"
@@ -153,9 +147,6 @@ class hardsigmoid_backward(Pointwise):
     grad = {"grad_output": "hardsigmoid_backward(grad, self)"}
     constant = ("self",)
     c = "where(({self} > -3) & ({self} < 3), {grad_output} / 6, 0)"
-    inplace = False
-    method = False
-    function = False
     samples = _straight_pieces(1)
 
     def decomp(grad_output, self):
@@ -181,7 +172,7 @@ class hardswish(Pointwise):
         return self * (self + 3).clamp(0, 6) / 6
 
 
-class hardswish_backward(Pointwise):
+class hardswish_backward(Backward):
     """Gradient of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
 
     schema = "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor"
@@ -191,9 +182,6 @@ class hardswish_backward(Pointwise):
     }
     c = ("where({self} <= -3, 0, where({self} < 3, {grad_output} * ({self} / 3 + 0.5), "
          "{grad_output}))")
-    inplace = False
-    method = False
-    function = False
     samples = _straight_pieces(1)
 
     def run(xp, grad_output, self):
@@ -453,7 +441,7 @@ class rrelu_with_noise_functional(Random):
         yield s(s.real(3, 4), s.real(3, 4), 0.1, 0.3, False)
 
 
-class rrelu_with_noise_backward(Pointwise):
+class rrelu_with_noise_backward(Backward):
     """The gradient times the slopes that were used."""
 
     schema = ("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise,"
@@ -461,9 +449,6 @@ class rrelu_with_noise_backward(Pointwise):
     grad = {"grad_output": ("rrelu_with_noise_backward(grad, self, noise, lower, upper, training,"
                             " self_is_result)")}
     constant = ("self",)
-    inplace = False
-    method = False
-    function = False
 
     def run(xp, grad_output, self, noise, lower, upper, training, self_is_result):
         noise, self = xp.broadcast_arrays(noise, self)  # the unused one counts for the shape only

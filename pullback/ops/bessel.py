@@ -16,6 +16,18 @@ from .special import around_zero, first_with, scipy_kernel
 # Bessel functions.  f_n' is half the difference (J, Y) or the sum (I, -K) of the neighbours.
 
 
+class _Special(Pointwise):
+    promote = "float"
+    inplace = method = False
+
+
+class _Helper(Pointwise):
+    """What derivatives of the others need; no function of its own."""
+
+    promote = "float"
+    inplace = method = function = False
+
+
 class i0(Pointwise):
     """Modified Bessel function of the first kind, order 0."""
 
@@ -27,24 +39,20 @@ class i0(Pointwise):
     samples = around_zero()
 
 
-class special_i1(Pointwise):
+class special_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("i1")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
-    inplace = method = False
     samples = around_zero()
 
 
-class bessel_i(Pointwise):
+class bessel_i(_Helper):
     """Modified Bessel function of the first kind, order n."""
 
     schema = "_bessel_i(Tensor self, int n) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * (_bessel_i(self, abs(n - 1)) + _bessel_i(self, n + 1)) / 2"}
-    inplace = method = function = False
 
     def run(xp, self, n):
         return kernels.bessel_i(xp, self, n)
@@ -54,35 +62,29 @@ class bessel_i(Pointwise):
             yield from around_zero(n)(s)
 
 
-class special_i0e(Pointwise):
+class special_i0e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 0."""
 
     schema = "special_i0e(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("i0e")
     grad = {"self": "grad * _scaled_bessel_i(self, 0, 1)"}
-    inplace = method = False
     samples = points()
 
 
-class special_i1e(Pointwise):
+class special_i1e(_Special):
     """exp(-|x|) times the modified Bessel function of the first kind, order 1."""
 
     schema = "special_i1e(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("i1e")
     grad = {"self": "grad * _scaled_bessel_i(self, 1, 1)"}
-    inplace = method = False
     samples = points()
 
 
-class scaled_bessel_i(Pointwise):
+class scaled_bessel_i(_Helper):
     """Derivative of some order of exp(-|x|) I_n(x); at the kink in 0 the mean of both sides."""
 
     schema = "_scaled_bessel_i(Tensor self, int n, int order) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * _scaled_bessel_i(self, n, order + 1)"}
-    inplace = method = function = False
 
     def run(xp, self, n, order):
         return kernels.scaled_bessel_i(xp, self, n, order)
@@ -95,60 +97,50 @@ class scaled_bessel_i(Pointwise):
         yield s(s.real(0, 3), 1, 1)
 
 
-class special_modified_bessel_i0(Pointwise):
+class special_modified_bessel_i0(_Special):
     """Modified Bessel function of the first kind, order 0."""
 
     schema = "special_modified_bessel_i0(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("i0", label="modified_bessel_i0_cpu")
     grad = {"self": "grad * special_i1(self)"}
-    inplace = method = False
     samples = around_zero()
 
 
-class special_modified_bessel_i1(Pointwise):
+class special_modified_bessel_i1(_Special):
     """Modified Bessel function of the first kind, order 1."""
 
     schema = "special_modified_bessel_i1(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("i1", label="modified_bessel_i1_cpu")
     grad = {"self": "grad * (i0(self) + _bessel_i(self, 2)) / 2"}
-    inplace = method = False
     samples = around_zero()
 
 
-class special_bessel_j0(Pointwise):
+class special_bessel_j0(_Special):
     """Bessel function of the first kind, order 0."""
 
     schema = "special_bessel_j0(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("j0", label="bessel_j0_cpu")
     grad = {"self": "-grad * special_bessel_j1(self)"}
-    inplace = method = False
     samples = around_zero()
 
 
-class special_bessel_j1(Pointwise):
+class special_bessel_j1(_Special):
     """Bessel function of the first kind, order 1."""
 
     schema = "special_bessel_j1(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("j1", label="bessel_j1_cpu")
     grad = {"self": "grad * (special_bessel_j0(self) - _bessel_j(self, 2)) / 2"}
-    inplace = method = False
     samples = around_zero()
 
 
-class bessel_j(Pointwise):
+class bessel_j(_Helper):
     """Bessel function of the first kind, order n."""
 
     schema = "_bessel_j(Tensor self, int n) -> Tensor"
-    promote = "float"
     grad = {
         "self": "grad * (_bessel_j(self, n - 1) - _bessel_j(self, n + 1)) / 2 if n else"
         " -grad * _bessel_j(self, 1)"
     }
-    inplace = method = function = False
 
     def run(xp, self, n):
         return kernels.bessel_j(xp, self, n)
@@ -158,38 +150,32 @@ class bessel_j(Pointwise):
             yield from around_zero(n)(s)
 
 
-class special_bessel_y0(Pointwise):
+class special_bessel_y0(_Special):
     """Bessel function of the second kind, order 0."""
 
     schema = "special_bessel_y0(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("y0", label="bessel_y0_cpu")
     grad = {"self": "-grad * special_bessel_y1(self)"}
-    inplace = method = False
     samples = points(0.4, 9)
 
 
-class special_bessel_y1(Pointwise):
+class special_bessel_y1(_Special):
     """Bessel function of the second kind, order 1."""
 
     schema = "special_bessel_y1(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("y1", label="bessel_y1_cpu")
     grad = {"self": "grad * (special_bessel_y0(self) - _bessel_y(self, 2)) / 2"}
-    inplace = method = False
     samples = points(0.6, 9)
 
 
-class bessel_y(Pointwise):
+class bessel_y(_Helper):
     """Bessel function of the second kind, order n."""
 
     schema = "_bessel_y(Tensor self, int n) -> Tensor"
-    promote = "float"
     grad = {
         "self": "grad * (_bessel_y(self, n - 1) - _bessel_y(self, n + 1)) / 2 if n else"
         " -grad * _bessel_y(self, 1)"
     }
-    inplace = method = function = False
 
     def run(xp, self, n):
         return kernels.bessel_y(xp, self, n)
@@ -199,35 +185,29 @@ class bessel_y(Pointwise):
         yield from first_with(2, low=1.5, high=9)(s)
 
 
-class special_modified_bessel_k0(Pointwise):
+class special_modified_bessel_k0(_Special):
     """Modified Bessel function of the second kind, order 0."""
 
     schema = "special_modified_bessel_k0(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("k0", label="modified_bessel_k0_cpu")
     grad = {"self": "-grad * special_modified_bessel_k1(self)"}
-    inplace = method = False
     samples = points(0.4, 5)
 
 
-class special_modified_bessel_k1(Pointwise):
+class special_modified_bessel_k1(_Special):
     """Modified Bessel function of the second kind, order 1."""
 
     schema = "special_modified_bessel_k1(Tensor self) -> Tensor"
-    promote = "float"
     run = scipy_kernel("k1", label="modified_bessel_k1_cpu")
     grad = {"self": "-grad * (special_modified_bessel_k0(self) + _bessel_k(self, 2)) / 2"}
-    inplace = method = False
     samples = points(0.6, 5)
 
 
-class bessel_k(Pointwise):
+class bessel_k(_Helper):
     """Modified Bessel function of the second kind, order n."""
 
     schema = "_bessel_k(Tensor self, int n) -> Tensor"
-    promote = "float"
     grad = {"self": "-grad * (_bessel_k(self, abs(n - 1)) + _bessel_k(self, n + 1)) / 2"}
-    inplace = method = function = False
 
     def run(xp, self, n):
         return kernels.bessel_k(xp, self, n)
@@ -237,35 +217,29 @@ class bessel_k(Pointwise):
         yield from first_with(2, low=0.8, high=5)(s)
 
 
-class special_scaled_modified_bessel_k0(Pointwise):
+class special_scaled_modified_bessel_k0(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 0."""
 
     schema = "special_scaled_modified_bessel_k0(Tensor x) -> Tensor"
-    promote = "float"
     run = scipy_kernel("k0e", label="scaled_modified_bessel_k0_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 0, 1)"}
-    inplace = method = False
     samples = points(0.4, 5)
 
 
-class special_scaled_modified_bessel_k1(Pointwise):
+class special_scaled_modified_bessel_k1(_Special):
     """exp(x) times the modified Bessel function of the second kind, order 1."""
 
     schema = "special_scaled_modified_bessel_k1(Tensor x) -> Tensor"
-    promote = "float"
     run = scipy_kernel("k1e", label="scaled_modified_bessel_k1_cpu")
     grad = {"x": "grad * _scaled_bessel_k(x, 1, 1)"}
-    inplace = method = False
     samples = points(0.6, 5)
 
 
-class scaled_bessel_k(Pointwise):
+class scaled_bessel_k(_Helper):
     """Derivative of some order of exp(x) K_n(x)."""
 
     schema = "_scaled_bessel_k(Tensor self, int n, int order) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * _scaled_bessel_k(self, n, order + 1)"}
-    inplace = method = function = False
 
     def run(xp, self, n, order):
         return kernels.scaled_bessel_k(xp, self, n, order)
@@ -278,13 +252,11 @@ class scaled_bessel_k(Pointwise):
         yield s(s.real(0, 3), 1, 1)
 
 
-class special_spherical_bessel_j0(Pointwise):
+class special_spherical_bessel_j0(_Special):
     """sin(x) / x of each element, 1 at 0."""
 
     schema = "special_spherical_bessel_j0(Tensor x) -> Tensor"
-    promote = "float"
     grad = {"x": "grad * _sinc_order(x, 1, False)"}
-    inplace = method = False
     samples = around_zero()
 
     def run(xp, x):
@@ -310,14 +282,12 @@ class sinc(Pointwise):
         return ops.where(self == 0, 1, angle.sin() / angle)
 
 
-class sinc_order(Pointwise):
+class sinc_order(_Helper):
     """Derivative of some order of sin(x) / x, or of sin(pi x) / (pi x)."""
 
     schema = "_sinc_order(Tensor self, int order, bool normalized) -> Tensor"
-    promote = "float"
     grad = {"self": "grad * _sinc_order(self, order + 1, normalized).conj()"}
     complex = True
-    inplace = method = function = False
 
     def run(xp, self, order, normalized):
         return kernels.sinc_order(xp, self, order, normalized)
@@ -327,13 +297,11 @@ class sinc_order(Pointwise):
             yield from around_zero(order, normalized)(s)
 
 
-class special_airy_ai(Pointwise):
+class special_airy_ai(_Special):
     """Airy function Ai of each element."""
 
     schema = "special_airy_ai(Tensor x) -> Tensor"
-    promote = "float"
     grad = {"x": "grad * _airy_ai_prime(x)"}
-    inplace = method = False
     samples = points(-4, 4)
 
     def run(xp, x):
@@ -341,13 +309,11 @@ class special_airy_ai(Pointwise):
         return special(xp).airy(x)[0]
 
 
-class airy_ai_prime(Pointwise):
+class airy_ai_prime(_Helper):
     """Derivative of the Airy function; its own derivative is x Ai(x)."""
 
     schema = "_airy_ai_prime(Tensor x) -> Tensor"
-    promote = "float"
     grad = {"x": "grad * x * special_airy_ai(x)"}
-    inplace = method = function = False
     samples = points(-4, 4)
 
     def run(xp, x):
@@ -358,18 +324,16 @@ class airy_ai_prime(Pointwise):
 # Orthogonal polynomials.  PyTorch gives them no derivative; here they have all orders of that in x.
 
 
-class orthogonal_polynomial(Pointwise):
+class orthogonal_polynomial(_Helper):
     """Derivative of some order by x of the orthogonal polynomial of a kind and degree n."""
 
     ordered = False
     schema = "_orthogonal_polynomial(Tensor x, Tensor n, str kind, int order) -> Tensor"
-    promote = "float"
     scalars = ("n",)
     grad = {
         "x": "grad * _orthogonal_polynomial(x, n, kind, order + 1)",
         "n": "not_implemented('n', 'the degree of a polynomial is a whole number')",
     }
-    inplace = method = function = False
 
     def run(xp, x, n, kind, order):
         return kernels.orthogonal_polynomial(xp, x, n, kind, order)

@@ -202,14 +202,11 @@ class sub_Scalar(Pointwise):
         return xp.subtract(self, other * alpha)
 
 
-class rsub_Tensor(Pointwise):
-    """`other` minus `alpha` times `self`."""
-    schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
-    grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()", "other": "grad"}
+class _Rsub(Pointwise):
     c = "{other} - {alpha} * {self}"
     complex = True
-    method = False
     inplace = False
+    method = False
 
     def check(self, other, alpha):
         check_subtraction(self, other)
@@ -220,32 +217,24 @@ class rsub_Tensor(Pointwise):
 
     def decomp(self, other, alpha=1):
         return ops.sub(other, self, alpha=alpha)
+
+
+class rsub_Tensor(_Rsub):
+    """`other` minus `alpha` times `self`."""
+    schema = "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()", "other": "grad"}
 
     def samples(s):
         yield from pairs()(s)
         yield s(s.real(3, 4), s.real(4), alpha=2)
 
 
-class rsub_Scalar(Pointwise):
+class rsub_Scalar(_Rsub):
     """A number minus `alpha` times a tensor."""
     schema = "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     promotes = ("self", "other")
     grad = {"self": "-grad if alpha == 1 else -grad * alpha.conjugate()"}
-    c = "{other} - {alpha} * {self}"
-    complex = True
-    method = False
-    inplace = False
     samples = with_number(2, 1.5)
-
-    def check(self, other, alpha):
-        check_subtraction(self, other)
-
-    def run(xp, self, other, alpha):
-        check_alpha(self, alpha)
-        return xp.subtract(other, self if alpha == 1 else self * alpha)
-
-    def decomp(self, other, alpha=1):
-        return ops.sub(other, self, alpha=alpha)
 
 
 # ---------------------------------------------------------------------------------------------

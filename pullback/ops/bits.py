@@ -7,37 +7,34 @@ from ..core.table import ops
 from .binary import as_tensor, integers, refuse_pair
 
 
-class logical_and(Pointwise):
+class _Logic(Pointwise):
+    """Two tensors, element by element; any number counts as true or false."""
+
+    promote = "bool"
+    nondiff = ("self", "other")
+    complex = True
+    samples = integers()
+
+
+class logical_and(_Logic):
     """Whether both elements are nonzero."""
     schema = "logical_and(Tensor self, Tensor other) -> Tensor"
-    promote = "bool"
     run = "xp.logical_and(self, other)"
-    nondiff = ("self", "other")
     c = "({self} != 0) & ({other} != 0)"
-    complex = True
-    samples = integers()
 
 
-class logical_or(Pointwise):
+class logical_or(_Logic):
     """Whether one of the elements is nonzero."""
     schema = "logical_or(Tensor self, Tensor other) -> Tensor"
-    promote = "bool"
     run = "xp.logical_or(self, other)"
-    nondiff = ("self", "other")
     c = "({self} != 0) | ({other} != 0)"
-    complex = True
-    samples = integers()
 
 
-class logical_xor(Pointwise):
+class logical_xor(_Logic):
     """Whether exactly one of the elements is nonzero."""
     schema = "logical_xor(Tensor self, Tensor other) -> Tensor"
-    promote = "bool"
     run = "xp.logical_xor(self, other)"
-    nondiff = ("self", "other")
     c = "({self} != 0) ^ ({other} != 0)"
-    complex = True
-    samples = integers()
 
 
 def _bits(name: str, function: str):
@@ -51,175 +48,145 @@ def _bits(name: str, function: str):
     return run
 
 
-class bitwise_and_Tensor(Pointwise):
+class _Bits(Pointwise):
+    nondiff = ("self", "other")
+    samples = integers()
+
+
+class _BitsNumber(Pointwise):
+    promotes = ("self", "other")
+    nondiff = ("self",)
+    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
+
+
+class _NumberBits(Pointwise):
+    promotes = ("self", "other")
+    nondiff = ("other",)
+    method = False
+    inplace = False
+    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
+
+
+class bitwise_and_Tensor(_Bits):
     """Bits set in both integers."""
     schema = "bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor"
     aliases = ("__and__",)
     run = _bits("bitwise_and", "bitwise_and")
-    nondiff = ("self", "other")
     c = "{self} & {other}"
-    samples = integers()
 
 
-class bitwise_and_Scalar(Pointwise):
+class bitwise_and_Scalar(_BitsNumber):
     """Bits set in each integer and in a number."""
     schema = "bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_and", "bitwise_and")
-    nondiff = ("self",)
     c = "{self} & {other}"
-    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
 
 
-class bitwise_and_Scalar_Tensor(Pointwise):
+class bitwise_and_Scalar_Tensor(_NumberBits):
     """Bits set in a number and in each integer."""
     schema = "bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_and", "bitwise_and")
-    nondiff = ("other",)
     c = "{self} & {other}"
-    method = False
-    inplace = False
-    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
 
     def decomp(self, other):
         return ops.bitwise_and(other, self)
 
 
-class bitwise_or_Tensor(Pointwise):
+class bitwise_or_Tensor(_Bits):
     """Bits set in one of two integers."""
     schema = "bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor"
     aliases = ("__or__",)
     run = _bits("bitwise_or", "bitwise_or")
-    nondiff = ("self", "other")
     c = "{self} | {other}"
-    samples = integers()
 
 
-class bitwise_or_Scalar(Pointwise):
+class bitwise_or_Scalar(_BitsNumber):
     """Bits set in each integer or in a number."""
     schema = "bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_or", "bitwise_or")
-    nondiff = ("self",)
     c = "{self} | {other}"
-    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
 
 
-class bitwise_or_Scalar_Tensor(Pointwise):
+class bitwise_or_Scalar_Tensor(_NumberBits):
     """Bits set in a number or in each integer."""
     schema = "bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_or", "bitwise_or")
-    nondiff = ("other",)
     c = "{self} | {other}"
-    method = False
-    inplace = False
-    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
 
     def decomp(self, other):
         return ops.bitwise_or(other, self)
 
 
-class bitwise_xor_Tensor(Pointwise):
+class bitwise_xor_Tensor(_Bits):
     """Bits in which two integers differ."""
     schema = "bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor"
     aliases = ("__xor__",)
     run = _bits("bitwise_xor", "bitwise_xor")
-    nondiff = ("self", "other")
     c = "{self} ^ {other}"
-    samples = integers()
 
 
-class bitwise_xor_Scalar(Pointwise):
+class bitwise_xor_Scalar(_BitsNumber):
     """Bits in which each integer differs from a number."""
     schema = "bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_xor", "bitwise_xor")
-    nondiff = ("self",)
     c = "{self} ^ {other}"
-    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
 
 
-class bitwise_xor_Scalar_Tensor(Pointwise):
+class bitwise_xor_Scalar_Tensor(_NumberBits):
     """Bits in which a number differs from each integer."""
     schema = "bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("bitwise_xor", "bitwise_xor")
-    nondiff = ("other",)
     c = "{self} ^ {other}"
-    method = False
-    inplace = False
-    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
 
     def decomp(self, other):
         return ops.bitwise_xor(other, self)
 
 
-class bitwise_left_shift_Tensor(Pointwise):
+class bitwise_left_shift_Tensor(_Bits):
     """Each integer with its bits moved up; bits that leave are lost."""
     schema = "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _bits("lshift", "left_shift")
-    nondiff = ("self", "other")
     aliases = ("__lshift__",)
-    samples = integers()
 
 
-class bitwise_left_shift_Tensor_Scalar(Pointwise):
+class bitwise_left_shift_Tensor_Scalar(_BitsNumber):
     """Each integer with its bits moved up by a number."""
     schema = "bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("lshift", "left_shift")
-    nondiff = ("self",)
-    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
 
     def decomp(self, other):
         return ops.bitwise_left_shift(self, as_tensor(other, self))
 
 
-class bitwise_left_shift_Scalar_Tensor(Pointwise):
+class bitwise_left_shift_Scalar_Tensor(_NumberBits):
     """A number with its bits moved up by each integer."""
     schema = "bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("lshift", "left_shift")
-    nondiff = ("other",)
-    method = False
-    inplace = False
-    samples = lambda s: iter([s(3, s.int(3, 4)), s(1, s.int())])
 
     def decomp(self, other):
         return ops.bitwise_left_shift(as_tensor(self, other), other)
 
 
-class bitwise_right_shift_Tensor(Pointwise):
+class bitwise_right_shift_Tensor(_Bits):
     """Each integer with its bits moved down; the sign is kept."""
     schema = "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _bits("rshift", "right_shift")
-    nondiff = ("self", "other")
     aliases = ("__rshift__",)
-    samples = integers()
 
 
-class bitwise_right_shift_Tensor_Scalar(Pointwise):
+class bitwise_right_shift_Tensor_Scalar(_BitsNumber):
     """Each integer with its bits moved down by a number."""
     schema = "bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("rshift", "right_shift")
-    nondiff = ("self",)
-    samples = lambda s: iter([s(s.int(3, 4), 3), s(s.int(), 1)])
 
     def decomp(self, other):
         return ops.bitwise_right_shift(self, as_tensor(other, self))
 
 
-class bitwise_right_shift_Scalar_Tensor(Pointwise):
+class bitwise_right_shift_Scalar_Tensor(_NumberBits):
     """A number with its bits moved down by each integer."""
     schema = "bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor"
-    promotes = ("self", "other")
     run = _bits("rshift", "right_shift")
-    nondiff = ("other",)
-    method = False
-    inplace = False
     samples = lambda s: iter([s(300, s.int(3, 4)), s(1, s.int())])
 
     def decomp(self, other):

@@ -22,18 +22,21 @@ def _where(xp, condition, self, other):
     return xp.where(condition, self, other)
 
 
-class where_self(Pointwise):
+class _Where(Pointwise):
+    promotes = ("self", "other")
+    run = _where
+    nondiff = ("condition",)
+    c = "where({condition}, {self}, {other})"
+    inplace = False
+    method = False  # as a method, the condition comes second: see tensor/values.py
+
+
+class where_self(_Where):
     """Elements of the first tensor where the condition holds, else of the second."""
     schema = "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor"
     out = ("exact",)
-    promotes = ("self", "other")
-    run = _where
     grad = {"self": "where(condition, grad, 0)", "other": "where(condition, 0, grad)"}
-    nondiff = ("condition",)
-    c = "where({condition}, {self}, {other})"
     complex = True
-    inplace = False
-    method = False  # as a method, the condition comes second: see tensor/values.py
 
     def samples(s):
         yield s(s.bool(3, 4), s.real(3, 4), s.real(3, 4))
@@ -42,18 +45,12 @@ class where_self(Pointwise):
         yield s(s.bool(0, 3), s.real(3), s.real(0, 1))
 
 
-class where_ScalarOther(Pointwise):
+class where_ScalarOther(_Where):
     """Elements of the tensor where the condition holds, else a number."""
     schema = "where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor"
     number = 0
-    promotes = ("self", "other")
-    run = _where
     grad = {"self": "where(condition, grad, 0)"}
-    nondiff = ("condition",)
-    c = "where({condition}, {self}, {other})"
     complex = True
-    inplace = False
-    method = False
 
     def decomp(condition, self, other):
         return ops.where(condition, self, as_tensor(other, self))
@@ -63,18 +60,12 @@ class where_ScalarOther(Pointwise):
         yield s(s.bool(4), s.real(3, 1), 0)
 
 
-class where_ScalarSelf(Pointwise):
+class where_ScalarSelf(_Where):
     """A number where the condition holds, else elements of the tensor."""
     schema = "where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor"
     number = 0
-    promotes = ("self", "other")
-    run = _where
     grad = {"other": "where(condition, 0, grad)"}
-    nondiff = ("condition",)
-    c = "where({condition}, {self}, {other})"
     complex = True
-    inplace = False
-    method = False
 
     def decomp(condition, self, other):
         return ops.where(condition, as_tensor(self, other), other)
@@ -84,16 +75,10 @@ class where_ScalarSelf(Pointwise):
         yield s(s.bool(4), 0, s.real(3, 1))
 
 
-class where_Scalar(Pointwise):
+class where_Scalar(_Where):
     """One number where the condition holds, else another."""
     schema = "where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor"
-    promotes = ("self", "other")
-    run = _where
     dtype = "dt.result_type((self, other))"
-    nondiff = ("condition",)
-    c = "where({condition}, {self}, {other})"
-    inplace = False
-    method = False
 
     def decomp(condition, self, other):
         dtype = dt.result_type((self, other))
@@ -122,51 +107,50 @@ class where_default(Composite):
 # Comparison
 
 
-class eq_Tensor(Pointwise):
-    """Whether two elements are equal."""
-    schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+class _Comparison(Pointwise):
     promote = "bool"
-    run = "xp.equal(self, other)"
     nondiff = ("self", "other")
-    c = "{self} == {other}"
-    complex = True
     samples = integers()
 
 
-class eq_Scalar(Pointwise):
-    """Whether each element equals a number."""
-    schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+class _WithNumber(Pointwise):
     promote = "bool"
     promotes = ("self", "other")
-    run = "xp.equal(self, other)"
     nondiff = ("self",)
-    c = "{self} == {other}"
-    complex = True
     samples = with_number(1, 0.5)
 
 
-class ne_Tensor(Pointwise):
+class eq_Tensor(_Comparison):
+    """Whether two elements are equal."""
+    schema = "eq.Tensor(Tensor self, Tensor other) -> Tensor"
+    run = "xp.equal(self, other)"
+    c = "{self} == {other}"
+    complex = True
+
+
+class eq_Scalar(_WithNumber):
+    """Whether each element equals a number."""
+    schema = "eq.Scalar(Tensor self, Scalar other) -> Tensor"
+    run = "xp.equal(self, other)"
+    c = "{self} == {other}"
+    complex = True
+
+
+class ne_Tensor(_Comparison):
     """Whether two elements differ."""
     schema = "ne.Tensor(Tensor self, Tensor other) -> Tensor"
-    promote = "bool"
     run = "xp.not_equal(self, other)"
-    nondiff = ("self", "other")
     c = "{self} != {other}"
     complex = True
     aliases = ("not_equal",)
-    samples = integers()
 
 
-class ne_Scalar(Pointwise):
+class ne_Scalar(_WithNumber):
     """Whether each element differs from a number."""
     schema = "ne.Scalar(Tensor self, Scalar other) -> Tensor"
-    promote = "bool"
-    promotes = ("self", "other")
     run = "xp.not_equal(self, other)"
-    nondiff = ("self",)
     c = "{self} != {other}"
     complex = True
-    samples = with_number(1, 0.5)
 
 
 def _order(name: str, function: str):
@@ -179,20 +163,7 @@ def _order(name: str, function: str):
     return run
 
 
-class _Order(Pointwise):
-    promote = "bool"
-    nondiff = ("self", "other")
-    samples = integers()
-
-
-class _OrderNumber(Pointwise):
-    promote = "bool"
-    promotes = ("self", "other")
-    nondiff = ("self",)
-    samples = with_number(1, 0.5)
-
-
-class lt_Tensor(_Order):
+class lt_Tensor(_Comparison):
     """Whether the first element is smaller."""
     schema = "lt.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _order("lt", "less")
@@ -200,14 +171,14 @@ class lt_Tensor(_Order):
     aliases = ("less",)
 
 
-class lt_Scalar(_OrderNumber):
+class lt_Scalar(_WithNumber):
     """Whether each element is smaller than a number."""
     schema = "lt.Scalar(Tensor self, Scalar other) -> Tensor"
     run = _order("lt", "less")
     c = "{self} < {other}"
 
 
-class le_Tensor(_Order):
+class le_Tensor(_Comparison):
     """Whether the first element is not larger."""
     schema = "le.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _order("le", "less_equal")
@@ -215,14 +186,14 @@ class le_Tensor(_Order):
     aliases = ("less_equal",)
 
 
-class le_Scalar(_OrderNumber):
+class le_Scalar(_WithNumber):
     """Whether each element is not larger than a number."""
     schema = "le.Scalar(Tensor self, Scalar other) -> Tensor"
     run = _order("le", "less_equal")
     c = "{self} <= {other}"
 
 
-class gt_Tensor(_Order):
+class gt_Tensor(_Comparison):
     """Whether the first element is larger."""
     schema = "gt.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _order("gt", "greater")
@@ -230,14 +201,14 @@ class gt_Tensor(_Order):
     aliases = ("greater",)
 
 
-class gt_Scalar(_OrderNumber):
+class gt_Scalar(_WithNumber):
     """Whether each element is larger than a number."""
     schema = "gt.Scalar(Tensor self, Scalar other) -> Tensor"
     run = _order("gt", "greater")
     c = "{self} > {other}"
 
 
-class ge_Tensor(_Order):
+class ge_Tensor(_Comparison):
     """Whether the first element is not smaller."""
     schema = "ge.Tensor(Tensor self, Tensor other) -> Tensor"
     run = _order("ge", "greater_equal")
@@ -245,7 +216,7 @@ class ge_Tensor(_Order):
     aliases = ("greater_equal",)
 
 
-class ge_Scalar(_OrderNumber):
+class ge_Scalar(_WithNumber):
     """Whether each element is not smaller than a number."""
     schema = "ge.Scalar(Tensor self, Scalar other) -> Tensor"
     run = _order("ge", "greater_equal")

@@ -120,10 +120,18 @@ class max_other(Composite):
         yield s(s.real(3, 4), s.real(4))
 
 
-class max_dim(Reduction):
-    """Largest elements along a dim, and where they are."""
-    schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
-    run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
+class _OfAll(Reduction):
+    """One of all elements; ties share the gradient."""
+
+    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
+    push = "extreme_push(self_p, self_t, result, None, False)"
+    shape = "()"
+    samples = extremes_of_all
+
+
+class _Places(Reduction):
+    """Values found along a dim, and where they are."""
+
     grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
     push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
     diff_outputs = (True, False)
@@ -133,15 +141,17 @@ class max_dim(Reduction):
     samples = extremes
 
 
-class max_default(Reduction):
+class max_dim(_Places):
+    """Largest elements along a dim, and where they are."""
+    schema = "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
+    run = lambda xp, self, dim, keepdim: _extreme_along("max", xp, self, dim, keepdim)
+
+
+class max_default(_OfAll):
     """Largest of all elements; ties share the gradient."""
     schema = "max(Tensor self) -> Tensor"
     out = ("castable",)
     run = lambda xp, self: _extreme("max", xp, self, None, False)
-    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
-    push = "extreme_push(self_p, self_t, result, None, False)"
-    shape = "()"
-    samples = extremes_of_all
 
     def batch(n, batched, self):
         return rows(n, self).amax([1])
@@ -161,28 +171,17 @@ class min_other(Composite):
         yield s(s.real(3, 4), s.real(4))
 
 
-class min_dim(Reduction):
+class min_dim(_Places):
     """Smallest elements along a dim, and where they are."""
     schema = "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)"
     run = lambda xp, self, dim, keepdim: _extreme_along("min", xp, self, dim, keepdim)
-    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
-    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
-    diff_outputs = (True, False)
-    shape = _along
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
-    samples = extremes
 
 
-class min_default(Reduction):
+class min_default(_OfAll):
     """Smallest of all elements; ties share the gradient."""
     schema = "min(Tensor self) -> Tensor"
     out = ("castable",)
     run = lambda xp, self: _extreme("min", xp, self, None, False)
-    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
-    push = "extreme_push(self_p, self_t, result, None, False)"
-    shape = "()"
-    samples = extremes_of_all
 
     def batch(n, batched, self):
         return rows(n, self).amin([1])
@@ -207,40 +206,35 @@ def _argument(name: str, xp, self, dim, keepdim):
     return xp.asarray(out, dtype=xp.int64)
 
 
-class argmax(Reduction):
-    """Where the largest element is, along a dim or in the flattened tensor."""
-    schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
-    run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
+class _Argument(Reduction):
     nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = dt.int64
+
+    def samples(s):
+        yield s(spaced(s, 3, 4))
+        yield s(spaced(s, 3, 4), keepdim=True)
+        yield from extremes(s)
+
+
+class argmax(_Argument):
+    """Where the largest element is, along a dim or in the flattened tensor."""
+    schema = "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
+    run = lambda xp, self, dim, keepdim: _argument("argmax", xp, self, dim, keepdim)
 
     def batch(n, batched, self, dim, keepdim):
         x, over = one_dim(n, self, dim)
         return ops.argmax(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
 
-    def samples(s):
-        yield s(spaced(s, 3, 4))
-        yield s(spaced(s, 3, 4), keepdim=True)
-        yield from extremes(s)
 
-
-class argmin(Reduction):
+class argmin(_Argument):
     """Where the smallest element is, along a dim or in the flattened tensor."""
     schema = "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor"
     run = lambda xp, self, dim, keepdim: _argument("argmin", xp, self, dim, keepdim)
-    nondiff = ("self",)
-    shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
-    dtype = dt.int64
 
     def batch(n, batched, self, dim, keepdim):
         x, over = one_dim(n, self, dim)
         return ops.argmin(x, over).reshape((n, *reduced(self.shape[1:], dim, keepdim)))
-
-    def samples(s):
-        yield s(spaced(s, 3, 4))
-        yield s(spaced(s, 3, 4), keepdim=True)
-        yield from extremes(s)
 
 
 def _median_place(xp, x):
@@ -260,13 +254,9 @@ def _shared(flat, value):
     return (value + moves.sum(1, True) / same.sum(1, True)).squeeze(1)
 
 
-class median_default(Reduction):
+class median_default(_OfAll):
     """Lower median of all elements; NaN if there is one."""
     schema = "median(Tensor self) -> Tensor"
-    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
-    push = "extreme_push(self_p, self_t, result, None, False)"
-    shape = "()"
-    samples = extremes_of_all
 
     def run(xp, self):
         refuse("median_cpu", self, "bc")
@@ -281,17 +271,10 @@ class median_default(Reduction):
         return _shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
 
-class median_dim(Reduction):
+class median_dim(_Places):
     """Lower medians along a dim, and where they are."""
     schema = ("median.dim(Tensor self, int dim, bool keepdim=False)"
               " -> (Tensor values, Tensor indices)")
-    grad = {"self": "selected_pullback(grad, self.shape, indices, dim, keepdim)"}
-    push = {"values": "selected_push(self_t, indices, dim, keepdim)"}
-    diff_outputs = (True, False)
-    shape = _along
-    dtype = "[self.dtype, dt.int64]"
-    batch = dims("dim")
-    samples = extremes
 
     def run(xp, self, dim, keepdim):
         refuse("median_cpu", self, "bc")

@@ -170,17 +170,22 @@ class index_add(Op):
         yield s(s.real(), 0, whole(s, [0]), s.real())
 
 
-class index_copy(Op):
-    """A copy of `self` with slices of `source` at the listed indices of one dim."""
+class _Rewritten(Op):
+    """A copy of `self` with other values at the places that an index lists."""
 
-    schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"
     promote = "keep"
     complex = True
     inplace = True
-    linear = ("self", "source")
     nondiff = ("index",)
     cost = "cheap"
     shape = "tuple(self.shape)"
+
+
+class index_copy(_Rewritten):
+    """A copy of `self` with slices of `source` at the listed indices of one dim."""
+
+    schema = "index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor"
+    linear = ("self", "source")
     grad = {
         "self": "grad.index_fill(dim, index, 0)",
         "source": "index_source_backward(grad, dim, index, source.ndim, source.shape)",
@@ -299,18 +304,12 @@ def _index_fill_batch(n, batched, self, dim, index, value):
     return out.squeeze(1) if scalar else out
 
 
-class index_fill_int_Tensor(Op):
+class index_fill_int_Tensor(_Rewritten):
     """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
 
     schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"
     number = 1
-    promote = "keep"
-    complex = True
-    inplace = True
     linear = ("self", "value")
-    nondiff = ("index",)
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "grad.index_fill(dim, index, 0)",
         "value": "index_fill_value_backward(grad, dim, index)",
@@ -335,17 +334,11 @@ class index_fill_int_Tensor(Op):
         yield s(s.real(), 0, whole(s, [0]), s.real())
 
 
-class index_fill_int_Scalar(Op):
+class index_fill_int_Scalar(_Rewritten):
     """A copy of `self` with a number at the listed indices of one dim."""
 
     schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
     number = 0
-    promote = "keep"
-    complex = True
-    inplace = True
-    nondiff = ("index",)
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {"self": "grad.index_fill(dim, index, 0)"}
     push = "self_t.index_fill(dim, index, 0)"
 
@@ -479,17 +472,11 @@ def _scattered(xp, self, dim, index, src, name="scatter"):
     return out, flat_places(places, shape, dim, xp), src
 
 
-class scatter_src(Op):
+class scatter_src(_Rewritten):
     """A copy of `self` with one element of src written for each entry of an index."""
 
     schema = "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor"
-    promote = "keep"
-    complex = True
-    inplace = True
     linear = ("self", "src")
-    nondiff = ("index",)
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {
         "self": "scatter_zero(grad, dim, index)",
         "src": "scatter_src_backward(grad, dim, index, src.shape)",
@@ -512,16 +499,10 @@ class scatter_src(Op):
         yield s(s.real(), 0, whole(s, 0), s.real())
 
 
-class scatter_value(Op):
+class scatter_value(_Rewritten):
     """A copy of `self` with a number written for each entry of an index."""
 
     schema = "scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
-    promote = "keep"
-    complex = True
-    inplace = True
-    nondiff = ("index",)
-    cost = "cheap"
-    shape = "tuple(self.shape)"
     grad = {"self": "scatter_zero(grad, dim, index)"}
     push = "scatter_zero(self_t, dim, index)"
 

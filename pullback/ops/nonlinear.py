@@ -12,7 +12,7 @@ from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from ..core.xp import special
 from ..errors import DTypeError
-from .pointwise import backward_points, points, refuse
+from .pointwise import Backward, backward_points, points, refuse
 
 
 class sigmoid(Pointwise):
@@ -27,7 +27,7 @@ class sigmoid(Pointwise):
     samples = points()
 
 
-class sigmoid_backward(Pointwise):
+class sigmoid_backward(Backward):
     """Gradient of sigmoid from the gradient of its output and the output."""
     schema = "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor"
     run = "grad_output * ((1 - output) * output).conj()"
@@ -40,9 +40,6 @@ class sigmoid_backward(Pointwise):
             " + grad_output_p * ((1 - 2 * output_p) * output_t).conj()")
     c = "{grad_output} * ((1 - {output}) * {output})"
     complex = True
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(low=0.1, high=0.9)
 
     def decomp(grad_output, output):
@@ -72,16 +69,13 @@ class logit(Pointwise):
         yield s(s.real(0, 3))
 
 
-class logit_backward(Pointwise):
+class logit_backward(Backward):
     """Gradient of logit: grad / (x (1 - x)) inside the open range, 0 outside."""
     schema = "logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor"
     grad = {
         "grad_output": "logit_backward(grad, self, eps)",
         "self": "grad * logit_backward(grad_output, self, eps) * (2 * self - 1) / (self * (1 - self))",
     }
-    inplace = False
-    method = False
-    function = False
 
     def run(xp, grad_output, self, eps):
         slope = grad_output / (self * (1 - self))
@@ -146,16 +140,13 @@ class threshold(Pointwise):
         yield s(s.real(0, 3), 0, 0)
 
 
-class threshold_backward(Pointwise):
+class threshold_backward(Backward):
     """The gradient where the value exceeds `threshold`, else 0."""
     schema = "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor"
     run = "xp.where(self <= threshold, xp.asarray(0, dtype=grad_output.dtype), grad_output)"
     grad = {"grad_output": "threshold_backward(grad, self, threshold)"}
     constant = ("self",)
     c = "where({self} <= {threshold}, 0, {grad_output})"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(0.01)
 
     def decomp(grad_output, self, threshold):
@@ -185,7 +176,7 @@ class leaky_relu(Pointwise):
         yield s(s.real(0, 3))
 
 
-class leaky_relu_backward(Pointwise):
+class leaky_relu_backward(Backward):
     """Gradient of leaky_relu from its input (or output, which has the same sign)."""
     schema = ("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, "
               "bool self_is_result) -> Tensor")
@@ -193,9 +184,6 @@ class leaky_relu_backward(Pointwise):
     grad = {"grad_output": "leaky_relu_backward(grad, self, negative_slope, self_is_result)"}
     constant = ("self",)
     c = "where({self} > 0, {grad_output}, {grad_output} * {negative_slope})"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(0.2, False)
 
     def decomp(grad_output, self, negative_slope, self_is_result):
@@ -228,7 +216,7 @@ class elu(Pointwise):
         yield s(s.real(0, 3))
 
 
-class elu_backward(Pointwise):
+class elu_backward(Backward):
     """Gradient of elu from its input, or from its output if `is_result`."""
     schema = ("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, "
               "bool is_result, Tensor self_or_result) -> Tensor")
@@ -237,9 +225,6 @@ class elu_backward(Pointwise):
         "self_or_result":
             "elu_second(grad * grad_output, alpha, scale, input_scale, is_result, self_or_result)",
     }
-    inplace = False
-    method = False
-    function = False
 
     def run(xp, grad_output, alpha, scale, input_scale, is_result, self_or_result):
         x = self_or_result
@@ -292,7 +277,7 @@ class hardtanh(Pointwise):
         yield s(s.real(0, 3))
 
 
-class hardtanh_backward(Pointwise):
+class hardtanh_backward(Backward):
     """The gradient where the value lies strictly between the bounds, else 0."""
     schema = ("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val)"
               " -> Tensor")
@@ -301,9 +286,6 @@ class hardtanh_backward(Pointwise):
     grad = {"grad_output": "hardtanh_backward(grad, self, min_val, max_val)"}
     constant = ("self",)
     c = "where(({self} <= {min_val}) | ({self} >= {max_val}), 0, {grad_output})"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(-0.5, 1.5)
 
     def decomp(grad_output, self, min_val, max_val):
@@ -348,7 +330,7 @@ def _approximates(approximate: str) -> bool:
     return approximate == "tanh"
 
 
-class gelu_backward(Pointwise):
+class gelu_backward(Backward):
     """Gradient of gelu: grad (cdf(x) + x pdf(x)), or the derivative of the tanh form."""
     schema = ("gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\")"
               " -> Tensor")
@@ -356,9 +338,6 @@ class gelu_backward(Pointwise):
         "grad_output": "gelu_backward(grad, self, approximate=approximate)",
         "self": "gelu_second(grad * grad_output, self, approximate)",
     }
-    inplace = False
-    method = False
-    function = False
 
     def run(xp, grad_output, self, approximate):
         x = self
@@ -404,7 +383,7 @@ class silu(Pointwise):
         return self * self.sigmoid()
 
 
-class silu_backward(Pointwise):
+class silu_backward(Backward):
     """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
     schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor"
     grad = {
@@ -412,9 +391,6 @@ class silu_backward(Pointwise):
         "self": "silu_second(grad * grad_output, self)",
     }
     c = "{grad_output} * (sigmoid({self}) * (1 + {self} * (1 - sigmoid({self}))))"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points()
 
     def run(xp, grad_output, self):
@@ -444,16 +420,13 @@ class mish(Pointwise):
         return self * ops.softplus(self).tanh()
 
 
-class mish_backward(Pointwise):
+class mish_backward(Backward):
     """Gradient of mish: grad (t + x s (1 - t^2)), t = tanh(softplus(x)), s = sigmoid(x)."""
     schema = "mish_backward(Tensor grad_output, Tensor self) -> Tensor"
     grad = {
         "grad_output": "mish_backward(grad, self)",
         "self": "mish_second(grad * grad_output, self)",
     }
-    inplace = False
-    method = False
-    function = False
     samples = backward_points()
 
     def run(xp, grad_output, self):
@@ -491,7 +464,7 @@ class softplus(Pointwise):
         yield s(s.real(0, 3))
 
 
-class softplus_backward(Pointwise):
+class softplus_backward(Backward):
     """Gradient of softplus: grad sigmoid(beta x), the gradient itself above the threshold."""
     schema = ("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold)"
               " -> Tensor")
@@ -500,9 +473,6 @@ class softplus_backward(Pointwise):
         "self": "softplus_second(grad * grad_output, self, beta, threshold)",
     }
     c = "where({self} * {beta} > {threshold}, {grad_output}, {grad_output} * sigmoid({self} * {beta}))"
-    inplace = False
-    method = False
-    function = False
     samples = backward_points(2, 1.5)
 
     def run(xp, grad_output, self, beta, threshold):
@@ -553,7 +523,7 @@ class log_sigmoid_forward(Op):
         return self.clamp(max=0) - buffer.log1p(), buffer
 
 
-class log_sigmoid_backward(Pointwise):
+class log_sigmoid_backward(Backward):
     """Gradient of log_sigmoid: grad sigmoid(-x)."""
     schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"
     run = "grad_output / (xp.exp(self) + xp.ones_like(buffer))"  # the buffer's value is not needed
@@ -562,9 +532,6 @@ class log_sigmoid_backward(Pointwise):
         "self": "-grad * grad_output * self.sigmoid() * (1 - self.sigmoid())",
     }
     c = "{grad_output} * sigmoid(-{self})"
-    inplace = False
-    method = False
-    function = False
 
     def decomp(grad_output, self, buffer):
         return grad_output * (-self).sigmoid()

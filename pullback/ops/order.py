@@ -287,16 +287,22 @@ def _unique_rows(self, dim: int) -> list:
     return [(*self.shape[:dim], count, *self.shape[dim + 1 :]), (self.shape[dim],), (count,)]
 
 
-class unique2(Op):
+class _Unique(Op):
+    promote = "keep"
+    diff_outputs = (True, False, False)
+    method = False
+
+    def dtype(self, *rest):
+        return [self.dtype, dt.int64, dt.int64]
+
+
+class unique2(_Unique):
     """The different values in order; for each element its place among them; how often each is."""
 
     schema = (
         "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
-    method = False
-    promote = "keep"
-    diff_outputs = (True, False, False)
 
     def run(xp, self, sorted, return_inverse, return_counts):
         return _unique(xp, self, return_inverse, return_counts)
@@ -304,9 +310,6 @@ class unique2(Op):
     def shape(self, sorted, return_inverse, return_counts):
         count = (size_by_data("unique"),)
         return [count, self.shape if return_inverse else (0,), count if return_counts else (0,)]
-
-    def dtype(self, *rest):
-        return [self.dtype, dt.int64, dt.int64]
 
     def batch(n, batched, self, sorted, return_inverse, return_counts):
         raise needs_data("unique under vmap")
@@ -336,17 +339,14 @@ class unique_pair(Op):
         yield s(s.int(3, 4))
 
 
-class unique_dim(Op):
+class unique_dim(_Unique):
     """The different slices along a dim in order."""
 
     schema = (
         "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
-    method = False
     function = False
-    promote = "keep"
-    diff_outputs = (True, False, False)
 
     def run(xp, self, dim, sorted, return_inverse, return_counts):
         dim = wrap_dim(dim, self.ndim, scalar_ok=False)
@@ -364,24 +364,18 @@ class unique_dim(Op):
     def shape(self, dim, sorted, return_inverse, return_counts):
         return _unique_rows(self, dim)
 
-    def dtype(self, *rest):
-        return [self.dtype, dt.int64, dt.int64]
-
     def samples(s):
         yield s(s.int(5, 2, high=2), 0)
 
 
-class unique_dim_consecutive(Op):
+class unique_dim_consecutive(_Unique):
     """Slices along a dim without immediate repetitions."""
 
     schema = (
         "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, "
         "bool return_counts=False) -> (Tensor, Tensor, Tensor)"
     )
-    method = False
     function = False
-    promote = "keep"
-    diff_outputs = (True, False, False)
 
     def run(xp, self, dim, return_inverse, return_counts):
         dim = wrap_dim(dim, self.ndim, scalar_ok=False)
@@ -394,9 +388,6 @@ class unique_dim_consecutive(Op):
 
     def shape(self, dim, return_inverse, return_counts):
         return _unique_rows(self, dim)
-
-    def dtype(self, *rest):
-        return [self.dtype, dt.int64, dt.int64]
 
     def samples(s):
         yield s(s.int(5, 2, high=2), 0)

@@ -47,6 +47,14 @@ def points(low: float = -2.0, high: float = 2.0):
     return samples
 
 
+class Backward(Pointwise):
+    """A derivative of its own in PyTorch's table, which programs see only in graphs."""
+
+    inplace = False
+    method = False
+    function = False
+
+
 def backward_points(*rest, low: float = -2.0, high: float = 2.0):
     """Samples of a backward operator: a gradient, the value it belongs to, further arguments."""
 

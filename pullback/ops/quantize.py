@@ -63,17 +63,22 @@ def _by_operators(self, scale: float, zero_point: int, quant_min: int, quant_max
     return ((level - zero_point).to(dt.float32) * float(scale)).to(self.dtype), inside
 
 
-class fake_quantize_per_tensor_affine_cachemask(Op):
+class _Quantized(Op):
+    """Values rounded to a grid, and where they were inside of it."""
+
+    promote = "keep"
+    cost = "cheap"
+    method = False
+    diff_outputs = (True, False)
+    push = {"output": "self_t * mask.to(self_t.dtype)"}
+    unchecked = STRAIGHT_THROUGH
+
+
+class fake_quantize_per_tensor_affine_cachemask(_Quantized):
     """Values rounded to a grid, and the mask of those that were not cut off."""
     schema = ("fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point,"
               " int quant_min, int quant_max) -> (Tensor output, Tensor mask)")
-    promote = "keep"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
-    push = {"output": "self_t * mask.to(self_t.dtype)"}
-    diff_outputs = (True, False)
-    unchecked = STRAIGHT_THROUGH
-    cost = "cheap"
-    method = False
 
     def run(xp, self, scale, zero_point, quant_min, quant_max):
         _check_range(quant_min, quant_max)
@@ -145,18 +150,12 @@ def _only(array, name: str):
     return array.reshape(-1)[0]
 
 
-class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Op):
+class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(_Quantized):
     """The same with parameters in tensors, and a tensor that says whether to do it at all."""
     schema = ("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale,"
               " Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
-    promote = "keep"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
-    push = {"output": "self_t * mask.to(self_t.dtype)"}
-    diff_outputs = (True, False)
-    unchecked = STRAIGHT_THROUGH
-    cost = "cheap"
-    method = False
 
     def run(xp, self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
         _check_range(quant_min, quant_max)
@@ -267,18 +266,12 @@ def _check_channels(self, scale, zero_point, axis: int, quant_min: int, quant_ma
         raise ShapeError("`axis` must be between 0 and number of dimensions of input")
 
 
-class fake_quantize_per_channel_affine_cachemask(Op):
+class fake_quantize_per_channel_affine_cachemask(_Quantized):
     """Values rounded to the grid of their channel, and the mask of those that were not cut off."""
     schema = ("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale,"
               " Tensor zero_point, int axis, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
-    promote = "keep"
     grad = {"self": "fake_quantize_per_channel_affine_cachemask_backward(grad, mask)"}
-    push = {"output": "self_t * mask.to(self_t.dtype)"}
-    diff_outputs = (True, False)
-    unchecked = STRAIGHT_THROUGH
-    cost = "cheap"
-    method = False
 
     def run(xp, self, scale, zero_point, axis, quant_min, quant_max):
         _check_channels(Spec(self), Spec(scale), Spec(zero_point), axis, quant_min,

@@ -592,15 +592,20 @@ def _fill_batch(name: str):
     return rule
 
 
-class uniform(Random):
+class _Draw(Random):
+    """Values drawn in place of those of a tensor."""
+
+    constant = ("self",)
+    function = False
+    inplace = True
+
+
+class uniform(_Draw):
     """The shape of self filled with numbers evenly spread over [from, to)."""
 
     schema = (
         "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
     )
-    inplace = True
-    function = False
-    constant = ("self",)
     batch = _fill_batch("uniform")
 
     def shape(self, low, high, generator):
@@ -688,14 +693,11 @@ def _held(dtype: dt.DType, name: str, bound: int) -> int:
     return bound
 
 
-class random(Random):
+class random(_Draw):
     """The shape of self filled with integers over the range of its dtype."""
 
     schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
     number = 2
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
 
     def run(xp, self, generator):
@@ -708,13 +710,10 @@ class random(Random):
         yield s(s.int(2, 3))
 
 
-class random_to(Random):
+class random_to(_Draw):
     """The shape of self filled with integers below a bound."""
 
     schema = "random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
 
     def run(xp, self, to, generator):
@@ -728,14 +727,11 @@ class random_to(Random):
         yield s(s.int(2, 3), 7)
 
 
-class random_from(Random):
+class random_from(_Draw):
     """The shape of self filled with integers between bounds."""
 
     schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
     number = 0
-    inplace = True
-    function = False
-    constant = ("self",)
 
     def shape(self, low, high, generator):
         return tuple(self.shape)
@@ -758,13 +754,10 @@ def _continuous(np_dtype, name: str) -> None:
                          f"must be a floating point but you specified {title(np_dtype)}")
 
 
-class exponential(Random):
+class exponential(_Draw):
     """The shape of self filled with waiting times."""
 
     schema = "exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
     batch = _fill_batch("exponential")
 
@@ -776,13 +769,10 @@ class exponential(Random):
         yield s(s.real(2, 3), 2.0)
 
 
-class geometric(Random):
+class geometric(_Draw):
     """The shape of self filled with numbers of trials up to a success."""
 
     schema = "geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
     batch = _fill_batch("geometric")
 
@@ -793,15 +783,12 @@ class geometric(Random):
         yield s(s.real(2, 3), 0.3)
 
 
-class cauchy(Random):
+class cauchy(_Draw):
     """The shape of self filled with numbers of the Cauchy distribution."""
 
     schema = (
         "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
     )
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
     batch = _fill_batch("cauchy")
 
@@ -813,15 +800,12 @@ class cauchy(Random):
         yield s(s.real(2, 3), 1.0, 2.0)
 
 
-class log_normal(Random):
+class log_normal(_Draw):
     """The shape of self filled with exponentials of normal numbers."""
 
     schema = (
         "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
     )
-    inplace = True
-    function = False
-    constant = ("self",)
     shape = "tuple(self.shape)"
     batch = _fill_batch("log_normal")
 

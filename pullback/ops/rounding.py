@@ -114,40 +114,35 @@ class frac(Pointwise):
 # Tests of each element, logic, repair
 
 
-class isnan(Pointwise):
+class _Question(Pointwise):
+    promote = "bool"
+    nondiff = ("self",)
+    complex = True
+    samples = points()
+
+
+class isnan(_Question):
     """Whether each element is NaN."""
     schema = "isnan(Tensor self) -> Tensor"
-    promote = "bool"
     run = "xp.isnan(self)"
-    nondiff = ("self",)
     c = "{self} != {self}"
-    complex = True
     inplace = False
-    samples = points()
 
 
-class isinf(Pointwise):
+class isinf(_Question):
     """Whether each element is infinite."""
     schema = "isinf(Tensor self) -> Tensor"
-    promote = "bool"
     run = "xp.isinf(self)"
-    nondiff = ("self",)
     c = "fabs({self}) == INFINITY"
-    complex = True
     inplace = False
-    samples = points()
 
 
-class isfinite(Pointwise):
+class isfinite(_Question):
     """Whether each element is neither infinite nor NaN."""
     schema = "isfinite(Tensor self) -> Tensor"
-    promote = "bool"
     run = "xp.isfinite(self)"
-    nondiff = ("self",)
     c = "fabs({self}) < INFINITY"
-    complex = True
     inplace = False
-    samples = points()
 
     def decomp(self):
         if not self.dtype.is_inexact:
@@ -155,15 +150,11 @@ class isfinite(Pointwise):
         return self.abs() < math.inf
 
 
-class logical_not(Pointwise):
+class logical_not(_Question):
     """Whether each element is zero."""
     schema = "logical_not(Tensor self) -> Tensor"
-    promote = "bool"
     run = "self == 0"  # CuPy's logical_not takes no complex numbers
-    nondiff = ("self",)
     c = "{self} == 0"
-    complex = True
-    samples = points()
 
 
 class bitwise_not(Pointwise):

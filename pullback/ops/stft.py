@@ -99,33 +99,7 @@ class stft_center(Composite):
         " bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor"
     )
     complex = True
-
-    def compose(
-        self,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        center,
-        pad_mode,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
-    ):
-        return _stft(
-            self,
-            n_fft,
-            hop_length,
-            win_length,
-            window,
-            center,
-            pad_mode,
-            normalized,
-            onesided,
-            return_complex,
-            align_to_window,
-        )
+    compose = _stft
 
     def samples(s):
         yield s(s.real(12), 4, return_complex=True)
@@ -145,30 +119,8 @@ class stft_default(Composite):
     )
     complex = True
 
-    def compose(
-        self,
-        n_fft,
-        hop_length,
-        win_length,
-        window,
-        normalized,
-        onesided,
-        return_complex,
-        align_to_window,
-    ):
-        return _stft(
-            self,
-            n_fft,
-            hop_length,
-            win_length,
-            window,
-            False,
-            "reflect",
-            normalized,
-            onesided,
-            return_complex,
-            align_to_window,
-        )
+    def compose(self, n_fft, hop_length, win_length, window, *rest):
+        return _stft(self, n_fft, hop_length, win_length, window, False, "reflect", *rest)
 
     def samples(s):
         yield s(s.real(12), 4, return_complex=True)

@@ -48,59 +48,53 @@ def _truth_samples_all(s):
     yield s(s.bool())
 
 
-class any_default(Reduction):
+class _Truth(Reduction):
+    out = ("exact", "uint8")
+    nondiff = ("self",)
+    complex = True
+
+
+class any_default(_Truth):
     """Whether any element is nonzero."""
     schema = "any(Tensor self) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self: _truth(xp, "any", self, None, False)
-    nondiff = ("self",)
     shape = "()"
     dtype = _truth_dtype
-    complex = True
     samples = _truth_samples_all
 
     def batch(n, batched, self):
         return rows(n, self).any(1)
 
 
-class any_dim(Reduction):
+class any_dim(_Truth):
     """Whether any element along a dim is nonzero."""
     schema = "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(xp, "any", self, dim, keepdim)
-    nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
     batch = dims("dim")
-    complex = True
     samples = _truth_samples
 
 
-class any_dims(Reduction):
+class any_dims(_Truth):
     """Whether any element over some dims is nonzero; an empty list reduces nothing."""
     schema = "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "any", self, dim, keepdim, empty_is_all=False)
-    nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
-    complex = True
     samples = _truth_samples_dims
 
     def batch(n, batched, self, dim, keepdim):
         return _batched_truth(ops.any, self, dim, keepdim)
 
 
-class all_default(Reduction):
+class all_default(_Truth):
     """Whether all elements are nonzero."""
     schema = "all(Tensor self) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self: _truth(xp, "all", self, None, False)
-    nondiff = ("self",)
     shape = "()"
     dtype = _truth_dtype
-    complex = True
     samples = _truth_samples_all
 
     def batch(n, batched, self):
@@ -110,32 +104,26 @@ class all_default(Reduction):
         return _none_false(self, None, False)
 
 
-class all_dim(Reduction):
+class all_dim(_Truth):
     """Whether all elements along a dim are nonzero."""
     schema = "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(xp, "all", self, dim, keepdim)
-    nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
     batch = dims("dim")
-    complex = True
     samples = _truth_samples
 
     def decomp(self, dim, keepdim=False):
         return _none_false(self, dim, keepdim)
 
 
-class all_dims(Reduction):
+class all_dims(_Truth):
     """Whether all elements over some dims are nonzero; an empty list reduces nothing."""
     schema = "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor"
-    out = ("exact", "uint8")
     run = lambda xp, self, dim, keepdim: _truth(
         xp, "all", self, dim, keepdim, empty_is_all=False)
-    nondiff = ("self",)
     shape = lambda self, dim, keepdim: reduced(self.shape, dim, keepdim, empty_is_all=False)
     dtype = lambda self, dim, keepdim: _truth_dtype(self)
-    complex = True
     samples = _truth_samples_dims
 
     def batch(n, batched, self, dim, keepdim):

@@ -178,19 +178,24 @@ class as_strided_scatter(Op):
 # --- adjoints of views ----------------------------------------------------------------------------
 
 
-class select_backward(Op):
+class _Backward(Op):
+    """The gradient of a view in zeros of the shape of its base."""
+
+    promote = "keep"
+    complex = True
+    linear = ("grad_output",)
+    method = False
+    function = False
+    cost = "cheap"
+    shape = "tuple(input_sizes)"
+
+
+class select_backward(_Backward):
     """Zeros with the gradient of `select` in its place."""
 
     schema = (
         "select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor"
     )
-    promote = "keep"
-    linear = ("grad_output",)
-    method = False
-    function = False
-    complex = True
-    cost = "cheap"
-    shape = "tuple(input_sizes)"
     grad = {"grad_output": "grad.select(dim, index)"}
 
     def run(xp, grad_output, input_sizes, dim, index):
@@ -212,20 +217,13 @@ class select_backward(Op):
         yield s(s.real(3), (3, 4), -1, -1)
 
 
-class slice_backward(Op):
+class slice_backward(_Backward):
     """Zeros with the gradient of `slice` in its place."""
 
     schema = (
         "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, "
         "SymInt end, SymInt step) -> Tensor"
     )
-    promote = "keep"
-    linear = ("grad_output",)
-    method = False
-    function = False
-    complex = True
-    cost = "cheap"
-    shape = "tuple(input_sizes)"
     grad = {"grad_output": "take_slice(grad, dim, start, end, step)"}
 
     def run(xp, grad_output, input_sizes, dim, start, end, step):
@@ -247,20 +245,13 @@ class slice_backward(Op):
         yield s(s.real(5, 2), (5, 4), -1, 0, END, 2)
 
 
-class diagonal_backward(Op):
+class diagonal_backward(_Backward):
     """Zeros with the gradient of `diagonal` in its place."""
 
     schema = (
         "diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, "
         "int dim2) -> Tensor"
     )
-    promote = "keep"
-    linear = ("grad_output",)
-    method = False
-    function = False
-    complex = True
-    cost = "cheap"
-    shape = "tuple(input_sizes)"
     grad = {"grad_output": "grad.diagonal(offset, dim1, dim2)"}
 
     def run(xp, grad_output, input_sizes, offset, dim1, dim2):

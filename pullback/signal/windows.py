@@ -7,8 +7,10 @@ table, see `ops/stft.py`.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core import dtype as dt
 from ..core.handle import Tensor
@@ -29,133 +31,90 @@ __all__ = [
 ]
 
 
-def _window(name: str, M: int, sym: bool, dtype, layout, device, requires_grad: bool, shape):
-    """A window of `shape(n, span)`, n the numbers of the points and span that of the last one."""
-    dtype = dt.as_dtype(dtype) or dt.default()
-    if M < 0:
-        raise ValueError(f"{name} requires non-negative window length, got M={M}")
-    if layout != "strided":
-        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
-    if dtype not in (dt.float32, dt.float64):
-        raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
-    if M <= 1:
-        window = ops.ones((M,), dtype=dtype, device=device)
-    else:
-        points = ops.arange(0, M, dtype=dt.float64, device=device)
-        window = shape(points, M - 1 if sym else M).to(dtype)
-    return window.requires_grad_() if requires_grad else window
+
+_COMMON = (("sym", True), ("dtype", None), ("layout", "strided"), ("device", None),
+           ("requires_grad", False))  # fmt: skip
 
 
-def exponential(
-    M: int,
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+def _window(shape_of: Callable, name: str = "") -> Callable[..., Tensor]:
+    """The public function of a window.
+
+    `shape_of(sym, **own)` checks the window's own arguments and gives a function of the numbers of
+    the points and of the last of them.
+    """
+    name = name or shape_of.__name__
+
+    def window(M: int, *, sym=True, dtype=None, layout="strided", device=None,
+               requires_grad=False, **own) -> Tensor:  # fmt: skip
+        shape = shape_of(sym, **own)
+        dtype = dt.as_dtype(dtype) or dt.default()
+        if M < 0:
+            raise ValueError(f"{name} requires non-negative window length, got M={M}")
+        if layout != "strided":
+            raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
+        if dtype not in (dt.float32, dt.float64):
+            raise ValueError(f"{name} expects float32 or float64 dtypes, got: {dtype}")
+        if M <= 1:
+            made = ops.ones((M,), dtype=dtype, device=device)
+        else:
+            points = ops.arange(0, M, dtype=dt.float64, device=device)
+            made = shape(points, M - 1 if sym else M).to(dtype)
+        return made.requires_grad_() if requires_grad else made
+
+    functools.update_wrapper(window, shape_of)
+    del window.__wrapped__
+    own = list(inspect.signature(shape_of).parameters.values())[1:]
+    common = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in _COMMON]
+    first = inspect.Parameter("M", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=int)
+    window.__signature__ = inspect.Signature([first, *own, *common], return_annotation=Tensor)
+    return window
+
+
+@_window
+def exponential(sym, *, center: float | None = None, tau: float = 1.0):
     """exp(-|n - center| / tau)."""
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError("Center must be None for symmetric windows")
-
-    def shape(n, span):
-        return (-(n - (span / 2 if center is None else center)).abs() / tau).exp()
-
-    return _window("exponential", M, sym, dtype, layout, device, requires_grad, shape)
+    return lambda n, span: (-(n - (span / 2 if center is None else center)).abs() / tau).exp()
 
 
-def cosine(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def cosine(sym):
     """Half a period of a sine."""
-
-    def shape(n, span):
-        return ((n + 0.5) * (math.pi / (span + 1))).sin()
-
-    return _window("cosine", M, sym, dtype, layout, device, requires_grad, shape)
+    return lambda n, span: ((n + 0.5) * (math.pi / (span + 1))).sin()
 
 
-def gaussian(
-    M: int,
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def gaussian(sym, *, std: float = 1.0):
     """The bell curve of the given standard deviation."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
-
-    def shape(n, span):
-        return (((n - span / 2) / std).pow(2) * -0.5).exp()
-
-    return _window("gaussian", M, sym, dtype, layout, device, requires_grad, shape)
+    return lambda n, span: (((n - span / 2) / std).pow(2) * -0.5).exp()
 
 
-def kaiser(
-    M: int,
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def kaiser(sym, *, beta: float = 12.0):
     """I_0(beta sqrt(1 - r^2)) / I_0(beta), r from -1 to 1."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
 
     def shape(n, span):
         r = n * (2 / span) - 1
-        whole = ops.i0(ops.full((), float(beta), dtype=dt.float64, device=device))
+        whole = ops.i0(ops.full((), float(beta), dtype=dt.float64, device=n.device))
         return ops.i0((1 - r * r).clamp(min=0).sqrt() * beta) / whole
 
-    return _window("kaiser", M, sym, dtype, layout, device, requires_grad, shape)
+    return shape
 
 
-def bartlett(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_window
+def bartlett(sym):
     """A triangle with zeros at its ends."""
-
-    def shape(n, span):
-        return 1 - (n * (2 / span) - 1).abs()
-
-    return _window("bartlett", M, sym, dtype, layout, device, requires_grad, shape)
+    return lambda n, span: 1 - (n * (2 / span) - 1).abs()
 
 
-def general_cosine(
-    M: int,
-    *,
-    a: Iterable,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """The alternating sum of a_i cos(i u), u from 0 to 2 pi."""
+def _cosines(a: Iterable):
     if not isinstance(a, Iterable):
         raise TypeError("Coefficients must be a list/tuple")
     weights = [float(v) for v in a]
@@ -166,104 +125,43 @@ def general_cosine(
         u = n * (2 * math.pi / span)
         return sum((-1) ** i * weight * (u * i).cos() for i, weight in enumerate(weights))
 
-    return _window("general_cosine", M, sym, dtype, layout, device, requires_grad, shape)
+    return shape
 
 
-def general_hamming(
-    M: int,
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+_sum_of_cosines = functools.partial(_window, name="general_cosine")
+
+
+@_sum_of_cosines
+def general_cosine(sym, *, a: Iterable):
+    """The alternating sum of a_i cos(i u), u from 0 to 2 pi."""
+    return _cosines(a)
+
+
+@_sum_of_cosines
+def general_hamming(sym, *, alpha: float = 0.54):
     """alpha - (1 - alpha) cos(u)."""
-    return general_cosine(
-        M,
-        a=[alpha, 1.0 - alpha],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return _cosines([alpha, 1.0 - alpha])
 
 
-def hamming(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_sum_of_cosines
+def hamming(sym):
     """0.54 - 0.46 cos(u)."""
-    return general_hamming(
-        M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return _cosines([0.54, 1.0 - 0.54])
 
 
-def hann(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_sum_of_cosines
+def hann(sym):
     """0.5 - 0.5 cos(u)."""
-    return general_hamming(
-        M,
-        alpha=0.5,
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return _cosines([0.5, 0.5])
 
 
-def blackman(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_sum_of_cosines
+def blackman(sym):
     """0.42 - 0.5 cos(u) + 0.08 cos(2u)."""
-    return general_cosine(
-        M,
-        a=[0.42, 0.5, 0.08],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return _cosines([0.42, 0.5, 0.08])
 
 
-def nuttall(
-    M: int,
-    *,
-    sym: bool = True,
-    dtype=None,
-    layout="strided",
-    device=None,
-    requires_grad: bool = False,
-) -> Tensor:
+@_sum_of_cosines
+def nuttall(sym):
     """Nuttall's four-term window of small side lobes."""
-    return general_cosine(
-        M,
-        a=[0.3635819, 0.4891775, 0.1365995, 0.0106411],
-        sym=sym,
-        dtype=dtype,
-        layout=layout,
-        device=device,
-        requires_grad=requires_grad,
-    )
+    return _cosines([0.3635819, 0.4891775, 0.1365995, 0.0106411])
