@@ -67,6 +67,8 @@ PLACES = {
     "torch.fx.annotate": "fx.tracer",
     "torch.fx._symbolic_trace": "fx.tracer fx",
     "torch._higher_order_ops": "control",
+    "torch._higher_order_ops.effects": "control.effects core.effects",
+    "torch._library.effects": "core.effects",
     "torch._higher_order_ops.cond": "control.cond control",
     "torch._higher_order_ops.map": "control.loops control",
     "torch._higher_order_ops.scan": "control.loops control",

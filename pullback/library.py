@@ -23,6 +23,7 @@ from .autograd.function import Function
 from .autograd.grad_mode import no_grad
 from .core import device as dev
 from .core import dtype as dt
+from .core.effects import EffectType, register_effect
 from .core.fake import Fake, fake_like
 from .core.handle import Tensor, is_buffer, make
 from .core.hints import infer_schema
@@ -331,6 +332,10 @@ class CustomOpDef:
 
         return register if func is None else register(func)
 
+    def register_effect(self, effect: EffectType | None) -> None:
+        """Register that calls matter whether their results are used or not, and their order."""
+        register_effect(self._opoverload, effect)
+
     def register_autocast(self, device_type: str, cast_inputs: dt.DType) -> None:
         """Register the dtype that floating arguments get under `autocast(device_type)`."""
         if not isinstance(device_type, str):
@@ -398,7 +403,7 @@ class CustomOpDef:
         else:
             widths, leaves = _flattened(self.schema, flat)
             out = self._function.apply(widths, *leaves)
-        return list(out) if self._list_out else out
+        return list(out) if self._list_out else out if self._count else None
 
     def _call_writing(self, flat: tuple):
         targets = [flat[i] for i in self._written]
@@ -695,6 +700,15 @@ def register_autocast(op, device_type: str, cast_inputs: dt.DType, /, *, lib=Non
     _definition(op).register_autocast(device_type, cast_inputs)
 
 
+def _register_effectful_op(op, effect: EffectType | None, *, lib=None) -> None:
+    """Register the effect of an operator: graphs keep its calls, in their order."""
+    if not isinstance(op, (str, OpOverload, CustomOpDef)):
+        raise ValueError(
+            f"register_effectful_op({op}): got unexpected type for op: {type(op)} "
+            f"({errors.user_line(2)})")
+    register_effect(op, effect)
+
+
 def impl_abstract(qualname, func=None, *, lib=None, _stacklevel: int = 1):
     """The old name of `register_fake`."""
     warnings.warn(
@@ -867,6 +881,7 @@ _whole_namespaces: set = set()  # of which there is a Library of the kind DEF
 def _undefine(ns: str, kind: str, names: set) -> None:
     for name in names:
         definitions.pop(f"{ns}::{name}", None)
+        register_effect(f"{ns}::{name}", None)
     if kind == "DEF":
         _whole_namespaces.discard(ns)
 

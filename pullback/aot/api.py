@@ -33,6 +33,7 @@ from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program
 from .subclasses import Inside, Wrapped, desugared
+from .tokens import is_late, without_forward_effects
 
 _ndarray = np.ndarray
 _plain = {_ndarray}
@@ -441,8 +442,9 @@ def make_program(
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: module
-        if backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module):
+        makers["eager"] = lambda: without_forward_effects(module)
+        if (backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module)
+                and not any(map(is_late, module.graph.nodes))):
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
     else:
         module.writes = writes_of(joint)

@@ -84,6 +84,7 @@ class Capture(Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.joined = False  # are operators without a tape those of a history (a backward)?
+        self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
@@ -224,6 +225,10 @@ class Capture(Trace):
             with below(self):
                 found = self.decisions.value(node)
         return found
+
+    def recorded_effect(self, node) -> None:
+        """It happens in the pass in which it was recorded, whatever it depends on."""
+        node.meta["partitioner_tag"] = "must_be_in_backward" if self.late else "is_forward"
 
     def met_wrapper(self, t: Tensor) -> None:
         raise Wrapped(t)
@@ -771,7 +776,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         joint.tangent_of = [k for k, _ in varying]
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
         before = [t._data for t in handles], [t._data for t in tangents]
-        level.joined = True
+        level.joined = level.late = True
         with contextlib.ExitStack() as modes:
             _autocast(modes)
             collected = modes.enter_context(Collected(level, handles))

@@ -14,6 +14,7 @@ config = Settings(
     debug_assert=False,  # check at every call what a program was compiled for
     functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
     saved_tensors_hooks_filtering_mode="donated",  # for hooks that are graphs: see packing.py
+    unlift_effect_tokens=False,  # do graphs make the tokens of effects, instead of taking them?
     activation_memory_budget=1.0,  # of min-cut partitions: from 0, least memory, to 1, least work
 )
 

@@ -108,7 +108,7 @@ class AotFunction(Compiled):
         def halves() -> tuple:
             with compiling(number(), "joint"):
                 inputs = examples(layout.module)
-                count = len(layout.slots)
+                count = len(layout.slots) + layout.tokens
                 return backend.partition(
                     layout.module, [inputs[:count], inputs[count:]],
                     num_fwd_outputs=layout.count)

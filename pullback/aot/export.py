@@ -33,7 +33,10 @@ from . import signature as sig
 from .capture import Capture, CaptureRecorder, Joint, Output, Sizes, capture
 from .context import config
 from .descriptors import (
+    BackwardTokenAOTOutput,
     BufferAOTInput,
+    ForwardTokenAOTInput,
+    ForwardTokenAOTOutput,
     GradAOTOutput,
     InputMutationAOTOutput,
     IntermediateBaseAOTOutput,
@@ -43,6 +46,7 @@ from .descriptors import (
     TangentAOTInput,
 )
 from .retrace import renumbered, traced_again
+from .tokens import Threaded, effectful
 
 __all__ = [
     "JointWithDescriptors", "aot_compile_joint_with_descriptors", "aot_export_joint_simple",
@@ -426,9 +430,32 @@ def aot_export_module(
         inputs = [copied[n] for n in inputs]
         gradients = {i: copied[n] for i, n in gradients.items()}
         _rename(inputs)
+    tokens = 0
+    if effectful(module.graph):
+        copied, tokens = _threaded(module)
+        inputs = [copied[n] for n in inputs]
+        gradients = {i: copied[n] for i, n in gradients.items()}
     return module, sig.describe(
         module, inputs, list(parameters), list(buffers), found.written, len(results), gradients,
-        found.in_spec, found.joint.out_spec, output_loss_index if trace_joint else None)
+        found.in_spec, found.joint.out_spec, output_loss_index if trace_joint else None, tokens)
+
+
+def _threaded(module: GraphModule) -> tuple[dict[Node, Node], int]:
+    """Effects as chains of tokens; how many come before all other inputs and outputs."""
+    output = module.graph.output_node()
+    found = Threaded(module.graph, "arg{0}_1", not config.unlift_effect_tokens)
+    results = [found.copied[n] if isinstance(n, Node) else n for n in output.args[0]]
+    made = found.graph.output((*found.last, *results, *found.late))
+    if output.meta.get("desc"):
+        made.meta["desc"] = [*map(ForwardTokenAOTOutput, range(len(found.last))),
+                             *output.meta["desc"],
+                             *map(BackwardTokenAOTOutput, range(len(found.late)))]
+    for i, node in zip(range(len(found.last)), found.graph.find_nodes(op="placeholder")):
+        node.meta["desc"] = ForwardTokenAOTInput(i)
+    found.graph.eliminate_dead_code()
+    module.graph = found.graph
+    module.recompile()
+    return found.copied, len(found.last)
 
 
 def _symbols(held: list[Tensor], arguments: Any) -> Sizes:

@@ -34,6 +34,8 @@ from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
 from ..fx.printer import Trees
 from .capture import Joint, Output
+from .context import config
+from .tokens import Threaded, effectful
 
 _WRITE = InplaceOverload(overload("copy"))
 
@@ -71,11 +73,15 @@ class Layout:
             self.pieces |= {o.index for o in joint.outputs
                             if type(o) is Output and o.kind == "graph"}
         forward = self._forward()
+        backward = self._backward() if joint.differentiable else []
+        self.tokens = self.late = 0  # inputs before and after all others that stand for effects
+        if effectful(self.graph):
+            forward, backward = self._threaded(forward, backward)
         self.count = len(forward)
         if joint.differentiable:  # partitioners get a function of two lists
-            results = [*forward, *self._backward()]
-            inputs = sum(n.op == "placeholder" for n in self.graph.nodes) - len(self.tangents)
-            given = [0] * inputs, [0] * len(self.tangents)
+            results = [*forward, *backward]
+            inputs, late = len(self.slots) + self.tokens, len(self.tangents) + self.late
+            given = [0] * inputs, [0] * late
             self.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
                                      tree_flatten([0] * len(results))[1])
             self.graph.output(results)
@@ -218,6 +224,18 @@ class Layout:
         value.meta = dict(self.new[self.joint.leaves[self.joint.outputs.index(o)]].meta)
         return value
 
+    def _threaded(self, forward: list, backward: list) -> tuple[list, list]:
+        """The graph with effects as chains of tokens, and its results then."""
+        named = "primals_{1}" if self.joint.differentiable else "arg{0}_1"
+        found = Threaded(self.graph, named, not config.unlift_effect_tokens)
+        copied, self.graph = found.copied, found.graph
+        self.names = {copied[self.raw[i]].name: i for i in self.raw}
+        self.tokens, self.late = len(found.last), len(found.late)
+        self.position = {k: n + self.tokens for k, n in self.position.items()}
+        forward, backward = (
+            [copied[n] if isinstance(n, Node) else n for n in some] for some in (forward, backward))
+        return [*found.last, *forward], [*backward, *found.late]
+
     def _backward(self) -> list:
         """A gradient or None for every input; then what else the backward computes."""
         joint = self.joint
@@ -252,10 +270,11 @@ class Layout:
         slots, kept = self.slots, {self.writes[i]: i for i in self.kept}
         take = [(kept.get(k), self.position.get(k)) for k in range(self.joint.forward_count)]
         count, as_given = self.count, not self.joint.differentiable
-        pieces = self.pieces
+        pieces, tokens = self.pieces, [None] * self.tokens
 
         def run(*arrays):
             args = [make(arrays[what]) if kind == "input" else what for kind, what in slots]
+            args = [*tokens, *args] if tokens else args
             out = called(compiled, args, not as_given)
             found = [arrays[i] if i is not None else out[k] for i, k in take]
             if not as_given:
@@ -267,11 +286,13 @@ class Layout:
     def backward(self, compiled):
         """A compiled backward graph as the run time calls it."""
         take, lying = self.gradients, [strides_of(n) for n in self.tangents]
+        tokens = [None] * self.late
 
         def run(arrays: list):
             first = len(arrays) - len(lying)
             args = [make(a) if hasattr(a, "dtype") else a for a in arrays[:first]]
             args += [make(coerced(a, s)) for a, s in zip(arrays[first:], lying)]
+            args += tokens
             arrays.clear()
             out = called(compiled, args)
             return tuple([_raw(out[k]) for k in take])

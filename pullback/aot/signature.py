@@ -22,8 +22,8 @@ class BackwardSignature:
 class GraphSignature:
     """Names of inputs and outputs, and what they stand for.
 
-    Inputs are parameters, buffers, then arguments; outputs are what is written (parameters,
-    buffers, arguments), then results, then gradients.
+    Inputs are tokens of effects, parameters, buffers, then arguments; outputs are tokens, what is
+    written (parameters, buffers, arguments), then results, then gradients.
     """
 
     parameters: list[str]
@@ -45,13 +45,15 @@ class GraphSignature:
 def describe(
     module: GraphModule, inputs: list[Node], parameters: list[str], buffers: list[str],
     written: list[int], results: int, gradients: dict[int, Node], in_spec: TreeSpec,
-    out_spec: TreeSpec, loss: int | None
+    out_spec: TreeSpec, loss: int | None, tokens: int = 0
 ) -> GraphSignature:
-    """The signature of a finished graph."""
+    """The signature of a finished graph, whose first inputs and outputs are `tokens`."""
     named = [n.name for n in inputs]
     owners = [*parameters, *buffers, *named[len(parameters) + len(buffers):]]
     first, second = len(parameters), len(parameters) + len(buffers)
     outputs = [getattr(n, "name", None) for n in module.graph.output_node().args[0]]
+    incoming = [n.name for n in module.graph.find_nodes(op="placeholder")][:tokens]
+    outgoing, outputs = outputs[:tokens], outputs[tokens:]
 
     def between(numbers, low: int, high: int) -> dict[str, str]:
         return {name: owners[i] for name, i in numbers if low <= i < high}
@@ -75,4 +77,6 @@ def describe(
         in_spec=in_spec,
         out_spec=out_spec,
         backward_signature=back,
+        input_tokens=incoming,
+        output_tokens=outgoing,
     )

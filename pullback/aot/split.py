@@ -197,7 +197,7 @@ class JointGraph:
     def _order_on_demand(self, saved: list[Node]) -> list[Node]:
         """Backward nodes as they come, once tangents enter; those before only when needed."""
         position = {node: index for index, node in enumerate(self.nodes)}
-        calls = self.dependent_needed.difference(self.tangents)
+        calls = self.dependent_needed.difference(self.tangents).union(self.late_effects)
         start = min(map(position.__getitem__, calls), default=len(self.nodes))
         results = _nodes_in(self.bwd_outputs) + self.late_effects
         needed = ancestors(results, stop=set(saved))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
+from ..core.effects import effect_of
 from . import cache, native, toolchain
 from .errors import (
     CacheUnusable,
@@ -327,6 +328,7 @@ def graph_text(gm: object) -> str:
         lines.append(
             f"{node.op} {node.name} {node.target} {_text(node.args)} "
             f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
+            f"{'' if effect_of(node.target) is None else ' effect'}"
         )
         if node.op == "get_attr" and "val" not in node.meta:
             lines.append(graph_text(attribute(gm, node.target)))

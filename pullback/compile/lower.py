@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, field
 
+from ..core.effects import effect_of
 from .builder import Builder, Unsupported, code_of
 from .errors import GraphNotSupported
 from .interpret import attribute
@@ -161,6 +162,8 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
     kwargs = {k: _resolve(env, v) for k, v in node.kwargs.items()}
     rule = rules().get(name) or rules().get(name.partition(".")[0])
     example = node.meta.get("val")
+    if effect_of(node.target) is not None or example is None:  # its call matters, used or not
+        return _extern(b, out, node, args, kwargs, example)
     if rule is not None and is_array(example) and _native(args, kwargs, example):
         mark = b.mark()
         try:
@@ -224,6 +227,12 @@ def _extern(
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
     many = isinstance(example, (tuple, list))
     examples = list(example) if many else [example]
+    if example is None:  # a step that returns nothing: an empty array stands for it
+        outs = [((0,), "f")]
+        out.kept += [r.value for r in b.call("python", refs, outs, node=node.name,
+                                             target=str(node.target))]
+        out.externs[node.name] = node
+        return None
     if not all(e is None or is_array(e) for e in examples):
         raise GraphNotSupported(f"{node.name} ({node.target}) does not return an array")
     outs = [None if e is None else (shape_of(e), dtype_code(e)) for e in examples]

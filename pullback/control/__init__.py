@@ -7,10 +7,13 @@ operators with other functions.
 """
 
 from .cond import cond
+from .effects import operator_print as print
+from .effects import with_effects
 from .loops import associative_scan, map, scan, while_loop
 from .subgraph import HigherOrder, operators
 
-__all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "scan", "while_loop"]
+__all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "print", "scan",
+           "while_loop", "with_effects"]
 
 cond_op, map_impl = operators["cond"], operators["map_impl"]
 scan_op, while_loop_op = operators["scan"], operators["while_loop"]

@@ -83,6 +83,7 @@ FILES = (
     "conv_forms",
     "foreach",
     "forms",
+    "effects",
 )
 
 _PACKAGE = "pullback.ops"

@@ -372,4 +372,7 @@ NAMES = {
         "is_complex is_floating_point get_device size stride is_leaf retains_grad output_nr "
         "_version result_type promote_types can_cast"
     ),
+    "effects": (
+        "_print _assert_async"
+    ),
 }

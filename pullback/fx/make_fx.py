@@ -179,7 +179,7 @@ class Recorder:
         meta["val"] = (
             fake_of(out)
             if isinstance(out, Tensor)
-            else [fake_of(o) if isinstance(o, Tensor) else o for o in out]
+            else out and [fake_of(o) if isinstance(o, Tensor) else o for o in out]
         )
         self.place(meta)
         if self.origin is not None:

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..core.effects import effect_of
 from ..core.size import Symbolic
 from .naming import IN_PLACE_OPERATORS
 
@@ -41,6 +42,8 @@ def is_pure(target: Any) -> bool:
     A random draw counts as pure here: it changes no value, only which numbers come next.
     """
     if target in _side_effects or hasattr(target, "functional"):  # `add_`, `add.out`
+        return False
+    if effect_of(target) is not None:
         return False
     if cost_of(target) == "random":
         return True

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from .. import errors
+from ..core.effects import effect_of
 from ..core.evaluate import run_raw
 from ..core.handle import Tensor, make
 from ..core.size import hinted
@@ -220,6 +221,10 @@ class Trace(Interpreter):
                 return out
         values = tuple(map_tensors(self._value, v) for v in flat)
         out = self.below(ov, values)
+        if not ov.schema.returns:  # called for what it does
+            self.recorded_effect(
+                self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), None))
+            return None
         if not isinstance(out, (Tensor, list, tuple)):
             return out  # a Python value of an operator such as `equal`
         return self._recorded(ov, flat, out)
@@ -228,6 +233,8 @@ class Trace(Interpreter):
         """What the function gets for an operator: its example value, with a node of its own."""
         nodes = tuple(map_tensors(self.node, v) for v in flat)
         node = self.recorder.call(ov, nodes, out)
+        if effect_of(ov) is not None:
+            self.recorded_effect(node)
         value = self._folded(ov, flat, nodes)
         if isinstance(out, Tensor):
             if value is not None:
@@ -243,6 +250,9 @@ class Trace(Interpreter):
                     self.recorder.values[p._data.node] = v
         return type(out)(*picked) if hasattr(out, "_fields") else type(out)(picked)
 
+    def recorded_effect(self, node) -> None:
+        """Told of a call that is there for what it does."""
+
     def _folded(self, ov, flat, nodes):
         """The value of an operator on constants, which the function may look at; else None."""
         recorder, tensors = self.recorder, False
@@ -250,7 +260,7 @@ class Trace(Interpreter):
             if recorder.known(self.node(t)) is None:
                 return None
             tensors = True
-        if not tensors or ov.is_random:
+        if not tensors or ov.is_random or effect_of(ov) is not None:
             return None
         values = map_tensors(lambda t: recorder.known(self.node(t)), flat)
         if sum(t.numel() for t in tensors_in(values)) > _FOLDED:

@@ -165,7 +165,8 @@ def test_literals_come_back(value):
 def test_every_operator_comes_back():
     """A sample of every fifth entry: the loaded program gives the same bits."""
     checked = 0
-    for name in sorted(registry)[::5]:
+    with_results = [n for n in sorted(registry) if not registry[n].schema.endswith("-> ()")]
+    for name in with_results[::5]:
         op = registry[name]
         if op.samples is None:
             continue

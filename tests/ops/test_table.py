@@ -36,6 +36,8 @@ def test_every_entry_has_samples():
 
 
 def _exempt(op) -> bool:
-    """Random and creation operators are tested against recorded streams and shapes instead."""
+    """Random and creation operators are tested against recorded streams and shapes instead, those
+    without results by what they do."""
     named = ("empty_like", "polygamma_", "chalf")
-    return op.kind in ("random", "creation") or op.full_name in named
+    nothing = op.schema.endswith("-> ()")
+    return op.kind in ("random", "creation") or op.full_name in named or nothing

@@ -1,0 +1,67 @@
+"""Entries that are called for what they do: they return nothing, and graphs keep them.
+
+`core/effects.py` says which operators of the user's do so, too.
+"""
+
+from __future__ import annotations
+
+from ..core.op import Op
+from ..errors import RefusedValue, named
+
+
+class _print(Op):
+    """Print a line."""
+
+    schema = "_print(str s) -> ()"
+    promote, method, pure = "keep", False, False
+
+    def run(xp, s):
+        print(s, flush=True)
+
+    def shape(s):
+        return []
+
+    def dtype(s):
+        return []
+
+
+def _refuse_unless_true(self, text):
+    if self.size != 1:
+        raise named(RefusedValue, "_assert_async", "Boolean value of Tensor with "
+                    f"{'no values' if not self.size else 'more than one value'} is ambiguous")
+    if not self.reshape(-1)[0]:
+        raise RefusedValue(text)
+
+
+class _assert_async(Op):
+    """Refuse a tensor of one element that is not true."""
+
+    schema = "_assert_async(Tensor self) -> ()"
+    promote, method, pure = "keep", False, False
+    nondiff = ("self",)
+
+    def run(xp, self):
+        _refuse_unless_true(self, "Expected Tensor with single nonzero value, but got zero")
+
+    def shape(self):
+        return []
+
+    def dtype(self):
+        return []
+
+
+class _assert_async_msg(Op):
+    """Refuse a tensor of one element that is not true, with a message."""
+
+    schema = "_assert_async.msg(Tensor self, str assert_msg) -> ()"
+    promote, method, pure = "keep", False, False
+    nondiff = ("self",)
+
+    def run(xp, self, assert_msg):
+        _refuse_unless_true(self, assert_msg)
+
+    def shape(self, assert_msg):
+        return []
+
+    def dtype(self, assert_msg):
+        return []
