@@ -9,13 +9,14 @@ from .core import device as dev
 from .core import dims
 from .core import dtype as dt
 from .core import state as _state
-from .core.data import make_tensor_data
+from .core.data import infer_dtype, make_tensor_data
 from .core.fake import fake_like
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.overriding import offer_functions, plainly
-from .core.size import Size, Symbolic, is_symbolic
+from .core.size import Size, Symbolic, hinted, is_symbolic
 from .core.stack import lifted, note_birth
+from .core.table import ops
 
 
 def tensor(
@@ -28,10 +29,22 @@ def tensor(
             t = data.detach().clone()
         t = t if dtype is None else t.to(dt.as_dtype(dtype))
     else:
-        t = _place(make_tensor_data(data, dt.as_dtype(dtype)), device)
+        try:
+            t = _place(make_tensor_data(data, dt.as_dtype(dtype)), device)
+        except (RuntimeError, TypeError, ValueError):
+            if not is_symbolic((data,)):
+                raise
+            t = _of_symbols(data, dt.as_dtype(dtype) or infer_dtype(hinted(data)))
     if device is not None and isinstance(data, Tensor):
         t = t.to(device)
     return t.requires_grad_(True) if requires_grad else t
+
+
+def _of_symbols(data, dtype: dt.DType) -> Tensor:
+    """A tensor of numbers of which some are not known yet."""
+    if isinstance(data, (list, tuple)):
+        return ops.stack([_of_symbols(v, dtype) for v in data])
+    return ops.scalar_tensor(data, dtype=dtype)
 
 
 def _place(array: np.ndarray, device) -> Tensor:

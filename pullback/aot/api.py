@@ -89,6 +89,7 @@ class Compiled:
     """A function that is captured and compiled per signature of its arguments."""
 
     strided = False  # are inputs that share memory places of it in the graphs, or views?
+    kinds: tuple = int, float  # of numbers that may be symbols
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
         functools.update_wrapper(self, function)
@@ -289,7 +290,7 @@ class Compiled:
         """What is known of calls that differ in their sizes alone."""
         from .dynamic import loose_key
 
-        loose = (*key[:FACTS], *[loose_key(v) for v in flat], key[-1])
+        loose = (*key[:FACTS], *[loose_key(v, self.kinds) for v in flat], key[-1])
         found = self.families.get(loose)
         if found is None:
             found = self.families[loose] = Family()
@@ -300,7 +301,7 @@ class Compiled:
         if not self.families:
             return None
         family = self._family(key, flat)
-        shapes = [t._data.shape for t in tensors]
+        shapes = [t._data.shape for t in tensors] + [(n,) for n in self.numbers(flat).values()]
         for symbolic in family.programs:
             values = symbolic.check.bind(shapes)
             if type(values) is dict and symbolic.first.finds_alike(tensors):
@@ -317,14 +318,14 @@ class Compiled:
         """A new program, with symbolic sizes if some have been seen to differ or were marked."""
         from . import dynamic
 
-        family = self._family(key, flat)
-        wishes = dynamic.Wishes(tensors, self.dynamic, family.seen)
-        family.seen.append([t._data.shape for t in tensors])
+        family, numbers = self._family(key, flat), self.numbers(flat)
+        wishes = dynamic.Wishes(tensors, self.dynamic, family.seen, list(numbers.values()))
+        family.seen.append(([t._data.shape for t in tensors], list(numbers.values())))
         if not wishes or family.fixed:
             return self.build(flat, spec)
         names = dynamic.names_of(self.function, args, kwargs)
         try:
-            program = self.build(flat, spec, sizes=Sizes(wishes.dims, names), wishes=wishes)
+            program = self.build(flat, spec, sizes=self.sizes(flat, names, wishes), wishes=wishes)
         except (Postponed, errors.DataDependentError):
             raise
         except Exception as error:
@@ -339,6 +340,27 @@ class Compiled:
             return program
         family.programs.append(program.symbolic)
         return program
+
+    def numbers(self, flat: list) -> dict:
+        """The numbers among arguments that may be symbols, by their place."""
+        from .dynamic import is_number
+
+        return {k: v for k, v in enumerate(flat) if is_number(v, self.kinds)}
+
+    def sizes(self, flat: list, names: list[str], wishes) -> Sizes:
+        """What is to be symbolic, and what that is called."""
+        from .dynamic import local
+
+        tensors, numbers = self._named(flat)
+        made = Sizes(wishes.dims, [names[k] for k in (*tensors, *numbers)],
+                     sources=[local(names[k]) for k in tensors],
+                     numbers={k: (local(names[k]), w) for k, w in zip(numbers, wishes.numbers)})
+        made.env.plain = True
+        return made
+
+    def _named(self, flat: list) -> tuple[list[int], list[int]]:
+        """Places of tensors and of numbers."""
+        return [k for k, v in enumerate(flat) if isinstance(v, Tensor)], list(self.numbers(flat))
 
     def _explain(self, key: tuple, flat: list, tensors: list, args, kwargs) -> str:
         """Why no program fits a call; kept, and printed if asked for."""
@@ -360,9 +382,10 @@ class Compiled:
             self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes)
         simplify(joint.module)
         tensors = [v for v in flat if isinstance(v, Tensor)]
-        return self._program_of(joint, tensors, backend, sizes, wishes)
+        return self._program_of(joint, tensors, backend, sizes, wishes, self.numbers(flat))
 
-    def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes) -> Program:
+    def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes,
+                    numbers: dict) -> Program:
         """The program of a capture; of one with symbolic sizes, for those at hand."""
         if sizes is None:
             return make_program(joint, joint.inputs(tensors), backend)
@@ -370,8 +393,10 @@ class Compiled:
 
         if wishes is not None:
             check_demands(joint, sizes.env, wishes, sizes.shapes, sizes.names)
-        made = SymbolicProgram(joint, sizes.env, sizes.shapes, sizes.names, backend)
-        values = made.check.bind([hinted(t._data.shape) for t in tensors])
+        made = SymbolicProgram(
+            joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
+        shapes = [hinted(t._data.shape) for t in tensors]
+        values = made.check.bind([*shapes, *[(numbers[k],) for k in sizes.numbers]])
         return made.instance(tensors, values)
 
 
@@ -442,7 +467,7 @@ def make_program(
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: without_forward_effects(module)
+        makers["eager"] = lambda: eager_module(without_forward_effects(module), values)
         if (backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module)
                 and not any(map(is_late, module.graph.nodes))):
             makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
@@ -481,6 +506,15 @@ def make_program(
     return program
 
 
+def eager_module(module: GraphModule, values: dict | None) -> Callable:
+    """A joint graph, operator by operator."""
+    if values is None:
+        return module
+    from .dynamic import runs_eagerly
+
+    return runs_eagerly(module, values)
+
+
 def examples(module: GraphModule) -> list:
     """Fake inputs of a graph."""
     return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
@@ -503,7 +537,7 @@ def boxed(function):
     from ..core.handle import make
 
     def run(*arrays):
-        handles = [make(a) if type(a) is not int else a for a in arrays]
+        handles = [make(a) if type(a) is not int and type(a) is not float else a for a in arrays]
         with no_grad(), uncast():
             out = (
                 function(handles) if getattr(function, "_boxed_call", False) else function(*handles)

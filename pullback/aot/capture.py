@@ -554,20 +554,37 @@ class Mutation:
 
 
 class Sizes:
-    """The sizes of the arguments of a capture, as symbols where that is wanted."""
+    """The sizes of the arguments of a capture, and numbers among these, as symbols where wanted."""
 
-    def __init__(self, wanted: list[list], names: list[str], env=None):
+    def __init__(self, wanted: list[list], names: list[str], env=None, sources: list | None = None,
+                 numbers: dict[int, tuple] | None = None, special: bool = False):
         from ..core.symbolic.env import ShapeEnv
 
         self.env = ShapeEnv() if env is None else env
         self.wanted, self.names = wanted, names
+        self.sources = names if sources is None else sources  # what symbols are called after
+        # position among all arguments -> (source, is it to be a symbol?)
+        self.numbers, self.special = numbers or {}, special
         self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
 
     def of(self, i: int, t: Tensor) -> Tensor:
         """The fake of an argument."""
         from ..fx.sizes import symbolic_input
 
-        return symbolic_input(self.env, t, f"L['{self.names[i]}']", i, self.wanted[i])
+        return symbolic_input(self.env, t, self.sources[i], i, self.wanted[i])
+
+    def number(self, k: int, value):
+        """An argument that is no tensor."""
+        known = self.numbers.get(k)
+        if known is None:
+            return value
+        from ..core.symbolic.env import Source
+
+        source, wanted = known
+        if wanted:
+            value = self.env.number(value, Source(source, k), special=self.special)
+        self.shapes.append((value,))
+        return value
 
 
 @dataclass
@@ -676,6 +693,10 @@ def capture(
                   for r in roots]
         given = iter(range(len(tensors)) if distinct else [firsts[id(t)] for t in tensors])
         inputs = [made[next(given)] if isinstance(v, Tensor) else v for v in flat]
+        if sizes is not None and sizes.numbers:
+            inputs = [sizes.number(k, v) for k, v in enumerate(inputs)]
+            for k in sizes.numbers:
+                recorder.sizes.given(inputs[k])
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
         own = unseen(level, tree_flatten(out)[0])
@@ -745,8 +766,6 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), writes))
     if level.literal:
         joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
-        if recorder.sizes is not None:
-            joint.leaves = recorder.sizes.in_place_of(joint.leaves)
         joint.ends = [level.node(t) for t in handles]
     joint.assigned = assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)
@@ -790,6 +809,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     else:
         for node in recorder.graph.nodes:
             node.meta.pop("cut", None)
+    if recorder.sizes is not None:
+        joint.leaves = recorder.sizes.in_place_of(joint.leaves)
     if level.decisions is not None:
         joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
     joint.module = recorder.module(tuple(results.nodes), "joint")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,6 +22,7 @@ from ..core.symbolic.env import ShapeEnv
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import map_aggregate
+from ..fx.sizes import argument
 from .capture import Joint, Output
 
 
@@ -81,8 +83,15 @@ def layout(data: Any) -> tuple | None:
     return tuple(order) if data.transpose(order).flags.c_contiguous else None
 
 
-def loose_key(value: Any) -> tuple:
-    """What a symbolic graph depends on, for one argument: not its sizes."""
+def is_number(value: Any, kinds: tuple) -> bool:
+    """May an argument be a symbol?  A flag may not, nor what is no number."""
+    return type(value) in kinds and math.isfinite(value)
+
+
+def loose_key(value: Any, kinds: tuple) -> tuple:
+    """What a symbolic graph depends on, for one argument: not its sizes, nor a number."""
+    if is_number(value, kinds):
+        return (type(value),)
     if isinstance(value, Tensor):
         data = value._data
         order = layout(data)
@@ -96,8 +105,8 @@ def loose_key(value: Any) -> tuple:
 
 
 def names_of(function: Callable, args: Sequence, kwargs: dict) -> list[str]:
-    """What the function calls its tensor arguments, one name for each tensor in them."""
-    from ..core.pytree import tree_flatten
+    """What the function calls its arguments, one name for each tensor or other value in them."""
+    from ..core.pytree import keystr, tree_flatten_with_path
 
     try:
         parameters = list(inspect.signature(
@@ -105,23 +114,30 @@ def names_of(function: Callable, args: Sequence, kwargs: dict) -> list[str]:
     except (TypeError, ValueError):
         parameters = []
     plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     found = []
     for i, value in enumerate(args):
-        name = plain[i] if i < len(plain) else f"args[{i}]"
-        leaves = [v for v in tree_flatten(value)[0] if isinstance(v, Tensor)]
-        single = len(leaves) == 1 and leaves[0] is value
-        found += [name if single else f"{name}[{k}]" for k in range(len(leaves))]
+        name = plain[i] if i < len(plain) else f"{rest}[{i - len(plain)}]"
+        found += [name + keystr(path) for path, _ in tree_flatten_with_path(value)[0]]
     for name in kwargs:
-        leaves = [v for v in tree_flatten(kwargs[name])[0] if isinstance(v, Tensor)]
-        single = len(leaves) == 1 and leaves[0] is kwargs[name]
-        found += [name if single else f"{name}[{k}]" for k in range(len(leaves))]
+        found += [name + keystr(path) for path, _ in tree_flatten_with_path(kwargs[name])[0]]
     return found
 
 
-class Wishes:
-    """Which dims of the arguments are symbolic, and between which bounds."""
+def local(name: str) -> str:
+    """The name of an argument as PyTorch says where a size is found: `xs[0]` is `L['xs'][0]`."""
+    first, bracket, path = name.partition("[")
+    return f"L['{first}']{bracket}{path}"
 
-    def __init__(self, tensors: list[Tensor], dynamic: bool | None, seen: list[tuple]):
+
+class Wishes:
+    """Which dims of the arguments, and which numbers, are symbolic, and between which bounds."""
+
+    def __init__(self, tensors: list[Tensor], dynamic: bool | None, seen: list[tuple],
+                 numbers: Sequence = ()):
+        self.numbers = [bool(dynamic) if dynamic is not None else
+                        any(_other(before[k], n) for _, before in seen)
+                        for k, n in enumerate(numbers)]
         self.dims: list[list] = []
         self.demanded: list[tuple[int, int]] = []  # the user says that they must not be fixed
         for i, t in enumerate(tensors):
@@ -140,12 +156,16 @@ class Wishes:
                 elif dynamic:
                     wish = True
                 else:
-                    wish = any(shapes[i][d] != n for shapes in seen)
+                    wish = any(shapes[i][d] != n for shapes, _ in seen)
                 own.append(wish)
             self.dims.append(own)
 
     def __bool__(self) -> bool:
-        return any(w is not False for own in self.dims for w in own)
+        return any(self.numbers) or any(w is not False for own in self.dims for w in own)
+
+
+def _other(a: Any, b: Any) -> bool:
+    return a != b and not (a != a and b != b)
 
 
 def check_demands(joint: Joint, env: ShapeEnv, wishes: Wishes, shapes: list, names: list) -> None:
@@ -169,12 +189,56 @@ def check_demands(joint: Joint, env: ShapeEnv, wishes: Wishes, shapes: list, nam
              "or change the line so that it does not depend on the number"]))
 
 
+def with_numbers(module: GraphModule) -> tuple[GraphModule, list[str], int]:
+    """A graph with numbers of the arguments as inputs, in front of tangents; which, and where."""
+    nodes = module.graph.find_nodes(op="call_function", target=argument)
+    inputs = module.graph.find_nodes(op="placeholder")
+    place = sum("tangents" not in n.name for n in inputs)
+    if not nodes:
+        return module, [], place
+    graph, copied = Graph(), {}
+    numbers = {n.args[0]: n for n in nodes}
+
+    def add() -> None:
+        for symbol, node in numbers.items():
+            copied[node] = graph.placeholder(symbol)
+            copied[node].meta = dict(node.meta)
+
+    for k, node in enumerate(module.graph.nodes):
+        if k == place:
+            add()
+        if node.target is argument:
+            copied[node] = copied[numbers[node.args[0]]]
+        else:
+            copied[node] = graph.node_copy(node, copied.__getitem__)
+    made = GraphModule(module, graph)
+    if hasattr(module, "writes"):
+        made.writes = module.writes
+    return made, list(numbers), place
+
+
+def given(run: Callable, numbers: list, place: int) -> Callable:
+    """A compiled graph that gets its numbers from here."""
+    if not numbers:
+        return run
+    return lambda *arrays: run(*arrays[:place], *numbers, *arrays[place:])
+
+
+def runs_eagerly(module: GraphModule, values: dict | None) -> Callable:
+    """A joint graph as a function of tensors, for given sizes."""
+    if values is None:
+        return module
+    lifted, symbols, place = with_numbers(module)
+    return given(lifted, [values[s] for s in symbols], place)
+
+
 class SymbolicProgram:
     """A function captured with symbolic sizes."""
 
-    def __init__(self, joint: Joint, env: ShapeEnv, shapes: list, names: list[str], backend: Any):
+    def __init__(self, joint: Joint, env: ShapeEnv, shapes: list, names: list[str], backend: Any,
+                 numbers: int = 0):
         self.joint, self.env, self.backend = joint, env, backend
-        self.check = env.checker(shapes, names)
+        self.check = env.checker(shapes, names, numbers)
         env.frozen = True
         self.halves = functools.cache(
             lambda: tuple(backend.partition(joint.module, joint.forward_count))[:2])
@@ -190,9 +254,12 @@ class SymbolicProgram:
                                           f"{node.args}")
         found = self._shared.get(name)
         if found is None:
-            found = self._shared[name] = compiler(module, name)
-        at = getattr(found, "at", None)
-        return found if at is None else at(values)
+            lifted, symbols, place = with_numbers(module)
+            found = self._shared[name] = compiler(lifted, name), symbols, place
+        run, symbols, place = found
+        at = getattr(run, "at", None)
+        run = run if at is None else at(values)
+        return given(run, [values[s] for s in symbols], place)
 
     def instance(self, tensors: list[Tensor], values: dict[str, int]) -> Any:
         """The program for given sizes."""

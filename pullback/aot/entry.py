@@ -30,6 +30,7 @@ class AotFunction(Compiled):
     """A function compiled by the user's compilers."""
 
     strided = True
+    kinds = (int,)
 
     def __init__(self, function: Callable, backend: Backend, keep: bool, inference: Callable,
                  dynamic: bool = False):
@@ -47,11 +48,19 @@ class AotFunction(Compiled):
         joint.module.recompile()
         number = functools.cache(next_program)  # counted when it is compiled
         parts = self._parts(layout, number)
-        program = self._program_of(joint, tensors, parts, sizes, wishes)
+        program = self._program_of(joint, tensors, parts, sizes, wishes, self.numbers(flat))
         program.number, program.tracked = number, [t._edge is not None for t in tensors]
         if program.symbolic is not None:
             program.symbolic.notes = {"number": number, "tracked": program.tracked}
         return program
+
+    def sizes(self, flat: list, names: list[str], wishes: Any) -> Sizes:
+        """What is to be symbolic, named as PyTorch's `aot_function` does."""
+        tensors, numbers = self._named(flat)
+        return Sizes(wishes.dims, [names[k] for k in (*tensors, *numbers)],
+                     sources=[f"__meta_utils_unknown_tensor{i}" for i in range(len(tensors))],
+                     numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, wishes.numbers)},
+                     special=True)
 
     def prepare(self, args: tuple, kwargs: dict) -> None:
         """Compile for arguments like these, which may be without data; nothing runs."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
+from ..core.pytree import tree_flatten
 from .dynamic import names_of
 
 _printing = False
@@ -34,15 +35,20 @@ def wanted() -> bool:
 def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], args: tuple,
               kwargs: dict) -> str:
     """The reasons for which none of the programs fits a call."""
-    names = names_of(compiled.function, args, kwargs)
-    shapes = [t._data.shape for t in tensors]
+    flat = tree_flatten((args, kwargs))[0]
+    all_names = names_of(compiled.function, args, kwargs)
+    names = [all_names[k] for k, v in enumerate(flat) if isinstance(v, Tensor)]
+    numbers = compiled.numbers(flat)
+    shapes = [t._data.shape for t in tensors] + [(n,) for n in numbers.values()]
     reasons = []
     for symbolic in family.programs:
         found = symbolic.check.bind(shapes)
         reasons.append(found if isinstance(found, str) else _outside(compiled))
     if not reasons:
-        sizes = [_sizes(names, before, shapes) for before in family.seen]
-        reasons = [s for s in sizes if s] or [_difference(compiled, key, names, tensors)]
+        sizes = [_sizes(names, before, shapes) or _numbers(
+            [all_names[k] for k in numbers], given, list(numbers.values()))
+            for before, given in family.seen]
+        reasons = [s for s in sizes if s] or [_difference(compiled, key, all_names)]
     title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
     text = f"{title} is compiled again ({errors.user_line(3)}): " + "; ".join(
         dict.fromkeys(reasons))
@@ -61,11 +67,18 @@ def _sizes(names: list[str], before: list, now: list) -> str:
     return ""
 
 
+def _numbers(names: list[str], before: list, now: list) -> str:
+    for name, m, n in zip(names, before, now):
+        if m != n:
+            return f"{name} is {n!r}, the program is for {m!r}"
+    return ""
+
+
 def _outside(compiled: Any) -> str:
     return "what the function finds outside of its arguments has changed"
 
 
-def _difference(compiled: Any, key: tuple, names: list[str], tensors: list[Tensor]) -> str:
+def _difference(compiled: Any, key: tuple, names: list[str]) -> str:
     """The first thing in which the arguments differ from those of the last program."""
     last = next(reversed(compiled.programs))[0]
     titles = ["the structure of the arguments", "grad mode", "the default dtype", "autocast",
@@ -75,13 +88,10 @@ def _difference(compiled: Any, key: tuple, names: list[str], tensors: list[Tenso
             return f"{title} is another"
     if len(last) != len(key):
         return "there are more or fewer arguments"
-    rest = iter(names)
-    for a, b in zip(last[5:-1], key[5:-1]):
-        tensor = len(b) == 4
-        name = next(rest, "an argument") if tensor else "an argument"
+    for name, a, b in zip(names, last[5:-1], key[5:-1]):
         if a == b:
             continue
-        if not tensor or len(a) != 4:
+        if len(b) != 4 or len(a) != 4:
             return f"{name} is {b[-1]!r}, the program is for {a[-1]!r}"
         facts = ("shape", "dtype", "requires_grad", "contiguity")
         return next(f"{name} has {fact} {y}, the program is for {x}"

@@ -33,6 +33,7 @@ from ..fx.make_fx import metadata
 from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
 from ..fx.printer import Trees
+from ..fx.sizes import argument
 from .capture import Joint, Output
 from .context import config
 from .tokens import Threaded, effectful
@@ -54,6 +55,8 @@ class Layout:
         self.tangents = [n for n in self.old_inputs if n.name.startswith("tangents_")]
         self.old_inputs = self.old_inputs[: len(self.old_inputs) - len(self.tangents)]
         self.results = old.output_node().args[0]
+        self.symbols = {n.args[0]: n for n in old.find_nodes(  # of numbers among the arguments
+            op="call_function", target=argument)}
         self.slots = self._slots(flat)
         self.graph, self.new = Graph(), {}
         self.raw: dict[int, Node] = {}  # input -> its placeholder
@@ -64,7 +67,7 @@ class Layout:
         self.kept = self._kept()
         self._copies()
         for node in old.nodes:
-            if node.op not in ("placeholder", "output"):
+            if node.op not in ("placeholder", "output") and node.target is not argument:
                 self.new[node] = self._copy(node)
         self.position: dict[int, int] = {}  # output of the joint graph -> output here
         # outputs that share memory as the graph has them: pieces, and what they are pieces of
@@ -94,16 +97,18 @@ class Layout:
         self.module = GraphModule(joint.module, self.graph, joint.module.__class__.__name__)
 
     def _slots(self, flat: list) -> list[tuple]:
-        """The inputs of the graph in order: ("input", number) or ("value", what it is)."""
+        """The inputs of the graph in order: ("input", number), ("value", what it is) or
+        ("number", its symbol)."""
         joint = self.joint
         count = sum(isinstance(v, Tensor) for v in flat)
         own = {i: n for n, i in enumerate(range(count) if joint.unique is None else joint.unique)}
         roots = range(len(own), len(own) + len(joint.roots))
         slots: list[tuple] = [("input", i) for i in roots]
         tensors = iter(range(count))
-        for v in flat:
+        symbols = {_place(node): name for name, node in self.symbols.items()}
+        for k, v in enumerate(flat):
             if not isinstance(v, Tensor):
-                slots.append(("value", v))
+                slots.append(("value", v) if k not in symbols else ("number", symbols[k]))
                 continue
             number = own.get(next(tensors))
             if number is not None and number not in joint.members:
@@ -116,6 +121,8 @@ class Layout:
         for n, (kind, what) in enumerate(self.slots):
             node = self.graph.placeholder(named.format(n, n + 1))
             node.meta["val"] = what
+            if kind == "number":
+                self._stands_for(node, self.symbols[what])
             if kind == "input":
                 self._stands_for(node, self.old_inputs[what])
                 self.raw[what], self.names[node.name] = node, what
@@ -272,8 +279,9 @@ class Layout:
         count, as_given = self.count, not self.joint.differentiable
         pieces, tokens = self.pieces, [None] * self.tokens
 
-        def run(*arrays):
-            args = [make(arrays[what]) if kind == "input" else what for kind, what in slots]
+        def run(*arrays, values=None):
+            args = [make(arrays[what]) if kind == "input" else
+                    what if kind == "value" else values[what] for kind, what in slots]
             args = [*tokens, *args] if tokens else args
             out = called(compiled, args, not as_given)
             found = [arrays[i] if i is not None else out[k] for i, k in take]
@@ -281,6 +289,8 @@ class Layout:
                 found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]
             return (*found, *[_raw(o) for o in out[count:]])
 
+        if any(kind == "number" for kind, _ in slots):
+            run.at = lambda values: partial(run, values=values)
         return run
 
     def backward(self, compiled):
@@ -305,6 +315,12 @@ class Layout:
         known = [results[self.position[k]] if k in self.position else None
                  for k in range(self.joint.forward_count)]
         return known, results[self.count:], self.names
+
+
+def _place(node: Node) -> int:
+    """Where among all arguments a number stands."""
+    value = node.meta["val"].node
+    return next(s.input for s in value.shape_env.symbols[node.args[0]].sources if s.dim < 0)
 
 
 def strides_of(node: Node) -> tuple | None:

@@ -172,7 +172,9 @@ class Program:
             if root is None:
                 continue
             if root.op == "placeholder":
-                i = inputs[root.name]
+                i = inputs.get(root.name)  # None: a number
+                if i is None:
+                    continue
                 if i in self.written:
                     self.saved_copies.append(count + k)
                 elif not joint.late or all(i != number for number, _ in joint.late):

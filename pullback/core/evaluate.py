@@ -308,6 +308,8 @@ def run_fake(ov, raw: tuple):
             f"operator '{ov.name}' has no shape rule for fake tensors; give its table entry a "
             "`shape`"
         )
+    if ov.kind in _MAKERS:
+        _check_sizes(shape)
     returns, where = ov.schema.returns, _fake_device(ov, raw)
     if len(returns) == 1 and returns[0].is_list:
         dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
@@ -321,6 +323,16 @@ def run_fake(ov, raw: tuple):
     )
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
     return tuple(None if s is None else Fake(s, d.np, None, where) for s, d in zip(shapes, dtypes))
+
+
+_MAKERS = ("creation", "random")
+
+
+def _check_sizes(shape) -> None:
+    """Numbers that are not known yet may be negative, unless they are sizes already."""
+    for n in shape:
+        if isinstance(n, Symbolic) and n.hint is not None and n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n.hint}")
 
 
 def _fake_device(ov, raw: tuple) -> str:

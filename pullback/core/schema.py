@@ -348,7 +348,8 @@ def _convert_list(spec: Argument, value):
             items = items * spec.size
         return items
     if base == "int" and _is_int(value) and spec.size:
-        return [value if isinstance(value, Symbolic) else int(value)] * spec.size
+        one = _convert_symbolic(spec, value) if isinstance(value, Symbolic) else int(value)
+        return [one] * spec.size
     if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor):
         return _convert_list(spec, list(value))
     return _NO

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from .. import errors
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.op import overload
@@ -31,7 +32,7 @@ class SizeNodes:
         self.env = ShapeEnv() if env is None else env
         if not inner:  # the graph of a branch or a loop belongs to another one
             self.env.recorder = self
-        self.recorder, self.inputs_only = recorder, inputs_only
+        self.recorder, self.inputs_only, self.inner = recorder, inputs_only, inner
         self.live: Any = None  # the level whose arithmetic is recorded as it happens
         self.count = 0  # inputs so far
         self._nodes: dict[Any, Node] = {}  # expression -> its node
@@ -47,11 +48,17 @@ class SizeNodes:
 
     def number(self, node: Node, value: int) -> Any:
         """An integer argument, which is a symbol, too."""
-        made = self.env.size(value, Source(node.name), least=0)
+        made = self.env.number(value, Source(f"input{self.count}"), special=True)
+        self.count += 1
         if isinstance(made, Symbolic):
             node.meta["val"] = made
             self._nodes.setdefault(made.node.raw, node)
         return made
+
+    def given(self, value: Any) -> None:
+        """A number among the arguments of a capture, also where it equals a size."""
+        if isinstance(value, Symbolic) and value.node.raw not in self._nodes:
+            self._nodes[value.node.raw] = self._argument(value)
 
     def defined(self, value: Any, node: Node) -> None:
         """A number that a node computes from data."""
@@ -100,6 +107,8 @@ class SizeNodes:
             found = self._call(function, tuple([self._operand(a) for a in args]), value)
         elif isinstance(raw, Expr):
             found = self._spelled(raw)
+        elif getattr(raw, "symbol", None) is not None:
+            found = self._argument(value)
         else:
             found = self._call(COMPARE[raw.op], tuple([self._part(e) for e in raw[1:]]), value)
         if isinstance(found, Node):
@@ -139,6 +148,13 @@ class SizeNodes:
             total = term if total is None else self._step(operator.add, total, term)
         return 0 if total is None else total
 
+    def _argument(self, value: Any) -> Any:
+        """The node of a number among the arguments."""
+        sources = self.env.symbols[value.node.raw.symbol].sources
+        if self.inner or not any(s.input >= 0 and s.dim < 0 for s in sources):
+            return _plain(value)  # of the graph around this one
+        return self._call(argument, (value.node.raw.symbol,), value)
+
     def _step(self, function: Any, a: Any, b: Any) -> Any:
         values = [x.meta["val"] if isinstance(x, Node) else x for x in (a, b)]
         value = function(*values)
@@ -156,9 +172,9 @@ class SizeNodes:
             if found is None:
                 place = self._sizes.get(e)
                 value = SymInt.of(self.env, e, None)
-                if place is None:
-                    return int(value)  # a size of the graph around this one
-                found = self._nodes[e] = self._call(_SIZE, place, value)
+                found = self._argument(value) if place is None else self._call(_SIZE, place, value)
+                if isinstance(found, Node):
+                    self._nodes[e] = found
             return found
         args = [self._part(a) for a in atom.args]
         out = args[0]
@@ -167,14 +183,22 @@ class SizeNodes:
         return out
 
 
+def argument(symbol: str) -> Any:
+    """A number among the arguments of a program, under the name of its symbol.
+
+    Such a node becomes an input, or a number, before a graph runs: `aot/dynamic.py`.
+    """
+    raise errors.CompileError(f"the number {symbol} of a captured graph has no value")
+
+
+def _plain(v: Any) -> Any:
+    """A symbolic number, specialised."""
+    return int(v) if isinstance(v, SymInt) else v.node.pytype(v)
+
+
 def numbers_of(values: Any) -> Any:
     """Arguments with symbolic numbers specialised."""
-    def number(v: Any) -> Any:
-        if not isinstance(v, Symbolic):
-            return v
-        return int(v) if isinstance(v, SymInt) else v.node.pytype(v)
-
-    return map_aggregate(values, number)
+    return map_aggregate(values, lambda v: _plain(v) if isinstance(v, Symbolic) else v)
 
 
 def symbolic_input(

@@ -70,6 +70,8 @@ class Relation(NamedTuple):
         """Is it so for given values of the symbols?"""
         return COMPARE[self.op](_number(self.left, of), _number(self.right, of))
 
+    value = holds
+
     def symbols(self) -> set[str]:
         """The symbols in it."""
         return set().union(
@@ -135,6 +137,7 @@ class ShapeEnv:
         self.guards: list[Guard] = []
         self.replacements: dict[str, Expr] = {}
         self.frozen = False  # no more guards: sizes that would need one are refused
+        self.plain = False  # do its numbers pass for Python's own (`isinstance`, `str`)?
         self.recorder: Any = None  # told of numbers that are computed or read
         self._by_hint: dict[int, str] = {}
         self._lower: dict[Expr, int] = {}  # varying part -> its least value
@@ -165,12 +168,37 @@ class ShapeEnv:
         self.symbols[name].sources.append(source)
         return SymInt.of(self, symbol(name), hint)
 
-    def _name(self, text: str) -> str:
+    def number(self, value: Any, source: Source, *, special: bool = False) -> Any:
+        """A number among the arguments: a symbol without bounds.
+
+        `special`: as PyTorch's own tracers take integers, 0 and 1 as they are, and equal to the
+        sizes that they equal.
+        """
+        from .number import SymFloat, SymInt, float_number
+
+        if type(value) is float:
+            name = self._name(source.name, "zf")
+            self.symbols[name] = Symbol(name, value, (-INF, INF), [source],  # type: ignore[arg-type]
+                                        errors.user_line(2), False)
+            return SymFloat(float_number(self, name, value))
+        if special and value in (0, 1):
+            return value
+        found = self._by_hint.get(value) if special and self.duck_shape else None
+        if found is None:
+            found = self._name(source.name)
+            self.symbols[found] = Symbol(found, value, (-MOST, MOST),
+                                         where=errors.user_line(2), size_like=False)
+            if special:
+                self._by_hint.setdefault(value, found)
+        self.symbols[found].sources.append(source)
+        return SymInt.of(self, symbol(found), value)
+
+    def _name(self, text: str, kind: str = "s") -> str:
         """A short name that depends on where the size is found and nothing else."""
         number = int(hashlib.sha256(text.encode()).hexdigest(), 16) % 100
-        while f"s{number}" in self.symbols:
+        while f"{kind}{number}" in self.symbols:
             number += 1
-        return f"s{number}"
+        return f"{kind}{number}"
 
     def unbacked(self, *, size_like: bool = True) -> Any:
         """An integer that only the data decides."""
@@ -325,7 +353,7 @@ class ShapeEnv:
             return known
         left, right = self.hint(relation.left), self.hint(relation.right)
         if left is None or right is None:
-            if not _asked_by_user():
+            if not asked_by_user():
                 known = self.static(relation, self._oblivious)
                 if known is not None:
                     return known
@@ -409,9 +437,13 @@ class ShapeEnv:
 
     # Programs -----------------------------------------------------------------------------------
 
-    def checker(self, shapes: Sequence[Sequence], names: Sequence[str] = ()) -> Checker:
-        """What decides whether inputs of some shapes fit; call it when the capture is done."""
-        return Checker(self, shapes, names)
+    def checker(self, shapes: Sequence[Sequence], names: Sequence[str] = (),
+                numbers: int = 0) -> Checker:
+        """What decides whether inputs of some shapes fit; call it when the capture is done.
+
+        The last `numbers` of them are no shapes but single numbers, each in a tuple.
+        """
+        return Checker(self, shapes, names, numbers)
 
     def format_guards(self, verbose: bool = False) -> str:
         """One guard a line."""
@@ -483,7 +515,7 @@ class _Unknown(Exception):
     """The hint of what depends on data was wanted."""
 
 
-def _asked_by_user() -> bool:
+def asked_by_user() -> bool:
     """Is it the user's code that compares sizes, and not a shape rule of the library?"""
     frame = sys._getframe(2)
     here = __file__.rpartition("env.py")[0]
@@ -509,8 +541,9 @@ class Checker:
     `shapes` are those that the capture saw: numbers and symbols.
     """
 
-    def __init__(self, env: ShapeEnv, shapes: Sequence[Sequence], names: Sequence[str] = ()):
-        self.env = env
+    def __init__(self, env: ShapeEnv, shapes: Sequence[Sequence], names: Sequence[str] = (),
+                 numbers: int = 0):
+        self.env, self.count = env, len(shapes) - numbers
         self.names = list(names) or [f"input{i}" for i in range(len(shapes))]
         self.shapes = [
             tuple([d.node.raw if isinstance(d, Symbolic) else d for d in shape])
@@ -519,8 +552,9 @@ class Checker:
         self.places: dict[str, tuple[int, int]] = {}
         for i, shape in enumerate(self.shapes):
             for d, e in enumerate(shape):
-                if isinstance(e, Expr) and e.symbol is not None:
-                    self.places.setdefault(e.symbol, (i, d))
+                name = getattr(e, "symbol", None)
+                if name is not None:
+                    self.places.setdefault(name, (i, d))
         self.symbols = list(self.places)
         self.fits = self._compiled()
 
@@ -530,12 +564,15 @@ class Checker:
         names = {s: f"x{i}[{d}]" for s, (i, d) in self.places.items()}
         for i, shape in enumerate(self.shapes):
             for d, e in enumerate(shape):
+                if not isinstance(e, (Expr, int)):  # a float stands for itself
+                    continue
                 want = source(e, names.__getitem__) if isinstance(e, Expr) else str(e)
                 if want != f"x{i}[{d}]":
                     tests.append(f"x{i}[{d}] == {want}")
         for s in self.symbols:
             low, high = self.env.symbols[s].range
-            tests += [f"{names[s]} >= {low}"] if low > 0 else []
+            tests += [f"{names[s]} >= {low}"] if low > (
+                0 if self.places[s][0] < self.count else -MOST) else []
             tests += [f"{names[s]} <= {high}"] if high < MOST else []
         space: dict[str, Any] = dict(FUNCTIONS)
         for k, guard in enumerate(self.env.guards):
@@ -556,7 +593,12 @@ class Checker:
 
     def values(self, shapes: Sequence) -> tuple[int, ...]:
         """The values of the symbols in inputs of these shapes."""
-        return tuple([int(shapes[i][d]) for i, d in self.places.values()])
+        return tuple([shapes[i][d] if i >= self.count else int(shapes[i][d])
+                      for i, d in self.places.values()])
+
+    def title(self, i: int, d: int) -> str:
+        """A size or a number as people call it."""
+        return self.names[i] if i >= self.count else f"{self.names[i]}.size({d})"
 
     def bind(self, shapes: Sequence) -> dict[str, int] | str:
         """Symbol -> value if the shapes fit; else why they do not."""
@@ -574,36 +616,44 @@ class Checker:
             if len(want) != len(have):
                 return f"{name} has {len(have)} dims, the program is for {len(want)}"
         values = dict(zip(self.symbols, self.values(shapes)))
-        for name, want, have in zip(self.names, self.shapes, shapes):
+        for i, (want, have) in enumerate(zip(self.shapes, shapes)):
             for d, (e, n) in enumerate(zip(want, have)):
-                wanted = e.value(values.__getitem__) if isinstance(e, Expr) else e
+                wanted = e.value(values.__getitem__) if hasattr(e, "value") else e
                 if wanted != n:
                     same = ""
                     if isinstance(e, Expr) and e.symbol is not None:
-                        i, j = self.places[e.symbol]
-                        same = f", the same as {self.names[i]}.size({j})"
-                    return (f"{name}.size({d}) is {n}, the program is for {wanted}{same}")
+                        same = f", the same as {self.title(*self.places[e.symbol])}"
+                    return f"{self.title(i, d)} is {n}, the program is for {wanted}{same}"
         hints = {name: s.hint for name, s in self.env.symbols.items()}
         for s in self.symbols:
             (i, d), (low, high) = self.places[s], self.env.symbols[s].range
             if not low <= values[s] <= high:
                 by = next((g for g in self.env.guards if s in g.relation.symbols()
-                           and not g.relation.holds({**hints, s: values[s]}.__getitem__)), None)
+                           and not _holds(g.relation, {**hints, s: values[s]})), None)
                 why = (f"{by} was decided at {by.where}: {by.reason}" if by is not None
                        else "0 and 1 get programs of their own" if values[s] < 2
                        else "as it was marked")
-                return (f"{self.names[i]}.size({d}) is {values[s]}, the program is for "
+                return (f"{self.title(i, d)} is {values[s]}, the program is for "
                         f"{_words(low, high)} ({why})")
         for g in self.env.guards:
             names = g.relation.symbols()
-            if names <= values.keys() and not g.relation.holds(values.__getitem__):
-                where = ", ".join(f"{s} = {self.names[self.places[s][0]]}.size("
-                                  f"{self.places[s][1]}) = {values[s]}" for s in sorted(names))
+            if names <= values.keys() and not _holds(g.relation, values):
+                where = ", ".join(f"{s} = {self.title(*self.places[s])} = {values[s]}"
+                                  for s in sorted(names))
                 return f"{g} does not hold for {where} ({g.where}: {g.reason})"
         return "the shapes fit"
+
+
+def _holds(relation: Relation, values: dict) -> bool:
+    try:
+        return relation.holds(values.__getitem__)
+    except ZeroDivisionError:  # a question about a remainder that nobody would ask of these sizes
+        return False
 
 
 def _words(low: float, high: float) -> str:
     if low == high:
         return str(int(low))
+    if low <= -MOST:
+        return f"at most {high}"
     return f"at least {low}" if high >= MOST else f"{low} to {high}"

@@ -16,7 +16,7 @@ from typing import Any
 from ... import errors
 from ..size import Symbolic
 from . import expr as ex
-from .env import Relation, ShapeEnv, data_dependent
+from .env import Relation, ShapeEnv, asked_by_user, data_dependent
 from .expr import Expr, const
 
 
@@ -35,6 +35,11 @@ class FloatExpr:
     def symbols(self) -> set[str]:
         """The names of all symbols in it."""
         return set().union(*(a.symbols() for a in self.args if hasattr(a, "symbols")))
+
+    @property
+    def symbol(self) -> str | None:
+        """The name of a bare symbol."""
+        return self.args[0].symbol if self.function is float else None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FloatExpr) and self.text == other.text
@@ -93,13 +98,24 @@ class _Number(Symbolic):
     def hint(self) -> Any:
         return self.node.hint
 
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """For `isinstance` in a compiled function, where it stands for a number of Python's."""
+        node = self.node
+        return node.pytype if node.shape_env.plain and asked_by_user() else type(self)
+
     def __str__(self) -> str:
+        env = self.node.shape_env
+        if env.plain and not env.frozen and asked_by_user():
+            return str(self._pinned("its text"))
         return str(self.node.expr)
 
     __repr__ = __str__
 
     def __hash__(self) -> int:
-        # equal to numbers and to symbols of other captures: a cache would mix them up
+        # equal to numbers and to symbols of other captures: a cache of ours would mix them up
+        if self.node.shape_env.plain and asked_by_user():
+            return hash(self._pinned("a key"))
         raise TypeError(f"unhashable: the symbolic number {self}; int() specialises it")
 
     def __deepcopy__(self, memo: dict) -> Any:
@@ -122,8 +138,9 @@ class _Number(Symbolic):
             if low == high:
                 return int(low)
             raise data_dependent(env, e)
-        env.add(Relation("==", e, const(hint) if isinstance(e, Expr) else hint),
-                f"{what} needs the number itself")
+        relation = Relation("==", e, const(hint) if isinstance(e, Expr) else hint)
+        if not env.static(relation):
+            env.add(relation, f"{what} needs the number itself")
         return hint
 
 
@@ -348,6 +365,9 @@ class SymFloat(_Number):
         """The integer part."""
         return _sym_trunc(self)
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(float(self), digits)
+
     def is_integer(self) -> bool:
         """Has it no fraction?"""
         return float(self).is_integer()
@@ -390,10 +410,14 @@ def read_number(env: ShapeEnv, kind: str) -> Any:
                                (operator.eq, (number, 1)), bool))
     if kind == "c":
         return None
-    count = sum(name.startswith("zuf") for name in env.symbols)
-    symbol = env.float_symbol(f"zuf{count}")
-    made = FloatExpr(float, (symbol,), str(symbol))
-    return SymFloat(SymNode(env, made, None, None, float))
+    name = f"zuf{sum(name.startswith('zuf') for name in env.symbols)}"
+    env.float_symbol(name)
+    return SymFloat(float_number(env, name, None))
+
+
+def float_number(env: ShapeEnv, name: str, hint: float | None) -> SymNode:
+    """What a float is that a symbol stands for."""
+    return SymNode(env, FloatExpr(float, (ex.symbol(name),), name), hint, None, float)
 
 
 numbers.Integral.register(SymInt)
