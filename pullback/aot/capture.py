@@ -29,6 +29,7 @@ from ..core.tape import Accumulate, Node
 from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
+from ..fx.spelling import traced
 from ..fx.traits import cost_of, viewed
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
@@ -651,6 +652,7 @@ def capture(
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = recorder.spelled = literal
+    level.spelling = traced() if literal else None
     if sizes is not None:
         from ..fx.sizes import SizeNodes
 

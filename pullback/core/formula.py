@@ -73,11 +73,13 @@ class Rule:
     def exists(op: type[Op]) -> bool:
         return bool(op.grad or op.constant or op.dispatch)
 
-    def __init__(self, overload):
+    def __init__(self, overload, printed: dict[str, str] | None = None):
+        """With `printed`, for some inputs other formulas than the entry's."""
         self.overload, self.op, self.schema = overload, overload.op, overload.schema
+        self.printed = printed
         self.arguments = {a.name: a for a in self.schema.args}
         self.outputs = list(overload.output_names)
-        self.parts = parts_of(overload)
+        self.parts = parts_of(overload, printed)
         checks.check_parts(self)
         self.formulas = {key: self._formulas(parts) for key, parts in self.parts.items()}
         listed = set().union(*(parts.names() for parts in self.parts.values()))

@@ -42,12 +42,16 @@ def split(key: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in key.split(","))
 
 
-def parts_of(overload) -> dict[str, Parts]:
-    """Dispatch key -> what the entry says for it."""
+def parts_of(overload, printed: dict[str, str] | None = None) -> dict[str, Parts]:
+    """Dispatch key -> what the entry says for it; `printed` goes before its own formulas."""
     op = overload.op
     push = op.push if isinstance(op.push, dict) else {overload.output_names[0]: op.push}
     push = {} if op.push is None else push
     own = Parts(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
+    if printed:
+        given = {n for key in printed for n in split(key)}
+        own.grad = {k: v for k, v in own.grad.items() if not given & {*split(k)}} | printed
+        own.constant = tuple(n for n in own.constant if n not in given)
     found = {DEFAULT: own} if own != Parts() or not op.dispatch else {}
     for key, mapping in op.dispatch.items():
         if key not in DISPATCH_KEYS:

@@ -26,6 +26,7 @@ class Interpreter:
     """One level of the stack; a subclass says what an operator means there."""
 
     literal = False  # are its graphs to be PyTorch's to the letter?
+    spelling = None  # how its graphs show what PyTorch has in another form (`fx/spelling.py`)
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for
@@ -176,6 +177,9 @@ def bind(ov, flat: tuple):
             out = state.keeping.whole(ov, flat)
             if out is not NotImplemented:
                 return out
+        spelling = state.stack[state.mode].spelling if active and state.mode else None
+        if spelling is not None and ov.name in spelling.parts:
+            return spelling.parts[ov.name](*flat)
         try:
             return ov.compose(*flat)
         except Exception as error:
@@ -210,6 +214,10 @@ def bind(ov, flat: tuple):
             level, tracked = own, t._edge is not None
         elif own == level and t._edge is not None:
             tracked = True
+    if level:
+        spelling = state.stack[level].spelling
+        if spelling is not None and ov.name in spelling.parts:
+            return spelling.parts[ov.name](*flat)
     if state.caching is not None:
         out = state.caching.run(ov, flat, level)
     else:

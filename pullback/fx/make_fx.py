@@ -27,7 +27,7 @@ from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
-from . import traceback
+from . import spelling, traceback
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
@@ -357,6 +357,7 @@ def make_fx(
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
         recorder.level, recorder.spelled = level, True
+        level.spelling = spelling.traced() if tracing_mode == "symbolic" else spelling.eager()
         if tracing_mode == "symbolic":
             recorder.sizes = SizeNodes(recorder)
         with level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes):

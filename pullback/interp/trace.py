@@ -140,7 +140,7 @@ class Trace(Interpreter):
 
     def __enter__(self):
         self.keeping = state.keeping
-        if self.keeps_composites or self.keeps_copies:
+        if self.keeps_composites or self.keeps_copies or self.spelling is not None:
             state.keeping = self
         return super().__enter__()
 
@@ -176,7 +176,8 @@ class Trace(Interpreter):
         They are for gradients, where the result is a view of an argument: writes go through it,
         and where the operator writes: statistics, for instance.
         """
-        if not (self.keeps_composites or ov.op.base_name.endswith("_copy")):
+        one = self.spelling is not None and self.spelling.whole(ov)  # as it is in PyTorch
+        if not (one or self.keeps_composites or self._is_copy(ov)):
             return NotImplemented
         if any((a.is_write or a.name.startswith("running_")) and v is not None
                for a, v in zip(ov.schema.args, flat)):
@@ -187,7 +188,8 @@ class Trace(Interpreter):
         replacement = self.decompositions.get(ov)
         if replacement is not None:
             return replacement(*flat)
-        if state.record[self.level] and any(t._edge is not None for t in tensors):
+        tracked = state.record[self.level] and any(t._edge is not None for t in tensors)
+        if tracked and not (one and self.spelling.rule(ov) is not None):
             return NotImplemented
         values = tuple(map_tensors(self._value, v) for v in flat)
         state.keeping = None
@@ -199,7 +201,13 @@ class Trace(Interpreter):
         shared = {id(_root(t)._data) for t in tensors_in(values)}
         if not made or any(id(_root(t)._data) in shared for t in made):
             return NotImplemented
-        return self._recorded(ov, flat, out)
+        found = self._recorded(ov, flat, out)
+        if tracked:
+            self.record(ov, flat, found)
+        return found
+
+    def _is_copy(self, ov) -> bool:
+        return self.keeps_copies and ov.op.base_name.endswith("_copy")
 
     def wrap(self, value: Tensor, node) -> Tensor:
         return make(Traced(self, value, node))
