@@ -27,9 +27,9 @@ from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state, uncast
 from ..core.tape import Accumulate, Node
 from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
+from ..fx import spelling
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
-from ..fx.spelling import traced
 from ..fx.traits import cost_of, viewed
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
@@ -652,7 +652,7 @@ def capture(
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = recorder.spelled = literal
-    level.spelling = traced() if literal else None
+    level.spelling = spelling.of("aot", level.keeps_composites) if literal else None
     if sizes is not None:
         from ..fx.sizes import SizeNodes
 

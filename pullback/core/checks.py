@@ -72,7 +72,7 @@ def check_linear(rule) -> None:
     """`linear` and `multilinear` name all inputs that have a gradient formula."""
     for attribute in ("linear", "multilinear"):
         chosen = getattr(rule.op, attribute)
-        if not chosen:
+        if not chosen or rule.printed:
             continue
         wanted = {n for parts in rule.parts.values() for key in parts.grad for n in split(key)}
         missing = sorted(wanted - set(chosen)) or sorted(set(chosen) - set(rule.arguments))

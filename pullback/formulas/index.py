@@ -77,7 +77,7 @@ def masked_select_backward(grad, shape, mask):
 def embedding_gather(grad, indices, padding_idx, scale_grad_by_freq):
     """Adjoint of `embedding_dense_backward`: rows of `grad`, masked and scaled alike."""
     rows = grad.index_select(0, indices.reshape((-1,)))
-    rows = rows.reshape((*indices.shape, grad.shape[1]))
+    rows = rows.reshape((*indices.shape, -1 if rows.numel() else grad.shape[1]))
     if scale_grad_by_freq:
         rows = rows / occurrences(indices, grad.shape[0]).unsqueeze(-1).to(grad.dtype)
     if padding_idx >= 0:

@@ -45,8 +45,9 @@ def mean_pullback(grad, shape, dim, keepdim):
 
 def var_pullback(grad, self, dim, correction, keepdim):
     """d v = 2 / (N - correction) sum Re((x - mean)^* dx)."""
+    grad = restore(grad, self.ndim, dim, keepdim)
     slope, offset = _spread_of(self, dim, correction)
-    return slope * restore(grad, self.ndim, dim, keepdim) * offset
+    return slope * grad * offset
 
 
 def var_push(self_p, self_t, dim, correction, keepdim):
@@ -61,7 +62,7 @@ def _spread_of(self, dim, correction):
     freedom = count_reduced(self.shape, dim) - (1 if correction is None else correction)
     full = dim is None or len(wrap_dims(dim, self.ndim)) == self.ndim
     slope = 2 / freedom if freedom > 0 or (freedom < 0 and not full) else math.inf
-    offset = self - self.mean(dim, True)
+    offset = self - (self.mean() if dim is None else self.mean(dim, True))
     return slope, offset.abs() if slope == math.inf and full else offset
 
 
@@ -264,8 +265,9 @@ def selected_push(self_t, indices, dim, keepdim):
 
 def logsumexp_pullback(grad, self, result, dim, keepdim):
     """d log(sum exp x) = sum exp(x - result) dx."""
+    grad = restore(grad, self.ndim, dim, keepdim)
     weight = (self - restore(result, self.ndim, dim, keepdim)).exp()
-    return restore(grad, self.ndim, dim, keepdim) * weight.conj()
+    return grad * weight.conj()
 
 
 def logsumexp_push(self_p, self_t, result, dim, keepdim):

@@ -84,9 +84,11 @@ def repeat_backward(grad, repeats, shape):
     extra = len(repeats) - len(shape)
     sizes, dims = [], []
     for i, count in enumerate(repeats):
-        size = shape[i - extra] if i >= extra else 1
-        dims.append(len(sizes))
-        sizes += [count, size] if i >= extra else [count]
+        if i < extra or count != 1:
+            dims.append(len(sizes))
+            sizes.append(count)
+        if i >= extra:
+            sizes.append(shape[i - extra])
     return grad.reshape(sizes).sum(dims) if dims else grad
 
 

@@ -20,9 +20,10 @@ from ..core.device import Device
 from ..core.dispatching import Outer
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
-from ..core.op import overload
+from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.size import is_symbolic
+from ..core.stack import bind
 from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
@@ -85,13 +86,16 @@ def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
     """What PyTorch's Python functions add to a call of a factory that the user made himself."""
     if ov.name == "_to_copy" or not any(s.name == "pin_memory" for s in ov.schema.args):
         return {}
-    frame: Any = sys._getframe(2)
+    frame, last = sys._getframe(2), None
     while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        last = frame.f_code
         if frame.f_globals["__name__"] == _ENGINE and ov.name == "ones_like":
             return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
         if not frame.f_globals["__name__"].startswith(_SURFACE):
             return {}  # a function of this package that uses it
         frame = frame.f_back
+    if last is OpOverload.__call__.__code__:
+        return {}  # the user called the operator itself
     takes_tensor = any(isinstance(v, Node) for v in flat)
     return {"pin_memory": False} if takes_tensor else {
         "device": Device("cpu"), "pin_memory": False}
@@ -125,6 +129,18 @@ def _formula(rule: Any) -> Any:
             return rule.formula_at(frame.f_lineno)
         frame = frame.f_back
     return None
+
+
+def _composed() -> bool:
+    """Is an operator being recorded that another one is made of?"""
+    frame: Any = sys._getframe(3)
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        if frame.f_code is bind.__code__:
+            name = frame.f_locals["ov"].name
+            if name in spelling.TRACED or frame.f_locals["ov"].is_composite:
+                return name not in spelling.TRACED
+        frame = frame.f_back
+    return False
 
 
 # arithmetic with a number, which compiled formulas do by an overload of its own
@@ -171,8 +187,8 @@ class Recorder:
                 args = _bounded(args, _SLICES[ov.name])
             elif "pin_memory" not in kwargs:
                 kwargs = {**kwargs, **_spelled(ov, flat)}
-        elif self.spelled and ov.name in _NUMBERED and len(args) == 2 and not kwargs:
-            if isinstance(args[1], (int, float, complex)) and self._in_formula(args[1]):
+        if self.spelled and ov.name in _NUMBERED and len(args) == 2 and not kwargs:
+            if isinstance(args[1], (int, float, complex)) and self._compiled(args[1]):
                 ov = overload(_NUMBERED[ov.name])
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
@@ -190,8 +206,13 @@ class Recorder:
             sizes.note(node, out._data.shape)
         return node
 
-    def _in_formula(self, number: complex) -> bool:
-        """Is it of a formula, and did not stand in the place of a tensor in the user's call?"""
+    def _compiled(self, number: complex) -> bool:
+        """Is it of C++ in PyTorch: of an operator made of others, or of a formula?
+
+        And did not stand in the place of a tensor in the user's call?
+        """
+        if self.pulled is None:
+            return _composed()
         op = getattr(getattr(self.pulled, "rule", None), "op", None)
         if op is None:  # a function of the user
             return False
@@ -357,7 +378,7 @@ def make_fx(
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
         recorder.level, recorder.spelled = level, True
-        level.spelling = spelling.traced() if tracing_mode == "symbolic" else spelling.eager()
+        level.spelling = spelling.of(tracing_mode, pre_dispatch)
         if tracing_mode == "symbolic":
             recorder.sizes = SizeNodes(recorder)
         with level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes):

@@ -15,6 +15,7 @@ from ..core import dtype as dt
 from ..core.dims import wrap_dim
 from ..core.formula import Rule
 from ..core.layout import STRIDED
+from ..core.op import registry
 from ..core.table import ops
 
 # Composite here, one operator there.  Patterns end with `*`.
@@ -41,25 +42,35 @@ WHOLE = """
 """.split()
 
 
+@functools.cache
+def _split(names: tuple[str, ...]) -> tuple[set, tuple]:
+    return ({n for n in names if not n.endswith("*")},
+            tuple(n[:-1] for n in names if n.endswith("*")))
+
+
+def matches(name: str, names: list[str]) -> bool:
+    """Is a name among those given, some of which end with `*`?"""
+    whole, families = _split(tuple(names))
+    return name in whole or name.startswith(families)
+
+
 class Spelling:
     """The parts of operators, operators that are whole, and formulas of one kind of capture."""
 
     def __init__(self, *tables: dict[str, Callable]):
         self.parts = {name: f for table in tables for name, f in table.items()}
-        self._whole = {n for n in WHOLE if not n.endswith("*")}
-        self._families = tuple(n[:-1] for n in WHOLE if n.endswith("*"))
         self._rules: dict = {}
 
     def whole(self, ov) -> bool:
         """Is a composite operator to be one node?"""
-        return ov.name in self._whole or ov.name.startswith(self._families)
+        return matches(str(ov.name), WHOLE) or ov.op.base_name.endswith("_copy")
 
     def rule(self, ov) -> Rule | None:
         """The derivative of an operator, by PyTorch's formulas where these differ."""
         try:
             return self._rules[ov]
         except KeyError:
-            printed = FORMULAS.get(ov.name)
+            printed = formulas_of(ov)
             rule = Rule(ov, printed) if printed else None if ov.is_composite else ov.rule
             self._rules[ov] = rule
             return rule
@@ -67,7 +78,126 @@ class Spelling:
 
 # formulas, where PyTorch's are not those of the table
 
-FORMULAS: dict[str, dict[str, str]] = {}
+FORMULAS: dict[str, dict[str, str]] = {
+    "log10": {"self": "grad / (self.conj() * 2.3025850929940456)"},
+    "tan": {"self": "grad * (1 + result.pow(2)).conj()"},
+    "asin": {"self": "grad * (-self * self + 1).rsqrt().conj()"},
+    "acos": {"self": "grad * -((-self * self + 1).rsqrt()).conj()"},
+    "asinh": {"self": "grad * (self.pow(2) + 1).rsqrt().conj()"},
+    "atanh": {"self": "grad * 1 / number_minus(1, self.pow(2)).conj()"},
+    "erf": {"self": "2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
+    "erfc": {"self": "-2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
+    "tanh_backward": {"output": "grad * (-2 * output * grad_output)"},
+    "sigmoid_backward": {"output": "grad * grad_output * (-2 * output + 1)"},
+    "elu_backward": {"self_or_result": (
+        "elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result,"
+        " self_or_result)")},
+    "softplus_backward": {
+        "self": "softplus_double_backward(grad * grad_output, self, beta, threshold)"},
+    "pow.Tensor_Tensor": {
+        "self": "pow_backward_self(grad, self, exponent)",
+        "exponent": "pow_backward_exponent(grad, self, exponent, result)"},
+    "clamp": {"self": "clamp_backward(grad, self, min, max)"},
+    "clamp_min": {"self": "clamp_backward(grad, self, min, None)"},
+    "clamp_max": {"self": "clamp_backward(grad, self, None, max)"},
+    "clamp.Tensor": {
+        "self": "clamp_backward(grad, self, min, max)",
+        "min, max": "clamp_bounds_backward(grad, self, min, max, grad_input_mask)"},
+    "clamp_min.Tensor": {
+        "self": "where(self >= min, grad, zero_number(grad))",
+        "min": "where(self < min, grad, zero_number(grad))"},
+    "clamp_max.Tensor": {
+        "self": "where(self <= max, grad, zero_number(grad))",
+        "max": "where(self > max, grad, zero_number(grad))"},
+    "atan2": {"self, other": "atan2_backward(grad, self, other, grad_input_mask)"},
+    "hypot": {"self": "grad * self / result", "other": "grad * other / result"},
+    "lerp.Tensor": {"self": "grad * number_minus(1, weight).conj()"},
+    "addcdiv": {"tensor1": "grad * number_over(value, tensor2).conj()"},
+    "xlogy.Tensor": {
+        "self": "xlogy(grad, other).masked_fill((self == 0.0) & (other <= 0.0), 0.0)"},
+    "xlogy.Scalar_Other": {"self": "xlogy(grad, other) if other > 0 else"
+                                   " xlogy(grad, other).masked_fill(self == 0.0, 0.0)"},
+    "logaddexp": {"self": "logaddexp_backward(grad, self, other)",
+                  "other": "logaddexp_backward(grad, other, self)"},
+    "copysign.Tensor": {"self": "copysign_backward(grad, self, result)"},
+    "copysign.Scalar": {"self": "copysign_backward(grad, self, result)"},
+    "nansum": {"self": (
+        "nansum_backward(grad, lambda g: spread(g, self.shape, dim, keepdim), self)")},
+    "prod": {"self": "prod_backward(grad, self)"},
+    "prod.dim_int": {"self": "prod_dim_backward(grad, self, dim, keepdim)"},
+    "std.correction": {
+        "self": "std_backward(grad, self, result, dim, correction, keepdim)"},
+    "linalg_vector_norm": {"self": "norm_backward(grad, self, ord, result, dim, keepdim)"},
+    "norm.Scalar": {"self": "norm_backward(grad, self, p, result, [], True)"},
+    "norm.ScalarOpt_dtype": {"self": "norm_backward(grad.to(self.dtype), self, p, result, [],"
+                                     " True)"},
+    "norm.ScalarOpt_dim": {"self": "norm_backward(grad, self, p, result, dim, keepdim)"},
+    "norm.ScalarOpt_dim_dtype": {
+        "self": "norm_backward(grad, self, p, result, dim, keepdim)"},
+    "amax": {"self": "extreme_backward(grad, self, result, dim, keepdim)"},
+    "amin": {"self": "extreme_backward(grad, self, result, dim, keepdim)"},
+    "max": {"self": "evenly_backward(grad, self, result)"},
+    "min": {"self": "evenly_backward(grad, self, result)"},
+    "median": {"self": "evenly_backward(grad, self, result)"},
+    "nanmedian": {"self": "evenly_backward(grad, self, result)"},
+    "select_scatter": {
+        "self": "select_scatter(grad, zeros_in(src.shape, src.dtype, grad), dim, index)"},
+    "slice_scatter": {
+        "self": "slice_scatter(grad, zeros_in(src.shape, src.dtype, grad), dim, start, end,"
+                " step)"},
+    "diagonal_scatter": {
+        "self": "diagonal_scatter(grad, zeros_in(src.shape, src.dtype, grad), offset, dim1,"
+                " dim2)"},
+    "stack": {"tensors": "stack_backward(grad, len(tensors), dim)"},
+    "index.Tensor": {
+        "self": "index_put(new_zeros_like(grad, self.shape), indices, grad, True)"},
+    "index_select": {
+        "self": "new_zeros_like(grad, self.shape).index_add(dim, index, grad)"},
+    "put": {"self": "grad if accumulate else"
+                    " grad.put(index, zeros_in(source.shape, source.dtype, grad), False)"},
+    "take": {"self": "zeros_like(self).put(index, grad, True)"},
+    "trace": {"self": "trace_backward_printed(grad, self.shape)"},
+    "_softmax_backward_data": {
+        "output": "softmax_backward_output(grad, grad_output, output, dim)"},
+    "max_pool2d_with_indices_backward": {
+        "grad_output": "pool_double_backward(grad, indices, 2)"},
+    "adaptive_max_pool2d_backward": {"grad_output": "pool_double_backward(grad, indices, 2)"},
+    "fractional_max_pool2d_backward": {"grad_output": "pool_double_backward(grad, indices, 2)"},
+    "max_pool3d_with_indices_backward": {
+        "grad_output": "pool_double_backward(grad, indices, 3)"},
+    "adaptive_max_pool3d_backward": {"grad_output": "pool_double_backward(grad, indices, 3)"},
+    "fractional_max_pool3d_backward": {"grad_output": "pool_double_backward(grad, indices, 3)"},
+    "max_unpool2d": {"self": "pool_double_backward(grad, indices, 2)"},
+    "max_unpool3d": {"self": "pool_double_backward(grad, indices, 3)"},
+    "binary_cross_entropy_with_logits": {
+        "self": "logits_loss_backward(grad, self, target, weight, pos_weight, reduction)",
+        "target": "logits_target_backward(grad, self, target, weight, pos_weight, reduction)"},
+}
+
+# Zero derivatives that take their shape from the gradient; others take that of the input.
+LIKE_GRAD = """
+    sign floor ceil trunc round round.decimals threshold_backward leaky_relu_backward
+    hardtanh_backward hardshrink_backward softshrink_backward fill.Scalar fill.Tensor zero
+    bernoulli bernoulli.Tensor bernoulli.p exponential geometric cauchy log_normal uniform
+    random* relu6_backward
+""".split()
+
+
+def formulas_of(ov) -> dict[str, str]:
+    """PyTorch's formulas for an operator, where they are other ones."""
+    found = dict(FORMULAS.get(ov.name, {}))
+    name = str(ov.name)
+    if ov.is_composite and ov.op.base_name.endswith("_copy"):  # a copy of a view
+        view = registry.get(name.replace("_copy", "", 1))
+        return found if view is None else {**view.grad, **found}
+    if ov.is_composite or len(ov.schema.returns) > 1:
+        return found
+    for i, key in enumerate(ov.op.constant):
+        like = i == 0 and matches(name, LIKE_GRAD)
+        found.setdefault(key, "zeros_like(grad)" if like
+                         else f"zeros_in({key}.shape, {key}.dtype, grad)")
+    return found
+
 
 # parts
 
@@ -108,12 +238,11 @@ def _where_both(condition, self, other):
 
 
 @functools.cache
-def eager() -> Spelling:
-    """Of captures that run PyTorch's own kernels: `make_fx`, unless sizes are symbols."""
-    return Spelling(PARTS)
+def of(mode: str, whole: bool = False) -> Spelling:
+    """That of captures of a kind: "real", "fake", "symbolic" or "aot"; `whole` before dispatch.
 
-
-@functools.cache
-def traced() -> Spelling:
-    """Of captures in which Python stands in for more of PyTorch's operators: AOT, symbolic sizes."""
-    return Spelling(PARTS, TRACED)
+    Where PyTorch dispatches in Python (symbolic sizes, AOT) more operators are taken apart.
+    """
+    if whole:
+        return Spelling()
+    return Spelling(PARTS, TRACED) if mode in ("symbolic", "aot") else Spelling(PARTS)

@@ -177,7 +177,7 @@ class Trace(Interpreter):
         and where the operator writes: statistics, for instance.
         """
         one = self.spelling is not None and self.spelling.whole(ov)  # as it is in PyTorch
-        if not (one or self.keeps_composites or self._is_copy(ov)):
+        if not (one or self.keeps_composites):
             return NotImplemented
         if any((a.is_write or a.name.startswith("running_")) and v is not None
                for a, v in zip(ov.schema.args, flat)):
@@ -205,9 +205,6 @@ class Trace(Interpreter):
         if tracked:
             self.record(ov, flat, found)
         return found
-
-    def _is_copy(self, ov) -> bool:
-        return self.keeps_copies and ov.op.base_name.endswith("_copy")
 
     def wrap(self, value: Tensor, node) -> Tensor:
         return make(Traced(self, value, node))

@@ -1,0 +1,320 @@
+"""PyTorch's form of some derivatives, for graphs that print as its graphs do.
+
+The table has other formulas for these: faster ones, or such that higher derivatives exist at kinks
+as well.  Where a history is recorded through a formula here it gives way to that of the table.
+`fx/spelling.py` says which operators use them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..core import dtype as dt
+from ..core.dims import wrap_dim, wrap_dims
+from ..core.layout import STRIDED
+from ..core.state import recording
+from ..core.table import ops
+from .pointwise import power_pullback_base, power_pullback_exponent, share_of_sum, squared_radius
+from .reduce import _spread_of, norm_pullback, restore, std_pullback
+
+
+def zeros_in(shape, dtype, grad):
+    """Zeros for an input of which only the facts were kept."""
+    return ops.zeros(list(shape), dtype=dtype, layout=STRIDED, device=grad.device)
+
+
+def zero_number(grad, value=0.0):
+    """A number as a tensor."""
+    return ops.scalar_tensor(value, dtype=grad.dtype, layout=STRIDED, device=grad.device)
+
+
+def filled(number, like):
+    """A number in the shape of a tensor: what stands before an operator sign in C++."""
+    return ops.fill(ops.empty_like(like, memory_format="preserve_format"), number)
+
+
+def number_minus(number, x):
+    """number - x."""
+    return filled(number, x) - x
+
+
+def number_over(number, x):
+    """number / x."""
+    return filled(number, x) / x
+
+
+def unsqueezed(x, dim, ndim):
+    """A reduced tensor with its reduced dims as dims of size 1; all dims are none."""
+    if not dim:
+        return x
+    if len(dim) == 1:
+        return x.unsqueeze(dim[0])
+    for d in sorted(wrap_dims(dim, ndim)):
+        x = x.unsqueeze(d)
+    return x
+
+
+def norm_backward(grad, self, p, norm, dim, keepdim):
+    """The p-norm: x |x|^(p-2) / norm^(p-1), and 0 where the norm is."""
+    if recording():
+        return norm_pullback(grad, self, 2 if p is None else p, norm, dim or None, keepdim)
+    p = 2.0 if p is None else p
+    if p == 0:
+        return ops.zeros_like(self)
+    if not keepdim and self.ndim:
+        grad, norm = unsqueezed(grad, dim, self.ndim), unsqueezed(norm, dim, self.ndim)
+    if p == 1:
+        return self.sgn() * grad
+    if p == 2:
+        ratio = self / norm
+        return grad * ratio.masked_fill(norm == 0, 0)
+    if math.isinf(p):
+        size = self.abs()
+        hit = (size == norm).logical_or(size.isnan())
+        scale = grad / hit.sum(dim or None, True)
+        return self.sgn() * (scale * hit)
+    if p < 1:
+        scaled = self.sgn() * self.abs().pow(p - 1).masked_fill(self == 0, 0)
+        return scaled * grad * norm.pow(1 - p)
+    if p < 2:
+        scaled = self.sgn() * self.abs().pow(p - 1)
+    else:
+        scaled = self * self.abs().pow(p - 2)
+    slope = grad / norm.pow(p - 1)
+    return scaled * slope.masked_fill(norm == 0, 0)
+
+
+def std_backward(grad, self, result, dim, correction, keepdim):
+    """d sqrt(v) = d v / (2 sqrt(v)), and 0 where all elements are equal."""
+    if recording():
+        return std_pullback(grad, self, result, dim, correction, keepdim)
+    slope = grad / (result * 2)
+    slope = slope.masked_fill(result == 0, 0)
+    if dim is not None and not keepdim and self.ndim > 1:
+        unsqueezed(slope, dim, self.ndim)  # PyTorch takes this view twice: numbers show it
+    factor, offset = _spread_of(self, dim, correction)
+    return factor * restore(slope, self.ndim, dim, keepdim) * offset
+
+
+def prod_backward(grad, self):
+    """A product of all elements."""
+    if self.ndim == 0 or self.numel() < 2:
+        return grad.expand(self.shape)
+    flat = self.reshape([-1])
+    return prod_dim_backward(grad, flat, 0, True).view(list(self.shape))
+
+
+def prod_dim_backward(grad, self, dim, keepdim):
+    """A product along a dim: (product of those before) (product of those after)."""
+    if self.ndim == 0:
+        return grad
+    dim = wrap_dim(dim, self.ndim)
+    if not keepdim:
+        grad = grad.unsqueeze(dim)
+    size = self.shape[dim]
+    if size == 1:
+        return grad
+    shape = list(self.shape)
+    shape[dim] = 1
+    ones = ops.ones(shape, dtype=grad.dtype, layout=STRIDED, device=grad.device)
+    before = ops.cat([ones, self.narrow(dim, 0, size - 1)], dim).cumprod(dim)
+    after = ops.cat([ones, self.narrow(dim, 1, size - 1).flip([dim])], dim)
+    after = after.cumprod(dim).flip([dim])
+    return grad * (before * after)
+
+
+def restored(x, dim, shape, keepdim):
+    """A reduced tensor in the shape that it has with its reduced dims kept."""
+    if keepdim:
+        return x
+    kept = list(shape)
+    for d in wrap_dims(dim, len(shape)) if dim else ():
+        kept[d] = 1
+    return x.reshape(kept if dim else [])
+
+
+def extreme_backward(grad, self, result, dim, keepdim):
+    """All elements that attain the extreme share its gradient evenly."""
+    dim = list(dim) if isinstance(dim, (list, tuple)) else [] if dim is None else [dim]
+    hit = restored(result, dim, self.shape, keepdim) == self
+    grad = restored(grad, dim, self.shape, keepdim)
+    return grad / hit.sum(dim, True) * hit
+
+
+def evenly_backward(grad, self, result):
+    """The same for the extreme of all elements; all NaN are equal to a NaN."""
+    both = self.isnan()
+    both = both.logical_and(result.isnan())
+    hit = (self == result).logical_or(both)
+    return hit * (grad / hit.sum())
+
+
+def clamp_backward(grad, self, low, high):
+    """The gradient inside of the bounds."""
+    zero = zero_number(grad)
+    if low is not None and high is not None:
+        inside = self >= low
+        return ops.where(inside.logical_and(self <= high), grad, zero)
+    if low is not None:
+        return ops.where(self >= low, grad, zero)
+    return ops.where(self <= high, grad, zero) if high is not None else grad
+
+
+def clamp_bounds_backward(grad, self, low, high, mask):
+    """The gradients of both bounds of `clamp`."""
+    zero = zero_number(grad)
+    first = second = None
+    if low is not None and high is not None:
+        if mask[0]:
+            below = self < low
+            first = ops.where(below.logical_and(low < high), grad, zero)
+        if mask[1]:
+            above = self > high
+            second = ops.where(above.logical_or(high < low), grad, zero)
+    elif low is not None:
+        first = ops.where(self < low, grad, zero) if mask[0] else None
+    elif high is not None:
+        second = ops.where(self > high, grad, zero) if mask[1] else None
+    return first, second
+
+
+def pow_backward_self(grad, self, exponent):
+    """d x^p = p x^(p-1) dx, and 0 for p = 0."""
+    if recording():
+        return power_pullback_base(grad, self, exponent)
+    slope = grad * (exponent * self.pow(exponent - 1))
+    zero = zero_number(slope)
+    return ops.where(exponent == 0.0, zero, slope)
+
+
+def pow_backward_exponent(grad, self, exponent, result):
+    """d x^p = x^p log(x) dp, with 0 at x = 0 where p >= 0."""
+    if recording() or exponent.is_complex():
+        return power_pullback_exponent(grad, self, exponent, result)
+    upper = exponent >= 0
+    flat = (self == 0).logical_and(upper)
+    slope = result * self.log()
+    return grad * ops.where(flat, zero_number(slope), slope)
+
+
+def atan2_backward(grad, self, other, mask):
+    """d atan2(y, x) = (x dy - y dx) / (x^2 + y^2), and 0 at the origin."""
+    if recording():
+        radius = squared_radius(self, other)
+        return (grad * other / radius if mask[0] else None,
+                grad * -self / radius if mask[1] else None)
+    square = other * other
+    size = self * self + square
+    inverse = size.reciprocal().masked_fill(size == 0, 0)
+    return (grad * other * inverse if mask[0] else None,
+            grad * -self * inverse if mask[1] else None)
+
+
+def logaddexp_backward(grad, x, y):
+    """e^x / (e^x + e^y), by a quotient."""
+    if recording() or x.is_complex():
+        return grad * share_of_sum(x, y).conj()
+    return grad / (1 + (y - x).exp())
+
+
+def copysign_backward(grad, self, result):
+    """The quotient of both is the sign; 0 at 0."""
+    ratio = result / self
+    return grad * ratio.masked_fill(self == 0, 0)
+
+
+def nansum_backward(grad, spread, self):
+    """NaN are left out."""
+    used = self.isnan().logical_not()
+    return spread(grad) * used
+
+
+def new_zeros_like(grad, shape):
+    """Zeros for an input, with all that is known of it."""
+    return grad.new_zeros(list(shape), dtype=grad.dtype, layout=STRIDED, device=grad.device)
+
+
+def stack_backward(grad, count, dim):
+    """The slice of each tensor."""
+    return [grad.select(dim, i) for i in range(count)]
+
+
+def trace_backward_printed(grad, shape):
+    """The gradient at every place of a diagonal."""
+    rows, columns = shape
+    zeros = ops.zeros([rows * columns], dtype=grad.dtype, layout=STRIDED, device=grad.device)
+    end = min(rows, columns) * (columns + 1)
+    places = ops.arange(0, end, columns + 1, dtype=dt.int64, layout=STRIDED, device=grad.device)
+    return zeros.index_fill(0, places, grad).view([rows, columns])
+
+
+def softmax_backward_output(grad, grad_output, output, dim):
+    """The derivative of softmax-backward by the softmax."""
+    first = grad_output * (output * grad).sum(dim, True)
+    inner = (output * grad_output).sum(dim, True)
+    second = inner * grad
+    return grad_output * grad - second - first
+
+
+def pool_double_backward(grad, indices, dims):
+    """The gradient at the places that a pooling chose."""
+    lead = list(indices.shape[: indices.ndim - dims])
+    places = indices.reshape([*lead, -1])
+    return grad.reshape([*lead, -1]).gather(-1, places).view(list(indices.shape))
+
+
+def _numbers(mask, like):
+    """A mask as numbers of a tensor's dtype."""
+    return ops._to_copy(mask, dtype=like.dtype, layout=STRIDED, device=like.device)
+
+
+def elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    """The second derivative of elu."""
+    low = _numbers(self_or_result < 0, grad)
+    product = grad * grad_output * input_scale
+    if is_result:
+        return product * low
+    return ops.elu_backward(
+        product, alpha, scale, input_scale, is_result, self_or_result) * low
+
+
+def gelu_double_backward(grad, grad_output, self):
+    """The second derivative of gelu: 2 pdf(x) - x^2 pdf(x)."""
+    square = self * self
+    density = (square * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
+    inner = square * density
+    slope = density * 2 - inner
+    return grad * grad_output * slope
+
+
+def softplus_double_backward(grad, self, beta, threshold):
+    """The second derivative of softplus."""
+    scaled = self * beta
+    low = _numbers(scaled < threshold, grad)
+    return ops.sigmoid_backward(grad, scaled.sigmoid()) * low * beta
+
+
+def logits_loss_backward(grad, self, target, weight, pos_weight, reduction):
+    """Cross entropy of logits."""
+    if pos_weight is None:
+        slope = self.sigmoid() - target
+        slope = slope * grad
+    else:
+        both = pos_weight * target
+        slope = (both + 1 - target) * self.sigmoid() - both
+        slope = slope * grad
+    if weight is not None:
+        slope = slope * weight
+    return slope / self.numel() if reduction == 1 else slope
+
+
+def logits_target_backward(grad, self, target, weight, pos_weight, reduction):
+    """The same by the target."""
+    if pos_weight is None:
+        slope = -self
+    else:
+        slope = ops.log_sigmoid(-self) - pos_weight * ops.log_sigmoid(self)
+    slope = slope * grad
+    if weight is not None:
+        slope = slope * weight
+    return slope / target.numel() if reduction == 1 else slope
