@@ -112,8 +112,8 @@ def prod_dim_backward(grad, self, dim, keepdim):
     if not keepdim:
         grad = grad.unsqueeze(dim)
     size = self.shape[dim]
-    if size == 1:
-        return grad
+    if size < 2:
+        return grad.expand(self.shape)
     shape = list(self.shape)
     shape[dim] = 1
     ones = ops.ones(shape, dtype=grad.dtype, layout=STRIDED, device=grad.device)
@@ -259,6 +259,8 @@ def softmax_backward_output(grad, grad_output, output, dim):
 def pool_double_backward(grad, indices, dims):
     """The gradient at the places that a pooling chose."""
     lead = list(indices.shape[: indices.ndim - dims])
+    if 0 in indices.shape:
+        return grad.new_zeros(indices.shape)
     places = indices.reshape([*lead, -1])
     return grad.reshape([*lead, -1]).gather(-1, places).view(list(indices.shape))
 

@@ -12,7 +12,6 @@ import functools
 from collections.abc import Callable
 
 from ..core import dtype as dt
-from ..core.dims import wrap_dim
 from ..core.formula import Rule
 from ..core.layout import STRIDED
 from ..core.op import registry
@@ -39,18 +38,19 @@ WHOLE = """
     native_norm* _is_all_true _is_any_true slow_conv3d_forward slow_conv_dilated2d
     slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d _conv_depthwise2d
     conv_depthwise3d _slow_conv2d_forward _slow_conv2d_backward.output_mask _foreach_*
-""".split()
+"""
 
 
 @functools.cache
-def _split(names: tuple[str, ...]) -> tuple[set, tuple]:
+def _split(text: str) -> tuple[set, tuple]:
+    names = text.split()
     return ({n for n in names if not n.endswith("*")},
             tuple(n[:-1] for n in names if n.endswith("*")))
 
 
-def matches(name: str, names: list[str]) -> bool:
-    """Is a name among those given, some of which end with `*`?"""
-    whole, families = _split(tuple(names))
+def matches(name: str, text: str) -> bool:
+    """Is a name among those in a text, some of which end with `*`?"""
+    whole, families = _split(text)
     return name in whole or name.startswith(families)
 
 
@@ -180,7 +180,7 @@ LIKE_GRAD = """
     hardtanh_backward hardshrink_backward softshrink_backward fill.Scalar fill.Tensor zero
     bernoulli bernoulli.Tensor bernoulli.p exponential geometric cauchy log_normal uniform
     random* relu6_backward
-""".split()
+"""
 
 
 def formulas_of(ov) -> dict[str, str]:

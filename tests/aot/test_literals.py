@@ -22,7 +22,6 @@ WRITES = "written through a view"
 # A write that autograd does not see gives its input no gradient of its own.
 UNSEEN = "written behind autograd's back"
 OTHERWISE = {
-    "indexing backward": "a tensor made in a formula is spelled without its layout",
     "written_without_tape backward": UNSEEN,
     "written_without_tape backward, writes kept": UNSEEN,
     "written_through_detached backward": UNSEEN,
