@@ -130,32 +130,32 @@ class _Switch:
                 step, given = running.throw, error
 
 
-class no_grad(_Switch):
+class _Fixed(_Switch):
+    """A switch to one side, which decorates functions without brackets too."""
+
+    to: bool
+
+    def __new__(cls, function=None):
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()
+        return made(function)
+
+    def __init__(self, function=None):
+        super().__init__(self.to)
+
+
+class no_grad(_Fixed):
     """Nothing computed inside is recorded."""
 
-    def __new__(cls, function=None):
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()
-        return made(function)
-
-    def __init__(self, function=None):
-        super().__init__(False)
+    to = False
 
 
-class enable_grad(_Switch):
+class enable_grad(_Fixed):
     """Record again, inside of `no_grad`."""
 
-    def __new__(cls, function=None):
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()
-        return made(function)
-
-    def __init__(self, function=None):
-        super().__init__(True)
+    to = True
 
 
 class set_grad_enabled(_Switch):

@@ -173,4 +173,3 @@ def device_of(array) -> Device:
 
 
 CPU = Device("cpu")
-META = Device("meta")

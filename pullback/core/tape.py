@@ -532,13 +532,3 @@ def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
             "writing",
         )
     )
-
-
-def accumulate_edge(leaf: Tensor) -> Accumulate:
-    """Make a handle a leaf that collects gradients."""
-    return Accumulate(leaf)
-
-
-def level_recording(level: int) -> bool:
-    """Does the tape record at this level?"""
-    return state.record[level]

@@ -6,7 +6,7 @@ import functools
 
 from .. import errors
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_map, tree_unflatten
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.surface import current, hand_back
 from ..core.table import ops
 from ..interp.vmap import Batched, Vmap
@@ -143,8 +143,3 @@ def _chunked(func, flat, dims, spec, kwargs, size, chunk, out_dims, randomness):
     return tree_unflatten(
         [ops.cat(list(group), d) for group, d in zip(zip(*leaves), places)], out_spec
     )
-
-
-def map_tree(function, tree):
-    """Apply a function to the tensors of a structure."""
-    return tree_map(lambda v: function(v) if isinstance(v, Tensor) else v, tree)

@@ -1,7 +1,7 @@
 """`Module`: parameters, buffers and submodules under names, and what is done to all at once.
 
-Hooks are in `nn/module_hooks.py`, saving and loading in `nn/module_state.py`.  Layers are in
-`nn/layers.py`; the functions that they call are in `nn/functional.py`.
+Hooks are in `nn/module_hooks.py`, saving and loading in `nn/module_state.py`.  `nn/linear.py` shows
+a layer; the functions that layers call are in `nn/functional/`.
 """
 
 from __future__ import annotations
