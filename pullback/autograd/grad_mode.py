@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 
-from ..core.state import count, state
+from ..core.state import count, fast, state
 
 
 def _levels() -> range:
@@ -248,6 +248,7 @@ class _force_original_view_tracking(_Switch):
     def __init__(self, mode: bool):
         self.mode, self.before = bool(mode), state.replay_views
         state.replay_views = self.mode
+        fast["REPLAYS"] = 1
 
     def __enter__(self) -> None:
         state.replay_views = self.mode

@@ -17,7 +17,7 @@ from . import recorder, stack, surface, tape
 from .device import Device
 from .evaluate import _HALF, _arrays_only, _finish, wrap_all
 from .generator import Generator
-from .handle import INFERENCE, Tensor
+from .handle import INFERENCE, Link, Tensor, one_more
 from .state import fast as space
 from .state import state
 
@@ -152,7 +152,7 @@ def _argument(i, spec, text, value, own, general, ov, tensors, lists) -> list[st
             tensors.append(i)
             return [
                 f"{x} = {text}",
-                f"if {x}._link is not None:",
+                f"if {x}._link is not None and {x}._link.seen != {x}._cell.version:",
                 f"    refresh({x})",
                 f"a{i} = {x}._data",
                 f"if a{i}.__class__ is not ndarray:",
@@ -368,13 +368,44 @@ def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
             if not single:
                 lines.append(f"        {', '.join(recorder.outputs(ov))} = t")
             own |= recorder.names_for(ov, ov.rule, tape)
-            lines += [f"        {line}" for line in recorder.statements(ov, ov.rule, 3)]
+            lines += [f"        {line}" for line in recorder.statements(ov, ov.rule, 3, tensors)]
         else:
             own["record"] = tape.record
             lines.append(f"        record(ov, {flat}, t, 0)")
     if ov.is_view:
-        lines.append(f"    link_views(ov, {flat}, t, 0)")
+        lines += _linked(ov, single, flat)
     return [*lines, "    return t"]
+
+
+def _linked(ov, single: bool, flat: str) -> list[str]:
+    """Statements that tie a view to its base, as `link_views` does in general."""
+    general = f"link_views(ov, {flat}, t, 0)"
+    if not single or ov.name == "as_strided" or ov.op.diff_outputs == (False,):
+        return [f"    {general}"]
+    rest = "".join(f"x{i}, " for i in range(1, len(ov.schema.args)))
+    step = f"(ov, ({rest}), None)"
+    return [
+        "    c, l = x0._cell, x0._link",
+        "    if REPLAYS or c is INFERENCE or GRADOFF and state.inference or (",
+        "        l is not None and l.__class__ is not Link):",
+        f"        {general}",
+        "        return t",
+        "    if c is None:",
+        "        c = cell_of(x0)",
+        "    k = new(Link)",
+        "    if l is None:",
+        "        k.base, k.of, k.multi, k.hidden = x0, a0, False, None",
+        f"        k.steps = one_more(None, {step})",
+        "    else:",
+        "        k.base, k.of, k.multi, k.hidden = l.base, l.base._data, l.multi, l.hidden",
+        f"        k.steps = one_more(l.steps, {step})",
+        "    if GRADOFF and not state.record[0]:",
+        '        k.hidden = "no_grad"',
+        "        if x0._edge is not None:",
+        "            t._edge = Blind()",
+        "    k.seen = c.version",
+        "    t._cell, t._link = c, k",
+    ]
 
 
 space.update(
@@ -389,6 +420,9 @@ space.update(
     np=np,
     asarray=np.asarray,
     arrays_only=_arrays_only,
+    Blind=tape.Blind,
+    Link=Link,
+    one_more=one_more,
     bump=surface.bump,
     copyto=np.copyto,
     finish=_finish,

@@ -5,10 +5,15 @@ The framework projects, rules do maths: this one function runs after every formu
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import errors
 from . import dtype as dt
-from .handle import Tensor
+from .handle import Tensor, make
+from .state import fast
 from .table import ops
+
+_SUMMED = {dt.float32.np, dt.float64.np}  # dtypes that are summed in their own precision
 
 
 def sum_to(g: Tensor, shape: tuple) -> Tensor:
@@ -17,9 +22,13 @@ def sum_to(g: Tensor, shape: tuple) -> Tensor:
     if not shape and hasattr(g._data, "node"):
         return ops.sum(g)  # what PyTorch's graphs have
     extra = len(have) - len(shape)
-    dims = list(range(extra)) + [
-        i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1
-    ]
+    ones = [i + extra for i, n in enumerate(shape) if n == 1 and have[i + extra] != 1]
+    dims = [*range(extra), *ones]
+    data = g._data
+    if data.__class__ is np.ndarray and data.dtype in _SUMMED and g._edge is None:
+        if not fast["ACTIVE"]:  # nobody looks: the same sum without ceremony
+            out = np.asarray(np.add.reduce(data, (*dims,), None, None, bool(ones)))
+            return make(out.reshape(shape) if ones and extra else out)
     out = ops.sum(g, dims, True) if dims else g
     return ops.reshape(out, shape) if extra else out
 

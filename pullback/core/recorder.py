@@ -66,10 +66,11 @@ def compiled(name: str, lines: list[str], own: dict, title: str):
     return fast.pop("factory")(**own)
 
 
-def statements(ov, rule, depth: int) -> list[str]:
+def statements(ov, rule, depth: int, arrays: list[int] = ()) -> list[str]:
     """Statements that give the outputs their history, given the arguments `x0`, `x1`, ...
 
-    `depth` is the number of frames up to the first that may be the user's.
+    `depth` is the number of frames up to the first that may be the user's; `arrays` are the
+    arguments that are known to be tensors, with the plain arrays `a0`, `a1`, ... as their memory.
     """
     outs, lines, flags, edges, metas, widths = outputs(ov), [], [], [], [], []
     for i, is_list in zip(rule.inputs, rule.lists):
@@ -86,10 +87,13 @@ def statements(ov, rule, depth: int) -> list[str]:
             )
             widths.append(f"len(x{i})")
         else:
-            lines.append(f"e{i} = x{i}._edge if isinstance(x{i}, Tensor) else None")
+            known = i in arrays
+            test = "" if known else f" if isinstance(x{i}, Tensor) else None"
+            lines.append(f"e{i} = x{i}._edge{test}")
             flags.append(f"e{i} is not None")
             edges.append(f"e{i}")
-            metas.append(f"None if e{i} is None else (x{i}._data.shape, x{i}._data.dtype)")
+            data = f"a{i}" if known else f"x{i}._data"
+            metas.append(f"None if e{i} is None else ({data}.shape, {data}.dtype)")
             widths.append("None")
     differentiable = [o for o, flag in zip(outs, rule.diff_outputs) if flag]
     several = len(differentiable) > 1
@@ -113,7 +117,8 @@ def statements(ov, rule, depth: int) -> list[str]:
     for o, name in zip(outs, rule.outputs):
         if name in saved_outs:
             body += [f"k{o} = make({o}._data)", f"k{o}._cell = cell_of({o})"]
-    items = [_saved(ov, rule, spec, guard, flags) for spec, guard in zip(rule.saves, rule.guards)]
+    items = [_saved(ov, rule, spec, guard, flags, arrays)
+             for spec, guard in zip(rule.saves, rule.guards)]
     body += [
         f"n.saved = ({''.join(f'{item}, ' for item in items)})",
         "n.seq = sequence()",
@@ -130,7 +135,7 @@ def statements(ov, rule, depth: int) -> list[str]:
     return lines + [f"        {line}" for line in body]
 
 
-def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str]) -> str:
+def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str], arrays: list[int]) -> str:
     """Expression of one saved value."""
     _, kind, name, attribute = spec
     if kind == "fact":
@@ -149,9 +154,8 @@ def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str]) -> str:
     else:
         i = ov.schema.names.index(name)
         lists = kind == "arg" and ov.schema.args[i].is_list
-        value = (
-            f"x{i}" if kind == "value" else f"[keep(v) for v in x{i}]" if lists else f"keep(x{i})"
-        )
+        as_is = kind == "value" or i in arrays  # only boxed handles may be rebound later
+        value = f"x{i}" if as_is else f"[keep(v) for v in x{i}]" if lists else f"keep(x{i})"
     return f"({value} if {wanted} else None)" if wanted else value
 
 
@@ -160,8 +164,10 @@ def strides(t: Tensor) -> tuple[int, ...]:
     data = t._data
     if type(data) is not np.ndarray:
         return t.stride()
-    size = data.itemsize
-    return (*[step // size for step in data.strides],)
+    size, steps = data.itemsize, data.strides
+    if len(steps) == 2:
+        return steps[0] // size, steps[1] // size
+    return (*[step // size for step in steps],)
 
 
 fast.update(

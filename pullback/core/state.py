@@ -13,6 +13,7 @@ import threading
 
 fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
               "OVERRIDES": 0, "DISPATCHES": 0,  # are there classes, or modes, that take part?
+              "REPLAYS": 0,  # has anybody asked for `replay_views`?
               "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
 _lock = threading.Lock()
