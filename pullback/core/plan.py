@@ -15,7 +15,7 @@ import numpy as np
 from . import dtype as dt
 from . import recorder, stack, surface, tape
 from .device import Device
-from .evaluate import _HALF, _arrays_only, _finish, wrap_all
+from .evaluate import _HALF, _arrays_only, _finish, wrap, wrap_all
 from .generator import Generator
 from .handle import INFERENCE, Link, Tensor, one_more
 from .state import fast as space
@@ -282,7 +282,9 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
                 lines += _guarded(f"check({', '.join(raw)})", flat)
             dtype = "BOOL" if rule == "bool" else "d"
     lines += _guarded(f"r = kernel(np, {', '.join(values)})", flat)
-    if dtype is None:
+    if dtype is None and _several(ov):
+        pass  # each result is looked at when it is wrapped
+    elif dtype is None:
         lines += ["    if r.__class__ is not ndarray:", "        r = arrays_only(np, r)"]
     elif len(schema.returns) == 1 and not schema.returns[0].is_list:
         lines += [
@@ -354,6 +356,16 @@ def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
             "    t._data = r",
             "    t._link = t._cell = t._meta = t._edge = None",
         ]
+    elif _several(ov):
+        outs = recorder.outputs(ov)
+        arrays = [f"r{i}" for i in range(len(outs))]
+        lines = [f"    {', '.join(arrays)} = r"]
+        lines += [
+            f"    {t} = make({r}) if {r}.__class__ is ndarray else wrap(arrays_only(np, {r}))"
+            for t, r in zip(outs, arrays)
+        ]
+        own["results"] = ov.result_class
+        lines.append(f"    t = {'results' if ov.result_class else ''}({', '.join(outs)})")
     else:
         lines = ["    t = wrap_all(ov, r)"]
     tracked = [f"x{i}._edge is not None" for i in tensors] + [f"tracked{i}" for i in lists]
@@ -365,7 +377,7 @@ def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
     if tracked and not (ov.rule is None and ov.never_differentiable):
         lines.append(f"    elif {' or '.join(tracked)}:")
         if ov.rule is not None and recorder.is_simple(ov, ov.rule) and any(ov.rule.diff_outputs):
-            if not single:
+            if not single and not _several(ov):
                 lines.append(f"        {', '.join(recorder.outputs(ov))} = t")
             own |= recorder.names_for(ov, ov.rule, tape)
             lines += [f"        {line}" for line in recorder.statements(ov, ov.rule, 3, tensors)]
@@ -375,6 +387,12 @@ def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
     if ov.is_view:
         lines += _linked(ov, single, flat)
     return [*lines, "    return t"]
+
+
+def _several(ov) -> bool:
+    """Does the operator return several tensors, none of them in a list?"""
+    returns = ov.schema.returns
+    return len(returns) > 1 and all(r.is_tensor and not r.is_list for r in returns)
 
 
 def _linked(ov, single: bool, flat: str) -> list[str]:
@@ -432,5 +450,6 @@ space.update(
     new=object.__new__,
     refresh=surface.refresh,
     state=state,
+    wrap=wrap,
     wrap_all=wrap_all,
 )

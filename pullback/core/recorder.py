@@ -15,7 +15,8 @@ from .handle import Tensor, cell_of, make
 from .state import fast, sequence
 
 _FLOATING = {d.np for d in dt.ALL if d.category >= 2}
-_DIRECT = {"shape": "._data.shape", "ndim": "._data.ndim", "numel()": "._data.size"}
+_DIRECT = {"shape": "{}._data.shape", "ndim": "{}._data.ndim", "numel()": "{}._data.size",
+           "dtype": "dtype_of({}._data.dtype)", "stride()": "strides({})"}  # fmt: skip
 
 
 def is_simple(ov, rule) -> bool:
@@ -102,7 +103,9 @@ def statements(ov, rule, depth: int, arrays: list[int] = ()) -> list[str]:
         for o in differentiable
     ]
     lines.append(f"if {' or '.join(test)}:")
-    if set(ov.schema.tensor_positions) - set(rule.inputs):
+    silent = {*ov.op.nondiff, "output"}
+    if any(ov.schema.args[i].name not in silent
+           for i in set(ov.schema.tensor_positions) - set(rule.inputs)):
         flat = f"({''.join(f'x{i}, ' for i in range(len(ov.schema.args)))})"
         lines.append(f"    refuse(overload, rule, {flat}, 0)")
     body = [
@@ -145,9 +148,7 @@ def _saved(ov, rule, spec: tuple, guard: tuple, flags: list[str], arrays: list[i
         i = ov.schema.names.index(tensor)
         always = not ov.schema.args[i].optional and tensor not in ov.op.scalars
         direct = _DIRECT.get(attribute) if always and not ov.schema.args[i].is_list else None
-        if always and attribute == "stride()" and not ov.schema.args[i].is_list:
-            return f"strides(x{i})"
-        return f"x{i}{direct}" if direct else f"fact_value(x{i}, {attribute!r})"
+        return direct.format(f"x{i}") if direct else f"fact_value(x{i}, {attribute!r})"
     wanted = " or ".join(flags[k] for k in guard)
     if kind == "out":
         value = f"k{outputs(ov)[rule.outputs.index(name)]}"
@@ -172,6 +173,7 @@ def strides(t: Tensor) -> tuple[int, ...]:
 
 fast.update(
     strides=strides,
+    dtype_of=dt.of,
     Tensor=Tensor,
     FLOATING=_FLOATING,
     new=object.__new__,

@@ -14,10 +14,12 @@ from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
+from ..core.xp import maxima, sums
 from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, trailing_dims
 from .matmul import is_half
 
+_FEW = 4096  # elements up to which products are made, not summed on the way
 
 def widened(xp, array):
     """A half-precision array as float32; others unchanged."""
@@ -49,12 +51,12 @@ def _softmax_kernel(xp, self, dim, safe=False):
         return xp.zeros_like(x)
     if x.ndim == 0:
         return _softmax_kernel(xp, x.reshape(1), 0, safe).reshape(())
-    top = x.max(axis=dim, keepdims=True)
+    top = maxima(xp, x, dim)
     if safe:
         top = xp.where(top == -math.inf, 0, top)
     out = x - top
     xp.exp(out, out=out)
-    total = out.sum(axis=dim, keepdims=True)
+    total = sums(xp, out, dim)
     if safe:
         total = xp.where(total == 0, 1, total)
     out /= total
@@ -134,8 +136,8 @@ class _log_softmax(Op):
         elif x.ndim == 0:
             out = x - x
         else:
-            out = x - x.max(axis=dim, keepdims=True)
-            out -= xp.log(xp.exp(out).sum(axis=dim, keepdims=True))
+            out = x - maxima(xp, x, dim)
+            out -= xp.log(sums(xp, xp.exp(out), dim))
         return out if half_to_float else narrowed(out, self.dtype)
 
     def batch(n, batched, self, dim, half_to_float):
@@ -177,7 +179,7 @@ class _softmax_backward_data(Op):
         g, y = widened(xp, grad_output), widened(xp, output)
         out = xp.multiply(g, y)
         if out.ndim:
-            out = out - y * out.sum(axis=dim, keepdims=True)
+            out = out - y * sums(xp, out, dim)
         else:
             out = out - y * out
         return narrowed(out, input_dtype.np)
@@ -223,7 +225,7 @@ class _log_softmax_backward_data(Op):
         dim = wrap_dim(dim, output.ndim)
         g, y = widened(xp, grad_output), widened(xp, output)
         out = xp.exp(y)
-        out = out * (g.sum(axis=dim, keepdims=True) if g.ndim else g)
+        out *= sums(xp, g, dim) if g.ndim else g
         return narrowed(xp.subtract(g, out), input_dtype.np)
 
     def batch(n, batched, grad_output, output, dim, input_dtype):
@@ -443,6 +445,11 @@ def check_normalized(name, input, normalized_shape, *params):
                          f"{list(input.shape)}")
 
 
+def _dots(xp, a, b):
+    """Sums of products along the rows of two matrices, in a column."""
+    return sums(xp, a * b, 1) if a.size < _FEW else xp.einsum("ij,ij->i", a, b)[:, None]
+
+
 def statistics_shape(shape, normalized_shape):
     """Shape of the statistics of rows: the normalised dims have size 1."""
     lead = len(shape) - len(normalized_shape)
@@ -467,12 +474,16 @@ class native_layer_norm(Op):
 
     def run(xp, input, normalized_shape, weight, bias, eps):
         check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        _needs_float("LayerNormKernelImpl", input)
         shape, count = input.shape, numel(normalized_shape)
         x = widened(xp, input).reshape(-1, count) if input.size else xp.zeros((0, max(count, 1)))
-        mean = x.mean(axis=1, keepdims=True)
+        mean = sums(xp, x, 1)
+        mean /= max(count, 1)
         out = x - mean
-        rstd = 1 / xp.sqrt(xp.einsum("ij,ij->i", out, out)[:, None] / max(count, 1) + eps)
-        rstd = rstd.astype(mean.dtype)
+        rstd = _dots(xp, out, out)
+        rstd /= max(count, 1)
+        rstd += eps
+        xp.reciprocal(xp.sqrt(rstd, out=rstd), out=rstd)
         out *= rstd
         if weight is not None:
             out *= widened(xp, weight).reshape(-1)
@@ -571,16 +582,16 @@ class native_layer_norm_backward(Op):
         dx = dw = db = None
         if output_mask[0]:
             u = g if weight is None else g * widened(xp, weight).reshape(-1)
-            along = xp.einsum("ij,ij->i", u, normal)[:, None] / max(count, 1)
-            dx = u - u.mean(axis=1, keepdims=True)
-            dx -= normal * along
+            dx = u - sums(xp, u, 1) / max(count, 1)
+            dx -= normal * (_dots(xp, u, normal) / max(count, 1))
             dx *= scale
             dx = narrowed(dx, input.dtype).reshape(input.shape)
         if output_mask[1] and weight is not None:
-            dw = narrowed(xp.einsum("ij,ij->j", g, normal), weight.dtype).reshape(weight.shape)
+            dw = sums(xp, g * normal, 0) if g.size < _FEW else xp.einsum("ij,ij->j", g, normal)
+            dw = narrowed(dw, weight.dtype).reshape(weight.shape)
         if output_mask[2]:
             dtype = input.dtype if bias is None else bias.dtype
-            db = narrowed(g.sum(axis=0), dtype).reshape(tuple(normalized_shape))
+            db = narrowed(sums(xp, g, 0), dtype).reshape(tuple(normalized_shape))
         return dx, dw, db
 
     def shape(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
