@@ -145,7 +145,8 @@ def _offsets(graph: Graph, node: Node) -> None:
     kernel = sizes["kernel_size"]
     stride = sizes.get("stride", kernel)
     padding, dilation = sizes.get("padding", [0, 0]), sizes.get("dilation", [1, 1])
-    if prod(kernel) > 127:
+    beside = any(d > 1 and p for d, p in zip(dilation, padding))  # a window may miss every element
+    if prod(kernel) > 255 or beside:
         return
     width = node.args[0].meta["val"].shape[-1]
     rows, columns = picked.meta["val"].shape[-2:]
@@ -165,7 +166,7 @@ def _offsets(graph: Graph, node: Node) -> None:
         row = ops.floor_divide(places, width)
         down = steps(row - first.unsqueeze(1), dilation[0])
         across = steps(places - row * width - left, dilation[1])
-        return (down * kernel[1] + across).to(dt.int8)
+        return (down * kernel[1] + across).to(dt.uint8)
 
     def wide(offsets: Tensor) -> Tensor:
         first, left = corners()

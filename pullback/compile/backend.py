@@ -147,7 +147,9 @@ def _compile(
             unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes)
             plan, report = unit.plan, unit.report
             plan["products"] = [
-                kind for kind in "fd" if f"pb->{'s' if kind == 'f' else 'd'}gemm(" in unit.source
+                kind
+                for kind, letter in ("fs", "dd")
+                if f"pb->{letter}gemm(" in unit.source or f"pb->{letter}conv(" in unit.source
             ]
             for kind in plan["products"]:
                 native.start_product(kind)

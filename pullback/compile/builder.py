@@ -23,6 +23,8 @@ RUNTIME_ERRORS = {
     "index_add",
     "index_reduce",
     "one_hot",
+    "max_pool2d_with_indices_backward",
+    "max_pool3d_with_indices_backward",
 }
 
 

@@ -1,9 +1,9 @@
 """Graph to values: every node becomes views, pointwise values, reductions or calls.
 
 What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the
-tables of `rules_pointwise.py`, `rules_shape.py`, `rules_index.py` and `rules_composite.py`. An
-operator without a rule, or of an element type that C does not take, becomes a NumPy step. Read
-`schedule.py` next.
+tables of `rules_pointwise.py`, `rules_shape.py`, `rules_index.py`, `rules_composite.py` and
+`rules_window.py`. An operator without a rule, or of an element type that C does not take, becomes a
+NumPy step. Read `schedule.py` next.
 """
 
 from __future__ import annotations
@@ -49,10 +49,18 @@ def rules() -> dict[str, object]:
     """All lowering rules, imported on first use."""
     global _rules
     if _rules is None:
-        from . import rules_composite, rules_index, rules_pointwise, rules_shape
+        from . import (
+            rules_composite,
+            rules_index,
+            rules_pointwise,
+            rules_shape,
+            rules_window,
+        )
 
         _rules = {}
-        for module in (rules_pointwise, rules_shape, rules_index, rules_composite):
+        for module in (
+            rules_pointwise, rules_shape, rules_index, rules_composite, rules_window
+        ):
             _rules.update(module.RULES)
     return _rules
 

@@ -52,6 +52,10 @@ def _rsub(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref
 
 def _div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None = None) -> Ref:
     t = dtype_code(ex)
+    if t in "il" and type(y) is int and y > 0 and rounding_mode == "floor":
+        q = b.pointwise("div", x, y, dtype=t)
+        below = b.pointwise("gt", b.pointwise("mul", q, y, dtype=t), x, dtype="b", ct=t)
+        return b.pointwise("where", below, b.pointwise("sub", q, 1, dtype=t), q, dtype=t)
     if t not in "fd":
         raise Unsupported("integer division")
     q = b.pointwise("div", x, y, dtype=t, shape=shape_of(ex))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -178,6 +179,10 @@ class UnitWriter:
         )
         if call.kind == "gemm":
             self._gemm(call, out)
+        elif call.kind == "conv":
+            self._conv(call, out)
+        elif call.kind.endswith("_windows"):
+            self._windows(call, out)
         else:
             self._scatter(call, out)
 
@@ -200,6 +205,33 @@ class UnitWriter:
         self.stage_cost += (
             a["batch"] * a["m"] * a["n"] * a["k"] * (0.015 if out.dtype == "f" else 0.03)
         )
+
+    def _fields(self, attrs: dict, refs: dict[str, Ref]) -> list[str]:
+        """Numbers and addresses of a struct of the runtime."""
+        return [
+            f".{k} = {{{', '.join(map(str, v))}}}" if isinstance(v, tuple) else f".{k} = {v}"
+            for k, v in attrs.items()
+        ] + [f".{k} = {self._address(r)}" for k, r in refs.items()]
+
+    def _conv(self, call: object, out: object) -> None:
+        a = dict(call.attrs)
+        refs = dict(zip(a.pop("names"), call.args))
+        refs[("map", "x", "weight")[a["what"]]] = out.ref()
+        fn = "sconv" if out.dtype == "f" else "dconv"
+        fields = ", ".join(self._fields(a, refs))
+        self.stage.append(f"{{ /* {call.name} */ pb_conv c = {{{fields}}}; pb->{fn}(&c); }}")
+        work = prod(a["counts"]) * prod(a["kernel"]) * a["n"] * a["groups"]
+        self.stage_cost += work * a["inner"] * a["outer"] * (0.02 if out.dtype == "f" else 0.04)
+
+    def _windows(self, call: object, out: object) -> None:
+        places = call.args[1] if len(call.args) > 1 else call.outs[1].ref()
+        refs = {"x": call.args[0], "out": out.ref(), "where": places}
+        fields = ", ".join([*self._fields(call.attrs, refs), ".status = p[0]"])
+        self.stage.append(
+            f"{{ /* {call.name} */ pb_windows w = {{{fields}}}; "
+            f"pb->{call.kind}_{out.dtype}(&w); }}"
+        )
+        self.stage_cost += max(out.numel, places.value.numel * prod(call.attrs["kernel"]))
 
     def _scatter(self, call: object, out: object) -> None:
         a, t = call.attrs, out.dtype

@@ -243,13 +243,13 @@ def plan(input, weight, bias, stride, padding, dilation, transposed, output_padd
          groups) -> tuple[Windows, tuple[int, ...]]:
     """The windows of a convolution and the shape of its result; refuses what does not fit."""
     _check_dtypes(input, weight, bias)
-    return _plan(tuple(input.shape), tuple(weight.shape),
-                 None if bias is None else tuple(bias.shape), tuple(stride), tuple(padding),
-                 tuple(dilation), transposed, tuple(output_padding), groups)
+    return window_plan(tuple(input.shape), tuple(weight.shape),
+                       None if bias is None else tuple(bias.shape), tuple(stride),
+                       tuple(padding), tuple(dilation), transposed, tuple(output_padding), groups)
 
 
 @cached(1024)  # a training loop asks for the same few over and over
-def _plan(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+def window_plan(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     rank = len(weight) - 2
     if rank < 1:
         raise _flat(weight)

@@ -25,11 +25,11 @@ static __attribute__((noinline)) void N_(finish)(const T *restrict out, int rows
   enum { L = (int)(sizeof(V) / sizeof(T)) };
   for (int i = 0; i < rows; i++, c += ldc, out += 2 * L) {
     int j = 0;
-    if (!bias || sn == 1)
+    if (!bias || sn <= 1)
       for (; j + L <= n; j += L) {
         V x = *(const N_(mem) *)(out + j) * alpha;
         if (add) x += *(N_(mem) *)(c + j);
-        if (bias) x += *(const N_(mem) *)(bias + i * sm + j);
+        if (bias) x += sn ? (V)*(const N_(mem) *)(bias + i * sm + j) : bias[i * sm] - (V){};
         *(N_(mem) *)(c + j) = x;
       }
     for (; j < n; j++) {

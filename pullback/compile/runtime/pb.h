@@ -23,16 +23,39 @@ typedef struct {
   double alpha;
 } pb_gemm;
 
+// A convolution and its gradients (conv.h); arrays are contiguous, none is empty
+typedef struct {
+  int64_t what;                     // 0: x and weight give map; 1: map and weight give x; 2: x and map give weight
+  int64_t n, groups, inner, outer;  // examples; groups; channels of x and of map in one group
+  int64_t image[3], counts[3], kernel[3], stride[3], padding[3], dilation[3];
+  const void *x, *weight, *map, *bias;  // bias may be null
+} pb_conv;
+
+// Maxima over windows of planes, or their gradients (windows.c); planes have less than 2^31 elements
+typedef struct {
+  int64_t planes, image[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], check;
+  const void *x;     // the planes, or the gradients of the maxima
+  void *out;         // the maxima, or the gradients of the planes
+  int64_t *where;    // places of the maxima in their planes
+  pb_status *status;
+} pb_windows;
+
 typedef struct {
   void (*parallel)(pb_body body, void **p, int64_t chunks, int64_t grain);
   void (*sgemm)(const pb_gemm *);
   void (*dgemm)(const pb_gemm *);
+  void (*sconv)(const pb_conv *);
+  void (*dconv)(const pb_conv *);
   // out[index[i], :] += src[i, :] in the order of i; returns the first bad index + 1, or 0
   int64_t (*scatter_rows_f)(float *out, int64_t rows, int64_t width, const int64_t *index,
                             const float *src, int64_t n, int64_t skip, int wrap);
   int64_t (*scatter_rows_d)(double *out, int64_t rows, int64_t width, const int64_t *index,
                             const double *src, int64_t n, int64_t skip, int wrap);
   void (*bad_index)(pb_status *status, int64_t code, int64_t value);
+  void (*max_windows_f)(const pb_windows *);
+  void (*max_windows_d)(const pb_windows *);
+  void (*spread_windows_f)(const pb_windows *);
+  void (*spread_windows_d)(const pb_windows *);
 } pb_api;
 
 // what a matrix product library sees of the runtime

@@ -1,4 +1,4 @@
-// The matrix product of one element type as a library of its own, compiled when a graph first needs
+// The matrix product and the convolution of one element type as a library of its own, compiled when a graph first needs
 // it: the register tiles take gcc longer than all the rest of the runtime.  PB_DOUBLE chooses the type.
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ typedef int64_t d_ivec __attribute__((vector_size(PB_VB)));
 #define T double
 #define V d_vec
 #define N_(name) JOIN_(d_, name)
-#define PRODUCT d_gemm
+#define PB_SIZE 8
 #else
 typedef float s_vec __attribute__((vector_size(PB_VB)));
 typedef float s_mem __attribute__((vector_size(PB_VB), aligned(4), may_alias));
@@ -50,9 +50,11 @@ typedef int32_t s_ivec __attribute__((vector_size(PB_VB)));
 #define T float
 #define V s_vec
 #define N_(name) JOIN_(s_, name)
-#define PRODUCT s_gemm
+#define PB_SIZE 4
 #endif
 #include "gemm.h"
+#include "conv.h"
 
 void pb_product_bind(const pb_support *support) { base = support; }
-void pb_product(const pb_gemm *g) { PRODUCT(g); }
+void pb_product(const pb_gemm *g) { N_(gemm)(g); }
+void pb_convolution(const pb_conv *c) { N_(conv)(c); }

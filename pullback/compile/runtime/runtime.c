@@ -12,9 +12,11 @@
 #include "pool.c"
 #include "alloc.c"
 #include "rows.c"
+#include "windows.c"
 
 // the matrix products come later, from libraries of their own
-static pb_api api = {pb_parallel, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index};
+static pb_api api = {pb_parallel, NULL, NULL, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index,
+                     pb_max_windows_f, pb_max_windows_d, pb_spread_windows_f, pb_spread_windows_d};
 static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_free};
 
 #ifndef PyDataType_ELSIZE
@@ -65,9 +67,11 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   void (*bind)(const pb_support *) = library ? dlsym(library, "pb_product_bind") : NULL;
   void (*product)(const pb_gemm *) = library ? dlsym(library, "pb_product") : NULL;
-  if (!bind || !product) return PyErr_Format(PyExc_OSError, "cannot load %s: %s", path, dlerror());
+  void (*convolution)(const pb_conv *) = library ? dlsym(library, "pb_convolution") : NULL;
+  if (!bind || !product || !convolution) return PyErr_Format(PyExc_OSError, "cannot load %s: %s", path, dlerror());
   bind(&support);
   *(wide ? &api.dgemm : &api.sgemm) = product;
+  *(wide ? &api.dconv : &api.sconv) = convolution;
   Py_RETURN_NONE;
 }
 
