@@ -28,7 +28,7 @@ from ..core.size import is_symbolic
 from ..core.state import state
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
-from ..fx.graph_module import GraphModule
+from ..fx.graph_module import GraphModule, for_users
 from ..fx.make_fx import metadata
 from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
@@ -94,7 +94,8 @@ class Layout:
         for node in self.graph.nodes:
             if isinstance(node.meta.get("val"), Tensor):
                 node.meta["tensor_meta"] = metadata(node.meta["val"])
-        self.module = GraphModule(joint.module, self.graph, joint.module.__class__.__name__)
+        name = joint.module.__class__.__name__
+        self.module = for_users(GraphModule(joint.module, self.graph, name))
 
     def _slots(self, flat: list) -> list[tuple]:
         """The inputs of the graph in order: ("input", number), ("value", what it is) or

@@ -13,6 +13,13 @@ class GraphError(RuntimeError):
     """
 
 
+class NodeError(GraphError, AssertionError):
+    """A node of a kind that does not exist, or one that would move into another graph.
+
+    Fix: the message names the kinds; copy nodes between graphs with `graph.node_copy(node)`.
+    """
+
+
 class LintError(GraphError):
     """`graph.lint()` found a node whose place, inputs, name or target cannot be right.
 

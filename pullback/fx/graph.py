@@ -12,7 +12,7 @@ from typing import Any
 
 from ..core.pytree import tree_unflatten
 from .codegen import CodeGen
-from .errors import GraphError, LintError
+from .errors import GraphError, LintError, NodeError
 from .naming import Namespace, name_of_target
 from .node import Node, fetch_attribute, map_aggregate, map_arg
 from .passes.dce import eliminate_dead_code
@@ -116,7 +116,7 @@ class Graph:
     ) -> Node:
         """Add a node of any kind at the insert point; the name asked for is made unique."""
         if op not in OPS:
-            raise GraphError(f"create_node: unknown op {op!r}; one of {', '.join(OPS)}")
+            raise NodeError(f"create_node: unknown op {op!r}; one of {', '.join(OPS)}")
         if (op == "call_function") is isinstance(target, str) or (
             op == "call_function" and not callable(target)
         ):
@@ -217,7 +217,7 @@ class Graph:
 
     def _move(self, node: Node, prev: Node, following: Node) -> None:
         if node.graph is not self:
-            raise GraphError(f"Attempting to move a Node into a different Graph: {node.name}")
+            raise NodeError(f"Attempting to move a Node into a different Graph: {node.name}")
         node._prev._next, node._next._prev = node._next, node._prev
         self._link(node, prev, following)
 
@@ -332,8 +332,8 @@ class Graph:
                     fetch_attribute(module, node.target)
                 except AttributeError as error:
                     raise LintError(
-                        f"Node {node} target {node.target} references a nonexistent attribute "
-                        f"of {type(module).__name__}"
+                        f"Node {node} target {node.target} references nonexistent attribute "
+                        f"{node.target.rpartition('.')[2]} of {node.target.rpartition('.')[0]}"
                     ) from error
             seen[node] = None
             names.add(node.name)

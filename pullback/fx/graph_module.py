@@ -25,7 +25,7 @@ from .printer import PythonCode, executable_code
 from .readable import format_class
 
 _serial = itertools.count()
-_OWN = ("_graph", "_class_name", "_forward", "_code", "_source_name", "meta")
+_OWN = ("_graph", "_class_name", "_forward", "_wrapped", "_code", "_source_name", "meta")
 
 
 _FOLDER = """import pickle
@@ -117,7 +117,13 @@ class GraphModule:
         errors.generated[self._source_name] = functools.partial(_origin, weakref.ref(self), {})
         exec(compile(code.src, self._source_name, "exec"), code.globals)
         self._forward = code.globals.pop("forward")
+        self._wrapped = code.wrapped
         return self._forward
+
+    def wrapped_globals(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The globals of the source, and the names of those that `fx.wrap` keeps as calls."""
+        function = self._forward or self._compile()
+        return function.__globals__, getattr(self, "_wrapped", ())
 
     def _forget_source(self) -> None:
         if self._source_name is not None:
@@ -291,6 +297,13 @@ class GraphModule:
         # The source is left out: it is made again from the nodes.
         parts = (type(self), self._graph, self._attributes(), self._class_name, self.meta)
         return _rebuild, parts
+
+
+def for_users(module: GraphModule) -> GraphModule:
+    """The same graph as a module of `nn`, which is what users know graphs as."""
+    from . import GraphModule as TracedModule
+
+    return TracedModule(module, module.graph, module._class_name)
 
 
 def _origin(module: weakref.ref, known: dict, line: int) -> str | None:

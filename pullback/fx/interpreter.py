@@ -11,6 +11,7 @@ from . import traceback
 from .errors import GraphError
 from .graph import Graph
 from .graph_module import GraphModule
+from .naming import is_operator_overload, overload_name
 from .node import Node, fetch_attribute, map_arg
 from .printer import last_uses
 from .proxy import GraphAppendingTracer, Proxy
@@ -151,10 +152,8 @@ class Transformer(Interpreter):
         super().__init__(module)
         self.new_graph = Graph()
         self.tracer = GraphAppendingTracer(self.new_graph)
-        self._current: Node | None = None
 
     def run_node(self, n: Node) -> Any:
-        self._current = n
         result = super().run_node(n)
         if isinstance(result, Proxy) and not result.node.meta:
             result.node.meta = dict(n.meta)
@@ -167,7 +166,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("get_attr", target)
 
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        name = self._name_for(target)
+        name = overload_name(target) if is_operator_overload(target) else None
         return self.tracer.create_proxy("call_function", target, args, kwargs, name)
 
     def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -175,11 +174,6 @@ class Transformer(Interpreter):
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         return self.tracer.create_proxy("call_module", target, args, kwargs)
-
-    def _name_for(self, target: Any) -> str | None:
-        """The present node's name while its target is kept: `mul` stays `mul`."""
-        node = self._current
-        return node.name if node is not None and node.target is target else None
 
     def transform(self) -> GraphModule:
         """The module of the new graph."""

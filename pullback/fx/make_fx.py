@@ -20,6 +20,7 @@ from ..core.device import Device
 from ..core.dispatching import Outer
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
+from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.size import is_symbolic
@@ -30,7 +31,7 @@ from ..interp.trace import Trace
 from ..ops import aten
 from . import spelling, traceback
 from .graph import Graph
-from .graph_module import GraphModule
+from .graph_module import GraphModule, for_users
 from .node import Node
 from .printer import Trees
 from .sizes import SizeNodes, numbers_of, symbolic_input
@@ -116,8 +117,18 @@ class TensorMetadata(NamedTuple):
 def metadata(value: Any) -> Any:
     """The `TensorMetadata` of an example value, of each of several."""
     if isinstance(value, Tensor):
-        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride())
+        return TensorMetadata(value.shape, value.dtype, value.requires_grad, value.stride(),
+                              _memory_format(value))
     return [metadata(v) for v in value] if isinstance(value, (list, tuple)) else None
+
+
+def _memory_format(value: Tensor) -> Any:
+    """The layout that an example value has, None for others and for symbolic sizes."""
+    if any(type(n) is not int for n in value.shape):
+        return None
+    names = ("contiguous_format", {4: "channels_last", 5: "channels_last_3d"}.get(value.ndim))
+    found = [memory_format.known[name] for name in names if name]
+    return next((f for f in found if value.is_contiguous(memory_format=f)), None)
 
 
 def _formula(rule: Any) -> Any:
@@ -417,7 +428,8 @@ def make_fx(
         module = recorder.module(result, getattr(f, "__name__", type(f).__name__), kind)
         if recorder.sizes is not None:
             recorder.sizes.drop_unused()
-            module.recompile()
+        module = for_users(module)
+        if recorder.sizes is not None:
             module.shape_env = recorder.sizes.env
         return module
 

@@ -53,6 +53,11 @@ def _raw_name(target: Any) -> str:
     return getattr(target, "__name__", None) or type(target).__name__
 
 
+def overload_name(target: Any) -> str:
+    """What a call of an overload by the user asks for: `add_tensor`, where captures have `add`."""
+    return "_".join(str(target).split(".")[1:]).lower()
+
+
 def name_of_target(target: Any) -> str:
     """The snake_case name a node of this target asks for, before it is made unique."""
     return _identifier(_hump(r"_\1", _raw_name(target)).lower())

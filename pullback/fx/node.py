@@ -226,6 +226,11 @@ class Node:
                                     normalize_to_only_use_kwargs)
         return None
 
+    def _rename(self, candidate: str) -> None:
+        """Take another name, made unique."""
+        if candidate != self.name:
+            self.name = self.graph._namespace.create_name(candidate)
+
     def format_node(self) -> str:
         """The node as a line of `str(graph)`."""
         from .printer import format_node  # the printer needs nodes, and only here the other way

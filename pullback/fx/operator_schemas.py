@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..core.table import Packet
+from .library import recorded_signature
 from .node import fetch_attribute
 from .tables import overloads
 
@@ -20,13 +22,16 @@ class ArgsKwargsPair(NamedTuple):
 
 def _signatures(target: Any) -> list[inspect.Signature]:
     """All ways in which a callable takes its arguments."""
+    form = recorded_signature(target)
+    if form is not None:
+        return [form]
     if isinstance(target, Packet) or hasattr(target, "schema"):
         found = []
         for ov in overloads(target):
             kinds = inspect.Parameter
             found.append(inspect.Signature([
                 kinds(
-                    "input" if a.name == "self" and isinstance(target, Packet) else a.name,
+                    "input" if a.name == "self" else a.name,
                     kinds.KEYWORD_ONLY if a.kwarg_only else kinds.POSITIONAL_OR_KEYWORD,
                     default=a.default if a.has_default else kinds.empty)
                 for a in ov.schema.args]))
@@ -60,7 +65,11 @@ def _normalized(signatures: list, args: tuple, kwargs: dict, only: bool) -> Args
                 else:
                     named[name] = value
             return ArgsKwargsPair((), named)
-        return ArgsKwargsPair(bound.args, bound.kwargs)
+        count = len(args)  # what was given by position stays there
+        rest = bound.args[count:]
+        names = [n for n, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+        return ArgsKwargsPair(
+            bound.args[:count], {**dict(zip(names[count:], rest)), **bound.kwargs})
     return None
 
 
@@ -81,3 +90,38 @@ def normalize_module(
     forward = fetch_attribute(root, target).forward
     return _normalized([inspect.signature(forward)], args, kwargs or {},
                        normalize_to_only_use_kwargs)
+
+
+def type_matches(signature_type: Any, argument_type: Any) -> bool:
+    """Whether an argument of one type fits a parameter of another."""
+    if signature_type is argument_type:
+        return True
+    outer, parts = get_origin(signature_type), get_args(signature_type)
+    if outer is Union or isinstance(signature_type, types.UnionType):
+        return argument_type in parts or any(type_matches(p, argument_type) for p in parts)
+    if outer is list and get_origin(argument_type) is list:
+        return type_matches(parts[0], get_args(argument_type)[0])
+    if outer is list and parts[0] is argument_type:
+        return True  # one number for a list of them
+    if outer is list or not isinstance(signature_type, type):
+        return False
+    return isinstance(argument_type, type) and issubclass(argument_type, signature_type)
+
+
+def create_type_hint(x: Any) -> Any:
+    """Types in a list or tuple as the type of such a list or tuple."""
+    if not isinstance(x, (list, tuple)):
+        return x
+    if not x:
+        return list[Any] if isinstance(x, list) else tuple[Any, ...]
+    common = next((t for t in x if all(isinstance(o, type) and issubclass(o, t) for o in x)), Any)
+    return list[common] if isinstance(x, list) else tuple[common, ...]  # type: ignore[valid-type]
+
+
+def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Refuse operators that write into their arguments."""
+    name = getattr(target, "__name__", "")
+    if isinstance(target, Packet) and name.endswith("_") and not name.endswith("__"):
+        raise RuntimeError(
+            f"Tried to trace mutable operation {name}. FX only supports functional code: use "
+            f"{name.rstrip('_')}")

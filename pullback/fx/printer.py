@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from ..core import pytree
 from .errors import GraphError
+from .library import printed_name
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
 from .node import Node
 from .readable import Annotations
@@ -52,6 +53,7 @@ class PythonCode:
 
     src: str
     globals: dict[str, Any] = field(repr=False)
+    wrapped: tuple[str, ...] = ()  # the globals that `fx.wrap` keeps as calls
 
 
 def qualified_name(target: Any) -> str:
@@ -68,7 +70,7 @@ def qualified_name(target: Any) -> str:
             if holder is None:
                 continue
             if vars(holder).get(name) is target or end == 1 and getattr(holder, name, 0) is target:
-                return ".".join(("torch", *parts[1:end], name))
+                return printed_name(".".join(("torch", *parts[1:end], name)))
         return ".".join(filter(None, ("torch", rest, name)))
     return f"{'operator' if module == '_operator' else module}.{name}"
 
@@ -90,6 +92,9 @@ _NAMED_CONSTANTS = ("memory_format", "layout")
 _LITERALS = frozenset((int, str, bool, bytes, type(None), type(Ellipsis)))
 
 
+_WRAP = "torch.fx._symbolic_trace.wrap"  # as PyTorch spells it
+
+
 class Display:
     """Names and constants spelled for people, to PyTorch's letter."""
 
@@ -99,6 +104,7 @@ class Display:
         self._taken = taken  # node names: a global of the same name would be hidden
         self.notes = notes
         self.globals: dict[str, Any] = {"inf": math.inf, "nan": math.nan}
+        self.wrapped: dict[str, None] = {}
 
     def callee(self, target: Callable) -> str:
         name = qualified_name(target)
@@ -149,6 +155,14 @@ class Display:
         self.globals["pytree"] = SimpleNamespace(tree_unflatten=pytree.tree_unflatten)
         return "pytree.tree_unflatten"
 
+    def heading(self) -> str:
+        """The lines above `def` that say which functions are to stay calls."""
+        if self.wrapped:
+            from .tracer import wrap  # the tracer needs this file
+
+            self._bind_dotted(_WRAP, wrap)
+        return "\n".join([f'{_WRAP}("{name}")' for name in self.wrapped])
+
     def _bind(self, name: str, value: Any) -> str:
         name = base = re.sub(r"\W", "_", name)
         number = 0
@@ -176,6 +190,9 @@ class Executable(Display):
 
     def callee(self, target: Callable) -> str:
         return self._bind(qualified_name(target).removeprefix("torch.ops."), target)
+
+    def heading(self) -> str:
+        return ""
 
     def operator(self, target: Callable) -> str | None:
         # `x += 1` would rebind x, which later nodes may still read; the function does not.
@@ -251,7 +268,10 @@ def _function_call(node: Node, target_text: str, spelling: Display) -> str:
         owner, name = node.args
         if isinstance(name, str) and name.isidentifier():
             return f"{target_text} = {format_argument(owner, spelling)}.{name}"
-    return f"{target_text} = {spelling.callee(node.target)}{_call(node, 0, spelling)}"
+    callee = spelling.callee(node.target)
+    if "is_wrapped" in node.meta:
+        spelling.wrapped[callee] = None
+    return f"{target_text} = {callee}{_call(node, 0, spelling)}"
 
 
 def format_statement(node: Node, root: str, spelling: Display, annotation: str = "") -> str:
@@ -356,7 +376,7 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
         changed = graph.body_transformer([f"{line}\n" for line in body])
         body = "".join(changed).splitlines()
     lines = "\n".join([f"    {line}" if line else "" for line in body or ["pass"]])
-    return f"\n\n\n{head}\n{lines}\n    "
+    return f"\n{spelling.heading()}\n\n{head}\n{lines}\n    "
 
 
 def python_code(graph: "Graph", root_module: str = "self", **options: Any) -> PythonCode:
@@ -368,7 +388,7 @@ def python_code(graph: "Graph", root_module: str = "self", **options: Any) -> Py
 def executable_code(graph: "Graph") -> PythonCode:
     """The graph as `GraphModule` runs it."""
     spelling = Executable({node.name for node in graph.nodes}, Annotations())
-    return PythonCode(_source(graph, "self", spelling), spelling.globals)
+    return PythonCode(_source(graph, "self", spelling), spelling.globals, tuple(spelling.wrapped))
 
 
 # Lists --------------------------------------------------------------------------------------------

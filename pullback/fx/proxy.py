@@ -10,12 +10,14 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from ..core import overriding
+from ..core import overriding, surface
 from ..core.handle import Tensor
+from ..core.op import OpOverload
 from . import traceback
 from .errors import TraceError
 from .graph import Graph
-from .naming import OPERATORS
+from .library import recorded_form
+from .naming import OPERATORS, overload_name
 from .node import Node, map_aggregate
 
 
@@ -40,7 +42,11 @@ class GraphAppendingTracer:
     ) -> "Proxy":
         """Add a node and return its stand-in."""
         args, kwargs = self.create_arg(args), self.create_arg(kwargs or {})
-        return Proxy(self.create_node(kind, target, args, kwargs, name, type_expr), self)
+        return self.proxy(self.create_node(kind, target, args, kwargs, name, type_expr))
+
+    def proxy(self, node: Node) -> "Proxy":
+        """The stand-in of a node."""
+        return Proxy(node, self)
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any],
                     name: str | None = None, type_expr: Any = None) -> Node:
@@ -62,8 +68,8 @@ class Proxy:
     def __init__(self, node: Node, tracer: GraphAppendingTracer | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
-        if type(self.tracer) is GraphAppendingTracer:  # nobody watches functions meanwhile
-            overriding.arm()
+        overriding.arm()
+        _watch_overloads()
 
     def __getattr__(self, name: str) -> "Attribute":
         if name.startswith("__") or name in _SLOTS:
@@ -85,18 +91,13 @@ class Proxy:
         raise TraceError(
             f"'len' is not supported in symbolic tracing by default: the length of "
             f"{self.node.name} is not known. If you want this call to be recorded, please call "
-            "fx.wrap('len') at module scope"
+            "torch.fx.wrap('len') at module scope"
         )
 
-    def __index__(self) -> NoReturn:
-        raise TypeError(f"{self.node.name} is a Proxy, whose value as an index is not known")
-
-    def __contains__(self, item: Any) -> NoReturn:
-        raise TraceError(f"what {self.node.name} contains is not known while tracing")
-
     def keys(self) -> Any:
-        """The keys of a dictionary, as a method call."""
-        return Attribute(self, "keys")()
+        """The keys of a dictionary: a method call, unless the tracer knows them."""
+        known = getattr(self.tracer, "keys", None)
+        return Attribute(self, "keys")() if known is None else known(self)
 
     def __iter__(self) -> Iterator:
         if hasattr(self.tracer, "iter"):
@@ -114,12 +115,34 @@ class Proxy:
         )
         name = _methods().get(function)
         if name is None:
-            return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+            form = recorded_form(function, args, kwargs or {})
+            return found[0].tracer.create_proxy(*form)
         kwargs = None if kwargs == {"alpha": 1} else kwargs  # a default, handed on
         return found[0].tracer.create_proxy("call_method", name, args, kwargs)
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
+
+
+@functools.cache
+def _watch_overloads() -> None:
+    """From now on overloads of operators (`ops.aten.add.Tensor`) are recorded, too."""
+
+    def watched(call: Callable) -> Callable:
+        def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+            given = [*args, *kwargs.values()]
+            for value in given:
+                if isinstance(value, (list, tuple)):
+                    given += value
+                elif isinstance(value, Proxy):
+                    return value.tracer.create_proxy(
+                        "call_function", self, args, kwargs, overload_name(self))
+            return call(self, *args, **kwargs)
+
+        return apply
+
+    for kind in (OpOverload, surface.InplaceOverload, surface.OutOverload):
+        kind.__call__ = watched(kind.__call__)  # type: ignore[method-assign]
 
 
 @functools.cache
@@ -154,6 +177,36 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self._name, (self.root, *args), kwargs)
 
 
+class ParameterProxy(Proxy):
+    """Of a parameter whose sizes are constants of the graph."""
+
+    def __init__(self, tracer: GraphAppendingTracer, node: Node, name: str, param: Tensor) -> None:
+        super().__init__(node, tracer)
+        self.param, self.name = param, name
+
+    @property
+    def shape(self) -> Any:
+        return self.param.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.param.ndim
+
+    def size(self, *args: Any) -> Any:
+        return self.param.size(*args)
+
+    def dim(self) -> int:
+        return self.param.dim()
+
+    def numel(self) -> int:
+        return self.param.numel()
+
+    nelement = numel
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+
 def _define_operators() -> None:
     def define(method: str, function: Callable, reflected: bool = False) -> None:
         def apply(self: Proxy, *others: Any) -> Proxy:
@@ -169,6 +222,7 @@ def _define_operators() -> None:
         define(f"__{plain}__", function)
         if name not in comparisons_and_unary:
             define(f"__r{plain}__", function, reflected=True)
+    define("__abs__", operator.abs)
 
 
 _define_operators()

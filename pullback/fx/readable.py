@@ -123,7 +123,8 @@ class Annotations:
         if self.expanded_def:
             lines = "".join([f"    {line}\n" for line in [f"{root},", *parameters]])
             return f"def forward(\n{lines}){returns}:"
-        return f"def forward({', '.join([root, *parameters])}){returns}:"
+        names = parameters if parameters[:1] == [root] else [root, *parameters]
+        return f"def forward({', '.join(names)}){returns}:"
 
     def output(self, node: Node, text: str, write: Callable[[Any], str]) -> list[str]:
         """The return statement; one line per result where the results are described."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dataclasses
 import dis
+import enum
 import functools
 import inspect
 import math
@@ -17,7 +19,7 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType
 from typing import Any
 
 from ..core import pytree
@@ -27,10 +29,10 @@ from ..core.state import count
 from ..creation import _assert
 from .errors import TraceError
 from .graph import Graph
-from .graph_module import GraphModule
+from .graph_module import GraphModule, for_users
 from .node import Node, map_aggregate
 from .printer import Trees
-from .proxy import GraphAppendingTracer, Proxy
+from .proxy import Attribute, GraphAppendingTracer, ParameterProxy, Proxy
 
 _OWN = __package__.partition(".")[0]
 _wrapped: dict[tuple[int, str], dict] = {}  # (identity of a namespace, name) -> that namespace
@@ -113,15 +115,21 @@ def _picked(read: Callable) -> Callable:
     return getitem
 
 
-def _recorded(function: Callable) -> Callable:
-    """The function, but for calls with proxies, which are recorded."""
+def _recorded(function: Callable, wrapped: bool = False) -> Callable:
+    """The function, but for calls with proxies, which are recorded.
+
+    Code that is printed of them says that they were `wrapped`.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         found = proxies_in((args, kwargs))
         if not found:
             return function(*args, **kwargs)
-        return found[0].tracer.create_proxy("call_function", function, args, kwargs)
+        made = found[0].tracer.create_proxy("call_function", function, args, kwargs)
+        if wrapped:
+            made.node.meta["is_wrapped"] = True
+        return made
 
     return call
 
@@ -177,7 +185,10 @@ class Tracer(GraphAppendingTracer):
         if path is None or not isinstance(attr_val, Tensor):
             return attr_val
         if path not in parameter_proxy_cache:
-            parameter_proxy_cache[path] = self.create_proxy("get_attr", path)
+            made = self.create_proxy("get_attr", path)
+            if self.param_shapes_constant:
+                made = ParameterProxy(self, made.node, path, attr_val)
+            parameter_proxy_cache[path] = made
         return parameter_proxy_cache[path]
 
     def to_bool(self, obj: Proxy) -> bool:
@@ -200,11 +211,7 @@ class Tracer(GraphAppendingTracer):
 
     def keys(self, obj: Proxy) -> Any:
         """The keys of a proxy, for `**proxy`: not known, unless overridden."""
-        return Proxy.__getattr__(obj, "keys")()
-
-    def proxy(self, node: Node) -> Proxy:
-        """The stand-in of a node."""
-        return Proxy(node, self)
+        return Attribute(obj, "keys")()
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict,
                     name: str | None = None, type_expr: Any = None) -> Node:
@@ -219,12 +226,25 @@ class Tracer(GraphAppendingTracer):
             return value.node
         if isinstance(value, Tensor):
             return self._constant(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            args = tuple([self.create_arg(item) for item in value])
+            return self.create_node("call_function", type(value), args, {})
         if isinstance(value, (tuple, list, dict, slice)):
             return map_aggregate(
                 value, lambda v: v if v is value else self.create_arg(v)
             )
         if id(value) in self._paths and hasattr(value, "named_parameters"):
             return self.create_node("get_attr", self._paths[id(value)], (), {})
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            fields = {f.name: self.create_arg(getattr(value, f.name))
+                      for f in dataclasses.fields(value)}
+            return self.create_node("call_function", type(value), (), fields)
+        if isinstance(value, range):
+            return range(*[self.create_arg(n) for n in (value.start, value.stop, value.step)])
+        if isinstance(type(value), ProxyableClassMeta):  # made before the trace began
+            return self._held(f"_{type(value).__name__}_constant_", value)
+        if type(value) is object or _is_users(type(value)):
+            raise NotImplementedError(f"argument of type: {type(value)}")
         return value
 
     def get_fresh_qualname(self, prefix: str) -> str:
@@ -235,9 +255,12 @@ class Tracer(GraphAppendingTracer):
         return path
 
     def _constant(self, value: Tensor) -> Node:
+        return self._held("_tensor_constant", value)
+
+    def _held(self, prefix: str, value: Any) -> Node:
         path = self._attributes.get(id(value))
         if path is None:
-            path = self.get_fresh_qualname("_tensor_constant")
+            path = self.get_fresh_qualname(prefix)
             self.tensor_constants[path] = value
             self._attributes[id(value)] = path
         return self.create_node("get_attr", path, (), {})
@@ -315,9 +338,10 @@ class Tracer(GraphAppendingTracer):
             nonlocal count
             count += 1
             name = f"{parameter.name}_{count}"
+            default = () if parameter.default is parameter.empty else (parameter.default,)
+            given = self.create_proxy("placeholder", name, default)
             if item is PH:
-                return self.proxy(self.create_node("placeholder", name, (), {}))
-            given = self.create_proxy("placeholder", name)
+                return given
             text = (f"{parameter.name} has been specialized to have value {item} but got another "
                     "value")
             if item is None:
@@ -354,8 +378,6 @@ class Tracer(GraphAppendingTracer):
 
             def call(module: Any, *args: Any, **kwargs: Any) -> Any:
                 calling = functools.partial(_plain_call, module)
-                if id(module) not in tracer._paths:
-                    return calling(*args, **kwargs)
                 return tracer.call_module(module, calling, args, kwargs)
 
             def attribute(module: Any, name: str) -> Any:
@@ -366,24 +388,25 @@ class Tracer(GraphAppendingTracer):
                     put(cls, "__call__", call)
             put(base, "__getattr__", attribute)
         put(Tensor, "__getitem__", _picked(Tensor.__getitem__))
-        for place in self._namespaces():
-            for name, value in list(vars(place).items()):
-                if isinstance(value, FunctionType) and not name.startswith("_"):
-                    put(place, name, _recorded(value))
         for (_, name), space in _wrapped.items():
             if name in space:
-                put(space, name, _recorded(space[name]))
+                put(space, name, _recorded(space[name], True))
             elif hasattr(builtins, name):
-                put(space, name, _recorded(getattr(builtins, name)))
+                put(space, name, _recorded(getattr(builtins, name), True))
         for module in self.autowrap_modules:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
             for name in names:
-                put(module, name, _recorded(getattr(module, name)))
+                put(module, name, _recorded(getattr(module, name), True))
         globals_ = getattr(inspect.unwrap(getattr(type(root), "forward", root)), "__globals__", {})
         for function in self.autowrap_functions:
             for name, value in list(globals_.items()):
                 if value is function:
-                    put(globals_, name, _recorded(function))
+                    put(globals_, name, _recorded(function, True))
+        for module in root.modules() if hasattr(root, "modules") else ():
+            if isinstance(module, GraphModule):  # what was wrapped when it was traced still is
+                space, names = module.wrapped_globals()
+                for name in names:
+                    put(space, name, _recorded(space[name], True))
         try:
             yield
         finally:
@@ -392,11 +415,12 @@ class Tracer(GraphAppendingTracer):
             for holder, name, value in reversed(undo):
                 _set(holder, name, value, undo)
 
-    @staticmethod
-    def _namespaces() -> list[ModuleType]:
-        """The modules whose functions are recorded as such: `nn.functional` and the package."""
-        names = (f"{_OWN}.nn.functional", _OWN)
-        return [sys.modules[n] for n in names if n in sys.modules]
+
+def _is_users(cls: type) -> bool:
+    """Whether a class is one that a graph cannot write down: of the user, and no enumeration."""
+    return cls.__module__ == "__main__" or not (
+        cls.__module__.partition(".")[0] in (_OWN, "builtins", "enum", "numpy", "ml_dtypes")
+        or issubclass(cls, (enum.Enum, FunctionType, type)))
 
 
 def _by_position(function: FunctionType, count: int) -> FunctionType:
@@ -438,7 +462,7 @@ def symbolic_trace(root: Any, concrete_args: dict[str, Any] | tuple | None = Non
 
 def _module(tracer: Tracer, root: Any, graph: Graph, name: str) -> GraphModule:
     if not hasattr(root, "named_modules"):
-        return GraphModule(tracer.tensor_constants, graph, name)
+        return for_users(GraphModule(tracer.tensor_constants, graph, name))
     for path, value in tracer.tensor_constants.items():
         setattr(root, path, value)
     try:

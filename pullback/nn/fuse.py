@@ -59,8 +59,7 @@ def fuse(model: Module, inplace: bool = False, no_trace: bool = False) -> Module
             replace_node_module(node.args[0], modules, join(layer, bn))
             node.replace_all_uses_with(node.args[0])
             graph.erase_node(node)
-    traced.recompile()
-    return traced
+    return GraphModule(traced, graph)
 
 
 def remove_dropout(model: Module) -> Module:
@@ -71,8 +70,7 @@ def remove_dropout(model: Module) -> Module:
         if node.op == "call_module" and isinstance(modules[node.target], Dropout):
             node.replace_all_uses_with(node.args[0])
             traced.graph.erase_node(node)
-    traced.recompile()
-    return traced
+    return GraphModule(traced, traced.graph)
 
 
 def extract_subgraph(orig_module: Module, nodes: list[Node], inputs: list[Node],

@@ -53,6 +53,8 @@ class TracedModule(GraphModule, Module, metaclass=_Kind):
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             if last not in holder._buffers:
                 holder.register_buffer(last, value)
+        elif type(value) is GraphModule:  # a branch or the body of a loop
+            setattr(holder, last, TracedModule(value, value.graph, value._class_name))
         else:
             setattr(holder, last, value)
 

@@ -278,7 +278,7 @@ def test_a_module_can_be_called_from_many_places():
 def test_transformer_copies_by_default():
     module = every_kind()
     new = Transformer(module).transform()
-    assert new.code == module.code
+    assert new.code.replace("mul_tensor", "mul") == module.code  # as PyTorch names overloads there
     check_every_kind(new)
 
 
@@ -297,12 +297,12 @@ def test_transformer_replaces_calls():
     new = SinToCos(GraphModule({}, graph)).transform()
     assert new.code == (
         "\n\n\ndef forward(self, x):\n"
-        "    cos = torch.ops.aten.cos.default(x)\n"
-        "    mul = cos * 2;  cos = None\n"
+        "    cos_default = torch.ops.aten.cos.default(x)\n"
+        "    mul = cos_default * 2;  cos_default = None\n"
         "    getattr_1 = x.T;  x = None\n"
         "    add = mul + getattr_1;  mul = getattr_1 = None\n"
-        "    neg = torch.ops.aten.neg.default(add);  add = None\n"
-        "    return (neg,)\n    "
+        "    neg_default = torch.ops.aten.neg.default(add);  add = None\n"
+        "    return (neg_default,)\n    "
     )
     value = np.eye(2)
     assert np.allclose(new(value)[0], -(np.cos(value) * 2 + value))

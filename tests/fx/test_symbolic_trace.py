@@ -39,7 +39,7 @@ def forward(self, x):
     getitem = chunk[0]
     getitem_1 = chunk[1];  chunk = None
     relu = torch.relu(rest_1)
-    gelu = torch.nn.functional.gelu(rest_1);  rest_1 = None
+    gelu = torch._C._nn.gelu(rest_1);  rest_1 = None
     scale = self.scale
     mul = gelu * scale;  gelu = scale = None
     add = relu + mul;  relu = mul = None

@@ -140,7 +140,7 @@ def test_unused_submodules_go():
 def test_arguments_by_name():
     add = torch.ops.aten.add.Tensor
     pair = normalize_function(add, (1, 2), {}, normalize_to_only_use_kwargs=True)
-    assert pair.args == () and pair.kwargs == {"self": 1, "other": 2, "alpha": 1}
+    assert pair.args == () and pair.kwargs == {"input": 1, "other": 2, "alpha": 1}
     assert normalize_function(add, (1,), {"nothing": 2}) is None
     assert normalize_function(two, (1,), {"b": 2}, normalize_to_only_use_kwargs=True).kwargs == {
         "a": 1, "b": 2}

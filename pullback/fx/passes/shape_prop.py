@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.handle import Tensor
 from ..interpreter import Interpreter
 from ..make_fx import TensorMetadata, metadata
-from ..node import Node
+from ..node import Node, map_aggregate
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -20,8 +21,16 @@ class ShapeProp(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         result = super().run_node(n)
-        found = metadata(result)
-        if found is not None and found != []:
+        kept: list = []
+
+        def described(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                kept.append(value)
+                return metadata(value)
+            return value
+
+        found = map_aggregate(_plain(result), described)
+        if kept:
             n.meta["tensor_meta"] = found
         n.meta["type"] = type(result)
         return result
@@ -33,3 +42,8 @@ class ShapeProp(Interpreter):
         with self.fake_mode:
             fakes = [self.fake_mode.from_tensor(a) if hasattr(a, "_edge") else a for a in args]
             return self.run(*fakes)
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples as tuples."""
+    return tuple([_plain(v) for v in value]) if isinstance(value, tuple) else value

@@ -1,4 +1,6 @@
-"""`split_module`: cut a graph into submodules, one for each value that a callback gives."""
+"""Graphs cut into submodules: `split_module`, one for each value that a callback gives, and
+`split_by_tags`, one for each tag that nodes have.
+"""
 
 from __future__ import annotations
 
@@ -31,26 +33,67 @@ def split_module(
 ) -> GraphModule:
     """A module that calls `submod_<value>` for the nodes to which `split_callback` gives it.
 
-    Nodes and inputs keep their names in any case.  `partition_affix` comes before the value,
-    `tuple_return` makes single results tuples, too.
+    Inputs keep their names in any case, nodes if `keep_original_node_name`.  `partition_affix`
+    comes before the value, `tuple_return` makes single results tuples, too.
     """
     prefix = "submod_" if partition_affix is None else f"submod_{partition_affix}_"
     parts: dict[Any, _Part] = {}
-    owner: dict[Node, _Part] = {}
     for node in m.graph.nodes:
-        if node.op in ("placeholder", "get_attr", "output"):
-            continue
-        key = split_callback(node)
-        part = parts.setdefault(key, _Part(f"{prefix}{key}"))
-        part.nodes.append(node)
-        owner[node] = part
+        if node.op not in ("placeholder", "get_attr", "output"):
+            key = split_callback(node)
+            part = parts.setdefault(key, _Part(f"{prefix}{key}"))
+            part.nodes.append(node)
+    names = {} if qualname_map is None else qualname_map
+    return _split(m, list(parts.values()), names, tuple_return, keep_original_node_name)
+
+
+def split_by_tags(
+    gm: GraphModule, tags: list[str], return_fqn_mapping: bool = False,
+    return_tuple: bool = False, GraphModuleCls: type[GraphModule] = GraphModule,
+) -> GraphModule | tuple[GraphModule, dict[str, str]]:
+    """A module that calls a submodule for each tag, made of the nodes whose `tag` it is.
+
+    The mapping says where each of the called modules went.
+    """
+    parts = {tag: _Part(tag) for tag in tags}
+    for node in gm.graph.nodes:
+        if node.op not in ("placeholder", "get_attr", "output"):
+            tag = getattr(node, "tag", None)
+            if tag not in parts:
+                raise AssertionError(f"split_by_tags: node {node.name} has the tag {tag!r}, which "
+                                     f"is none of {', '.join(map(repr, tags))}")
+            parts[tag].nodes.append(node)
+    names: dict[str, str] = {}
+    used = [part for part in parts.values() if part.nodes]
+    made = _split(gm, used, names, return_tuple, True, attributes_inside=True)
+    if GraphModuleCls is not GraphModule:
+        made = GraphModuleCls(made, made.graph)
+    made._class_name = "GraphModule"
+    return (made, {old: new for new, old in names.items()}) if return_fqn_mapping else made
+
+
+def getattr_recursive(obj: Any, name: str) -> Any:
+    """The attribute at a dotted path."""
+    return fetch_attribute(obj, name)
+
+
+def setattr_recursive(obj: Any, attr: str, value: Any) -> None:
+    """Set the attribute at a dotted path."""
+    path, _, last = attr.rpartition(".")
+    setattr(fetch_attribute(obj, path) if path else obj, last, value)
+
+
+def _split(m: GraphModule, parts: list[_Part], names: dict[str, str], as_tuple: bool,
+           keep_names: bool, attributes_inside: bool = False) -> GraphModule:
+    """A module that calls one for each part; `names` gets where called modules come from."""
+    owner = {node: part for part in parts for node in part.nodes}
     for node in m.graph.nodes:
         part = owner.get(node)
         for source in node.all_input_nodes:
             made = owner.get(source)
             if made is part and part is not None:
                 continue
-            if part is not None:
+            if part is not None and not (attributes_inside and source.op == "get_attr"):
                 part.inputs[source] = None
             if made is not None:
                 made.outputs[source] = None
@@ -64,12 +107,12 @@ def split_module(
             values[node] = graph.node_copy(node)
             if node.op == "get_attr":
                 root._install(node.target, fetch_attribute(m, node.target))
-    for part in _ordered(list(parts.values()), keep_original_order):
-        root._install(part.name, _submodule(m, part, qualname_map, tuple_return))
+    for part in _ordered(parts):
+        root._install(part.name, _submodule(m, part, names, as_tuple, keep_names))
         call = graph.call_module(part.name, tuple(values[n] for n in part.inputs))
         outputs = list(part.outputs)
         for i, node in enumerate(outputs):
-            single = len(outputs) == 1 and not tuple_return
+            single = len(outputs) == 1 and not as_tuple
             values[node] = call if single else graph.call_function(operator.getitem, (call, i))
     out = m.graph.output_node()
     graph.output(map_arg(out.args[0], values.__getitem__))
@@ -79,7 +122,7 @@ def split_module(
     return GraphModule(root, graph)
 
 
-def _ordered(parts: list[_Part], keep: bool) -> list[_Part]:
+def _ordered(parts: list[_Part]) -> list[_Part]:
     """The parts so that each comes after those that it needs."""
     done: list[_Part] = []
     while len(done) < len(parts):
@@ -90,15 +133,23 @@ def _ordered(parts: list[_Part], keep: bool) -> list[_Part]:
     return done
 
 
-def _submodule(m: GraphModule, part: _Part, names: dict[str, str] | None,
-               as_tuple: bool) -> GraphModule:
+def _submodule(m: GraphModule, part: _Part, names: dict[str, str], as_tuple: bool,
+               keep_names: bool) -> GraphModule:
     graph = Graph()
     values: dict[Node, Any] = {n: graph.placeholder(n.name) for n in part.inputs}
     for old, new in values.items():
         new.meta = dict(old.meta)
     for node in part.nodes:
-        values[node] = graph.node_copy(node, values.__getitem__)
-        if node.op == "call_module" and names is not None:
+        for source in node.all_input_nodes:
+            if source not in values:  # an attribute that is read inside
+                values[source] = graph.node_copy(source)
+        if keep_names:
+            values[node] = graph.node_copy(node, values.__getitem__)
+        else:
+            args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = graph.create_node(node.op, node.target, args, kwargs, None, node.type)
+            values[node].meta = dict(node.meta)
+        if node.op == "call_module":
             names[f"{part.name}.{node.target}"] = node.target
     results = tuple(values[n] for n in part.outputs)
     graph.output(results[0] if len(results) == 1 and not as_tuple else results)
