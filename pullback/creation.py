@@ -54,7 +54,7 @@ def _place(array: np.ndarray, device) -> Tensor:
     if place is not None and place.type != "cpu":
         array = dev.namespace(place).asarray(array)
     t = _fresh(array)
-    return lifted(t) if _state.state.mode else t
+    return lifted(t) if _state.state.mode or _state.fast["DISPATCHES"] else t
 
 
 def _fresh(array) -> Tensor:

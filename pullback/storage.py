@@ -17,12 +17,13 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import memory, shared_memory, surface
-from .core.dispatching import Outer, Undispatched, make_wrapper_subclass
+from .core.dispatching import Outer, Undispatched
 from .core.handle import Box, Tensor, cell_of, make, meta_of
 from .core.overriding import plainly
 from .core.state import state
 from .core.table import ops
 from .core.tape import Accumulate
+from .core.wrapping import make_wrapper_subclass
 
 _ITEMS = {
     "double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32",

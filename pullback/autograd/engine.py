@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
+from ..core.dispatching import looked_at, shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.project import project
@@ -94,8 +95,13 @@ def sweep(
     watch, blanks = WATCH, False
     if watch is None and state.mode:
         watch = state.stack[state.mode].pull
-    due = _last_steps(list(pending), wanted) if fast["LEAFHOOKS"] else None
     add = _accumulate_locked if threads_running() else accumulate
+    seen = fast["DISPATCHES"] and not state.mode and any(map(shown, seeds))
+    if seen:
+        from .seen import pull
+
+        watch, add = watch or pull, _accumulate_seen
+    due = _last_steps(list(pending), wanted) if seen or fast["LEAFHOOKS"] else None
     while True:
         node, newest = newest, None
         if heap and (node is None or -heap[0][0] > node.seq):
@@ -183,6 +189,8 @@ def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, creat
     if not into_leaves or targets is not None and (node, 0) not in targets:
         return
     add = _accumulate_locked if threads_running() else accumulate
+    if fast["DISPATCHES"] and shown(grads[0]):
+        add = _accumulate_seen
     if hooks is None:
         add(node, grads, create)
         return
@@ -296,6 +304,13 @@ def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:
     leaf = node.leaf()
     if leaf is not None and leaf._meta is not None and leaf._meta.post_hooks:
         run_accumulated_hooks(leaf)
+
+
+def _accumulate_seen(node: Accumulate, grads: list, create: bool) -> None:
+    """The same by operators, where somebody looks at them."""
+    from .seen import accumulate
+
+    accumulate(node, grads, create)
 
 
 def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) -> None:
@@ -506,7 +521,8 @@ _UNITS: dict = {}  # 0-d ones per dtype: the seed of nearly every sweep
 def _unit(out: Tensor) -> Tensor:
     """The gradient of an output with respect to itself."""
     data = out._data
-    if type(data) is not _ndarray or data.ndim or state.mode:
+    if type(data) is not _ndarray or data.ndim or state.mode or (
+            fast["ACTIVE"] and fast["DISPATCHES"] and looked_at()):
         return ops.ones_like(out)
     if data.dtype not in _UNITS:
         _UNITS[data.dtype] = np.ones((), data.dtype)

@@ -21,6 +21,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
+from ..core.dispatching import detach_kept
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, packed
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -628,6 +629,8 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
         node.stamp = fast["CLOCK"]
         if state.saving is not None and state.saving.level == level:
             state.saving.noted(node)
+        if fast["DISPATCHES"]:
+            detach_kept(node)
     return final[0] if single else tuple(final)
 
 

@@ -5,7 +5,7 @@ the table, below the tape, after composite operators have been taken apart.  A w
 memory of its own, only facts (`Outer`); its class knows what an operator does to the tensors
 inside.  The tape records the operator on the wrapper, as for any other tensor, and its formulas
 run on wrappers.  `bind` and the surface come here only if there is a class or a mode that takes
-part.  Read next: `stack.py`, `utils/_python_dispatch.py`.
+part.  Read next: `wrapping.py`, `stack.py`, `utils/_python_dispatch.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import weakref
 import numpy as np
 
 from .. import errors
-from . import device as dev
 from . import dtype as dt
 from .fake import Fake
-from .handle import Cell, Tensor, cell_of, disabled, make
-from .layout import STRIDED
+from .handle import Tensor, cell_of, make
+from .op import overload
 from .overriding import _slot, plainly
 from .state import count, fast, state
 
@@ -29,7 +28,7 @@ _new = object.__new__
 class Outer(Fake):
     """The data of a wrapper: its facts, and what a handle of its class is made of."""
 
-    __slots__ = ("attributes", "born", "cell", "cls", "owner")
+    __slots__ = ("asks", "attributes", "born", "cell", "cls", "layout", "owner")
     outer = True
 
     @property
@@ -54,6 +53,7 @@ class Outer(Fake):
         box = Outer(self.shape, self.dtype, self.strides, self.device_name, None, self.offset)
         box.cls, box.attributes, box.cell = self.cls, handle.__dict__, cell_of(handle)
         box.born, box.owner = self.born, weakref.ref(handle)
+        box.asks, box.layout = self.asks, self.layout
         return box
 
     def describe(self, handle: Tensor) -> str:
@@ -62,38 +62,6 @@ class Outer(Fake):
         named = "" if kind is dt.default() else f", dtype={kind}"
         grad = ", requires_grad=True" if handle.requires_grad else ""
         return f"{self.cls.__name__}(..., {size}{named}{grad})"
-
-
-def make_wrapper_subclass(
-    cls: type, size, strides=None, storage_offset=None, memory_format=None, dtype=None,
-    layout=STRIDED, device=None, pin_memory: bool = False, requires_grad: bool = False,
-    dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
-    dispatch_layout: bool = False, _extra_dispatch_keys=None, storage_size=None,
-) -> Tensor:
-    """A tensor of a subclass that has a size, a dtype and a device, but no memory."""
-    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(
-            f"_make_wrapper_subclass(): cls must be a type that inherits from Tensor, got {cls!r}")
-    if cls.__torch_dispatch__ is disabled:
-        raise RuntimeError(
-            f"_make_wrapper_subclass(): {cls.__name__} defines no __torch_dispatch__, so that no "
-            "operator would know what to do with it")
-    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
-        raise RuntimeError(
-            "_make_wrapper_subclass(): sizes, strides, device and layout of a wrapper are those "
-            "that it is made with: the dispatch_ arguments are not supported")
-    kind = (dt.as_dtype(dtype) or dt.default()).np
-    steps = None if strides is None else tuple([int(s) * kind.itemsize for s in strides])
-    place = dev.chosen(None if device is None else dev.Device(device))
-    box = Outer(tuple(size), kind, steps, "cpu" if place is None else str(place), None,
-                (storage_offset or 0) * kind.itemsize)
-    new = _new(cls)
-    box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
-    box.born = state.stack[state.mode]  # the trace that it belongs to
-    box.owner = weakref.ref(new)
-    new._data, new._cell = box, box.cell
-    new._edge = new._link = new._meta = None
-    return new.requires_grad_(True) if requires_grad else new
 
 
 def again(t: Tensor) -> Tensor:
@@ -155,6 +123,93 @@ def leave(mode) -> None:
     state.operator_modes = state.operator_modes[:-1]
     count("DISPATCHES", -1)
     count("ACTIVE", -1)
+
+
+# what the tape does by itself, as operators
+
+
+def looked_at() -> bool:
+    """Does a mode look at operators of the lowest level?"""
+    return len(state.stack) == 1 and present_mode() is not None
+
+
+def shown(t) -> bool:
+    """Is what the tape does to a tensor to be an operator: is somebody asked?"""
+    if not isinstance(t, Tensor):
+        return False
+    data = _slot.__get__(t)
+    if data.__class__ is Outer:
+        return not state.mode
+    if getattr(data, "interp", None) is not None:
+        return False
+    return looked_at() or t.__class__._dispatched and not (state.undispatched or state.mode)
+
+
+def _kept_results(node) -> list:
+    """The results of an operator that its node keeps, of those that have a derivative."""
+    if hasattr(node, "ctx"):  # a function of the user's
+        return [t for t, number in node.saved if number >= 0]
+    rule, found = node.rule, []
+    for (name, kind, _, _), value in zip(rule.saves, node.saved):
+        if kind == "out" and value is not None:
+            number = rule.outputs.index(name)
+            if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):
+                found.append(value)
+    return found
+
+
+def detach_kept(node) -> None:
+    """PyTorch detaches results that a node keeps, when they are kept and when they are used."""
+    if not node.saved or node.saved.__class__ is not tuple:  # or they are computed again
+        return
+    from .table import ops
+
+    for t in _kept_results(node):
+        if shown(t):
+            ops.detach(t)
+
+
+def _recorded(out) -> None:
+    """The node of an operator is on the tape."""
+    for t in out if isinstance(out, (list, tuple)) else (out,):
+        edge = t._edge if isinstance(t, Tensor) else None
+        if edge is not None:
+            detach_kept(getattr(edge, "node", edge))
+            return
+
+
+def item(t: Tensor):
+    """The only element of a tensor as a mode gives it, NotImplemented if none looks."""
+    if not looked_at() or not shown(t) or t.numel() != 1:
+        return NotImplemented
+    return called(overload("_local_scalar_dense"), (t,), {}, [], present_mode())
+
+
+def lifted(t: Tensor) -> Tensor:
+    """A tensor that was just made from Python values, as a mode gives it."""
+    if not looked_at():
+        return t
+    return called(overload("lift_fresh"), (t,), {}, [], present_mode())
+
+
+# arithmetic with a number, which compiled formulas do by an overload of its own
+NUMBERED = {f"{name}.Tensor": f"{name}.Scalar" for name in ("add", "sub", "mul", "div")}
+
+
+def of_formula(node, number) -> bool:
+    """Is a number one of a node's formula, and not one of the user's in the place of a tensor?"""
+    op = getattr(getattr(node, "rule", None), "op", None)
+    if op is None:  # a function of the user
+        return False
+    return not (op.scalars and any(v is number for v in node.saved))
+
+
+def _as_compiled(ov, flat: tuple):
+    """The overload that PyTorch's formulas call."""
+    if ov.name in NUMBERED and isinstance(flat[1], (int, float, complex)):
+        if of_formula(state.pulled, flat[1]):
+            return overload(NUMBERED[ov.name])
+    return ov
 
 
 # calls
@@ -259,6 +314,8 @@ def operator(ov, flat: tuple):
         return NotImplemented
     from . import stack, surface
 
+    if state.pulled is not None:
+        ov = _as_compiled(ov, flat)
     flat = tuple([proper(v) for v in flat])
     for t in stack.tensors_in(flat):
         if t._link is not None:
@@ -276,6 +333,7 @@ def operator(ov, flat: tuple):
             state.stack[level].record(ov, flat, out)
         else:
             stack.tape.record(ov, flat, out, 0)
+            _recorded(out)
         if state.saving is not None:
             state.saving.recorded(out, level)
     if state.inference and not level:
@@ -352,6 +410,7 @@ def write(ov, flat: tuple):
             state.stack[level].record(ov, before, new)
         else:
             stack.tape.record(ov, before, new, 0)
+            _recorded(new)
         link = x._link
         if link is None or ov.is_view:
             x._edge = new._edge

@@ -337,7 +337,7 @@ NAMES = {
         "_reshape_alias _reshape_copy _neg_view lift lift_fresh lift_fresh_copy _lazy_clone "
         "_conj_copy _neg_view_copy slice_inverse _pin_memory _efficientzerotensor "
         "_new_zeros_with_same_feature_meta _index_put_impl:i _is_all_true _is_any_true sym_size "
-        "sym_stride sym_numel sym_storage_offset _local_scalar_dense resize_:m "
+        "sym_stride dim is_contiguous sym_numel sym_storage_offset _local_scalar_dense resize_:m "
         "_reshape_alias_copy"
     ),
     "fused_attention": (

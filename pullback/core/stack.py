@@ -148,6 +148,8 @@ def note_birth(out, level: int = 0) -> None:
 
 def lifted(t: Tensor) -> Tensor:
     """A tensor that was just made from Python values, for the transform that sees everything."""
+    if not state.mode:
+        return dispatching.lifted(t)
     found = state.stack[state.mode].fresh(t)
     if found is None:
         from .table import ops  # which needs this file

@@ -50,6 +50,7 @@ class State(threading.local):
     function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)
     operator_modes: tuple = ()  # asked before operators run: (mode, level that it was entered on)
     undispatched = 0  # operators ask no subclasses
+    pulled = None  # the node whose formula runs, where somebody looks at its operators
     casting = None  # what this thread has asked of autocast so far
 
 

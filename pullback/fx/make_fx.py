@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.device import Device
-from ..core.dispatching import Outer
+from ..core.dispatching import NUMBERED, Outer, of_formula
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.layout import memory_format
@@ -154,10 +154,6 @@ def _composed() -> bool:
     return False
 
 
-# arithmetic with a number, which compiled formulas do by an overload of its own
-_NUMBERED = {f"{name}.Tensor": f"{name}.Scalar" for name in ("add", "sub", "mul", "div")}
-
-
 class Recorder:
     """Builds a graph from operator calls."""
 
@@ -198,9 +194,9 @@ class Recorder:
                 args = _bounded(args, _SLICES[ov.name])
             elif "pin_memory" not in kwargs:
                 kwargs = {**kwargs, **_spelled(ov, flat)}
-        if self.spelled and ov.name in _NUMBERED and len(args) == 2 and not kwargs:
+        if self.spelled and ov.name in NUMBERED and len(args) == 2 and not kwargs:
             if isinstance(args[1], (int, float, complex)) and self._compiled(args[1]):
-                ov = overload(_NUMBERED[ov.name])
+                ov = overload(NUMBERED[ov.name])
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
         meta["val"] = (
@@ -224,10 +220,7 @@ class Recorder:
         """
         if self.pulled is None:
             return _composed()
-        op = getattr(getattr(self.pulled, "rule", None), "op", None)
-        if op is None:  # a function of the user
-            return False
-        return not (op.scalars and any(v is number for v in self.pulled.saved))
+        return of_formula(self.pulled, number)
 
     def place(self, meta: dict) -> None:
         """Where a node comes from: its line; in a backward pass the operator and its formulas."""

@@ -53,6 +53,10 @@ def __getattr__(name: str):
         from ..control import operators
 
         return SimpleNamespace(**operators)
+    if name == "prim":
+        from ..core.wrapping import prim
+
+        return prim
     if not name.startswith("__"):
         from ..library import Namespace, definitions
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import dtype as dt
 from ..core.dims import infer_size, numel, view_strides, wrap_dim
+from ..core.layout import memory_format
 from ..core.op import Composite, Pointwise, View
 from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError
@@ -241,7 +242,9 @@ _truth("_is_any_true", "any", "Is any element true?")
 
 def _fact(schema: str, doc: str, compose) -> None:
     def samples(s):
-        yield s(s.real(3, 4), *([-1] if "int dim" in schema else []))
+        rows = memory_format.known["contiguous_format"]
+        more = [-1] if "int dim" in schema else [rows] if "Format" in schema else []
+        yield s(s.real(3, 4), *more)
 
     body = {
         "__doc__": doc,
@@ -263,6 +266,12 @@ _fact("sym_stride.int(Tensor self, int dim) -> SymInt", "The stride of one dim, 
       lambda self, dim: self.stride()[wrap_dim(dim, self.ndim)])
 _fact("sym_stride(Tensor self) -> SymInt[]", "The strides of all dims, in elements.",
       lambda self: list(self.stride()))
+_fact("dim(Tensor self) -> int", "The number of dims.", lambda self: self.ndim)
+_fact("is_contiguous(Tensor self) -> bool", "Are elements in row-major order without gaps?",
+      lambda self: self.is_contiguous())
+_fact("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
+      "Do elements lie in memory as a format says?",
+      lambda self, memory_format: self.is_contiguous(memory_format=memory_format))
 _fact("sym_numel(Tensor self) -> SymInt", "The number of elements.", lambda self: self.numel())
 _fact("sym_storage_offset(Tensor self) -> SymInt",
       "Where the first element lies in the memory, in elements.",

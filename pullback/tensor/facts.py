@@ -75,6 +75,11 @@ def numel(self: Tensor) -> int:
     return self._data.size if type(self._data) is _ndarray else _shape(self).numel()
 
 
+def _number(device) -> int:
+    """Of a device; -1 where there is but one."""
+    return -1 if device.type in ("cpu", "meta") else device.index or 0
+
+
 def dim_order(self: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
     """The dims from the outermost in memory to the innermost."""
     strides = self.stride()
@@ -122,7 +127,7 @@ METHODS = {
     "is_floating_point": lambda self: self.dtype.is_floating_point,
     "is_complex": lambda self: self.dtype.is_complex,
     "is_signed": lambda self: self.dtype.is_signed,
-    "get_device": lambda self: -1 if self.device.type == "cpu" else self.device.index or 0,
+    "get_device": lambda self: _number(self.device),
     "resolve_conj": lambda self: self,
     "resolve_neg": lambda self: self,
     "is_conj": lambda self: False,

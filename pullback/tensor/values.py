@@ -12,15 +12,15 @@ import numpy as np
 
 from .. import errors
 from ..core import device as dev
+from ..core import dispatching, legacy, surface
 from ..core import dtype as dt
-from ..core import legacy, surface
 from ..core.data import make_tensor_data
 from ..core.handle import Box, Tensor, make
 from ..core.indexing import getitem, setitem
 from ..core.memory import hold_size
 from ..core.reading import concrete, shown, up_to_date
 from ..core.stack import lifted
-from ..core.state import state
+from ..core.state import fast, state
 from ..core.table import ops
 from ..core.tape import Accumulate
 
@@ -32,6 +32,10 @@ def item(self: Tensor):
     if state.sizes is not None:
         found = state.sizes.item(self)
         if found is not None:
+            return found
+    if fast["DISPATCHES"]:
+        found = dispatching.item(self)
+        if found is not NotImplemented:
             return found
     array = concrete(self, "item()")
     if array.size != 1:

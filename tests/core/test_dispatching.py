@@ -152,7 +152,7 @@ def test_flatten_and_transform():
     assert torch.equal(y.a, x.a) and torch.equal(y.b, x.b + 1)
     with pytest.raises(TypeError, match="inherits from Tensor"):
         torch.Tensor._make_wrapper_subclass(int, (2,))
-    with pytest.raises(RuntimeError, match="no __torch_dispatch__"):
+    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
         torch.Tensor._make_wrapper_subclass(torch.nn.Parameter, (2,))
 
 
@@ -179,8 +179,9 @@ def test_a_logging_tensor():
     log.clear()
     (x @ x).exp().sum().backward()
     assert log == named("aten.",
-        "mm.default exp.default sum.default ones_like.default expand.default mul.Tensor "
-        "t.default mm.default t.default mm.default add.Tensor")
+        "mm.default exp.default detach.default sum.default ones_like.default expand.default "
+        "detach.default mul.Tensor t.default mm.default t.default mm.default add.Tensor "
+        "detach.default")
     assert type(x.grad) is Logged and torch.allclose(x.grad.elem, 4 * torch.full((2, 2), 2.0).exp())
 
 
@@ -215,9 +216,9 @@ def test_modes_see_operators_below_the_tape():
         y = F.linear(x, w).relu()
         y.sum().backward()
     assert log == named("m:aten.",
-        "t.default mm.default relu.default sum.default expand.default "
-        "threshold_backward.default t.default mm.default t.default t.default mm.default "
-        "t.default")
+        "t.default mm.default relu.default detach.default sum.default ones_like.default "
+        "expand.default detach.default threshold_backward.default t.default mm.default t.default "
+        "t.default mm.default detach.default t.default detach.default")
     assert y.grad_fn.name() == "ReluBackward0" and x.grad.tolist() == [[4, 4, 4]] * 2
     log.clear()
     with Noting("m"):
@@ -363,3 +364,79 @@ assert type(TwoTensor(torch.ones(1), torch.ones(1)) + 1) is TwoTensor
     ran = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True,
                          check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+class Told(torch.Tensor):
+    """A wrapper whose class tells facts of its own."""
+
+    FACTS = {
+        "aten.sym_size.default": (5, 7), "aten.sym_stride.default": (7, 1), "aten.dim.default": 2,
+        "aten.sym_numel.default": 35, "aten.sym_storage_offset.default": 3,
+        "aten.is_contiguous.default": False, "aten.is_contiguous.memory_format": True,
+        "prim.device.default": torch.device("meta"), "prim.layout.default": torch.sparse_coo}
+
+    @staticmethod
+    def __new__(cls, **kwargs):
+        return torch.Tensor._make_wrapper_subclass(cls, (2, 3), **kwargs)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        log.append(str(func))
+        return cls.FACTS[str(func)]
+
+
+def facts(t):
+    """What a program reads, and what its class was asked for it."""
+    found = {}
+    for name, read in {
+        "shape": lambda: tuple(t.shape), "size": lambda: t.size(-1), "stride": t.stride,
+        "dim": t.dim, "numel": t.numel, "offset": t.storage_offset, "rows": t.is_contiguous,
+        "format": lambda: t.is_contiguous(memory_format=torch.channels_last),
+        "device": lambda: t.device.type, "cpu": lambda: t.is_cpu, "layout": lambda: t.layout,
+        "length": lambda: len(t),
+    }.items():
+        log.clear()
+        found[name] = read(), " ".join(log)
+    return found
+
+
+def test_facts_that_a_class_tells():
+    own = {
+        "shape": (2, 3), "size": 3, "stride": (3, 1), "dim": 2, "numel": 6, "offset": 0,
+        "rows": True, "format": False, "device": "cpu", "cpu": True, "layout": torch.strided,
+        "length": 2}
+    own = {name: (value, "") for name, value in own.items()}
+    strides = {"stride": ((7, 1), "aten.sym_stride.default"),
+               "rows": (False, "aten.is_contiguous.default"),
+               "format": (True, "aten.is_contiguous.memory_format")}
+    sizes = {"shape": ((5, 7), "aten.sym_size.default"),
+             "size": (7, "aten.dim.default aten.sym_size.default"),
+             "dim": (2, "aten.dim.default"), "numel": (35, "aten.sym_numel.default"),
+             "offset": (3, "aten.sym_storage_offset.default"),
+             "length": (5, "aten.dim.default aten.sym_size.default")}
+    device = {"device": ("meta", "prim.device.default"), "cpu": (False, "prim.device.default")}
+    assert facts(Told()) == own
+    assert facts(Told(dispatch_sizes_strides_policy="strides")) == own | strides
+    assert facts(Told(dispatch_sizes_strides_policy="sizes")) == own | strides | sizes
+    assert facts(Told(dispatch_device=True)) == own | device
+    assert facts(Told(dispatch_layout=True)) == own | {
+        "layout": (torch.sparse_coo, "prim.layout.default")}
+    assert facts(Told(layout=torch.sparse_coo)) == own | {"layout": (torch.sparse_coo, "")}
+    assert facts(Told()) == own  # others of the class are not asked
+    assert torch.ops.prim.device.default(torch.ones(2)) == torch.device("cpu")
+
+
+@pytest.mark.parametrize("kind, text, given", [
+    (ValueError, "expected 'strides' or 'sizes'", {"dispatch_sizes_strides_policy": "all"}),
+    (RuntimeError, "dimensionality of strides", {"strides": (1,)}),
+    (RuntimeError, "storage offset without stride", {"storage_offset": 4}),
+])
+def test_wrappers_that_cannot_be(kind, text, given):
+    with pytest.raises(kind, match=text):
+        Told(**given)
+
+
+@pytest.mark.parametrize("kind, size", [(TypeError, None), (RuntimeError, (2, -1))])
+def test_sizes_that_cannot_be(kind, size):
+    with pytest.raises(kind):
+        torch.Tensor._make_wrapper_subclass(Told, size)

@@ -1,0 +1,62 @@
+"""Sweeps that somebody looks at: what the engine does by itself happens by operators.
+
+PyTorch's engine detaches saved results when it uses them, and hands gradients to leaves by
+`detach`, `copy_` or `add_`.  Ours does so only where a dispatch mode is on, or gradients are of a
+class with `__torch_dispatch__`.  Read next: `engine.py`, `core/dispatching.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..core.dispatching import detach_kept
+from ..core.handle import Tensor, is_buffer, make, meta_of
+from ..core.hooks import run_accumulated_hooks
+from ..core.project import project
+from ..core.state import state
+from ..core.table import ops
+from ..core.tape import Accumulate, Node
+
+
+def pull(node: Node, grads: list, needs: list) -> list:
+    """The step of a node."""
+    detach_kept(node)
+    before, state.pulled = state.pulled, node
+    try:
+        return node.apply(grads, needs)
+    finally:
+        state.pulled = before
+
+
+def accumulate(node: Accumulate, grads: list, create: bool) -> None:
+    """Add a gradient to a leaf's `.grad`."""
+    leaf = node.leaf()
+    g = grads.pop()
+    if leaf is None or g is None:
+        return
+    array, meta = leaf._data, leaf._meta or meta_of(leaf)
+    dtype = meta.grad_dtype or array.dtype
+    if g._data.shape != array.shape or g._data.dtype is not dtype:
+        g = project(g, array.shape, dtype, node, 0)
+    have, own = meta.grad, sys.getrefcount(g) <= 2
+    if have is None:
+        meta.grad = _begun(leaf, g, own and not create)
+    elif create or have._edge is not None:
+        meta.grad = have + g
+    else:
+        meta.grad = ops.add_(have, g)
+    if meta.post_hooks:
+        run_accumulated_hooks(leaf)
+
+
+def _begun(leaf: Tensor, g: Tensor, own: bool) -> Tensor:
+    """The first gradient of a leaf: itself if nobody else has it and it lies in memory as the leaf
+    does, otherwise a copy."""
+    if not own or tuple(g.stride()) != tuple(leaf.stride()):
+        new = ops.new_empty_strided(g, list(leaf.shape), list(leaf.stride()))
+        return ops.copy_(new, g)
+    found = ops.detach(g)
+    data = found._data
+    if is_buffer(data) and (isinstance(g._data.base, type(data)) or g._link is not None):
+        found = make(data.copy())  # it may be memory of somebody else
+    return found if found._edge is None else make(found._data)

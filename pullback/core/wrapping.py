@@ -1,0 +1,187 @@
+"""Wrappers come into being: `Tensor._make_wrapper_subclass`, and facts that their classes tell.
+
+A wrapper says by itself what size, strides, device and layout it has.  Where it was made with one
+of the `dispatch_` arguments its class is asked instead, each time, by an operator:
+`aten.sym_size`, `aten.sym_stride`, `prim.device`, ...  Only the properties that programs read ask;
+the tape and the kernels go by what the wrapper was made with.  Read first: `dispatching.py`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from types import SimpleNamespace
+
+from .. import errors
+from . import device as dev
+from . import dtype as dt
+from .dims import wrap_dim
+from .dispatching import Outer, called
+from .handle import Cell, Tensor, disabled
+from .layout import STRIDED
+from .op import overload
+from .size import Size, Symbolic
+from .state import state
+
+_new = object.__new__
+_POLICIES = {None: frozenset(), "strides": frozenset({"strides"}),
+             "sizes": frozenset({"sizes", "strides"})}
+
+
+class _Fact:
+    """`prim.device.default` and `prim.layout.default`: what a class is asked about its tensors."""
+
+    namespace = "prim"
+
+    def __init__(self, name: str):
+        self.__name__, self.own = f"{name}.default", name
+
+    def __call__(self, t: Tensor):
+        return getattr(t, self.own)
+
+    def __repr__(self) -> str:
+        return f"prim.{self.own}.default"
+
+
+prim = SimpleNamespace(**{
+    name: SimpleNamespace(default=_Fact(name)) for name in ("device", "layout")})
+
+
+def make_wrapper_subclass(
+    cls: type, size, strides=None, storage_offset=None, memory_format=None, dtype=None,
+    layout=STRIDED, device=None, pin_memory: bool = False, requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
+    dispatch_layout: bool = False, _extra_dispatch_keys=None, storage_size=None,
+) -> Tensor:
+    """A tensor of a subclass that has a size, a dtype and a device, but no memory."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            f"_make_wrapper_subclass(): cls must be a type that inherits from Tensor, got {cls!r}")
+    if cls.__torch_dispatch__ is disabled:
+        raise TypeError(
+            f"{cls.__name__} must define __torch_dispatch__: otherwise no operator would know what "
+            f"to do with its tensors ({errors.user_line(2)})")
+    if dispatch_sizes_strides_policy not in _POLICIES:
+        raise ValueError(
+            f"Unknown sizes_strides_policy: {dispatch_sizes_strides_policy}; expected 'strides' or "
+            f"'sizes' ({errors.user_line(2)})")
+    shape = _checked(size, strides, storage_offset)
+    kind = (dt.as_dtype(dtype) or dt.default()).np
+    steps = None if strides is None else tuple([int(s) * kind.itemsize for s in strides])
+    place = dev.chosen(None if device is None else dev.Device(device))
+    box = Outer(shape, kind, steps, "cpu" if place is None else str(place), None,
+                (storage_offset or 0) * kind.itemsize)
+    new = _new(cls)
+    box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
+    box.born = state.stack[state.mode]  # the trace that it belongs to
+    box.owner, box.layout = weakref.ref(new), layout
+    asks = _POLICIES[dispatch_sizes_strides_policy]
+    asks |= {"device"} if dispatch_device else set()
+    asks |= {"layout"} if dispatch_layout or layout is not STRIDED else set()
+    box.asks = asks - {"layout"} if not dispatch_layout else asks
+    if asks:
+        _offer(cls, asks)
+    new._data, new._cell = box, box.cell
+    new._edge = new._link = new._meta = None
+    return new.requires_grad_(True) if requires_grad else new
+
+
+def _checked(size, strides, storage_offset) -> tuple:
+    if isinstance(size, (int, str)) or not hasattr(size, "__iter__"):
+        raise TypeError(
+            "_make_wrapper_subclass(): argument 'size' must be a tuple of ints, not "
+            f"{type(size).__name__} ({errors.user_line(3)})")
+    shape = tuple(size)
+    if any(not isinstance(n, Symbolic) and n < 0 for n in shape):
+        raise errors.ShapeError(
+            f"_make_wrapper_subclass(): sizes must not be negative, got {list(shape)} "
+            f"({errors.user_line(3)})")
+    if strides is None and storage_offset is not None:
+        raise errors.RefusedValue(
+            "_make_wrapper_subclass(): setting storage offset without stride not supported "
+            f"({errors.user_line(3)})")
+    if strides is not None and len(tuple(strides)) != len(shape):
+        raise errors.ShapeError(
+            f"_make_wrapper_subclass(): dimensionality of sizes ({len(shape)}) must match "
+            f"dimensionality of strides ({len(tuple(strides))}) ({errors.user_line(3)})")
+    return shape
+
+
+# facts that classes tell
+
+
+def _told(t: Tensor, op, *args):
+    return called(op, (t, *args), {}, [t], None)
+
+
+def _sizes(t: Tensor, op: str, own):
+    """The numbers of an operator; None stands for what the wrapper was made with."""
+    found = _told(t, overload(op))
+    return own if found is None else tuple(found)
+
+
+def _size(t: Tensor, dim: int | None = None):
+    if dim is None:
+        return Size(_sizes(t, "sym_size", t._data.shape))
+    count = _told(t, overload("dim"))
+    return _sizes(t, "sym_size", t._data.shape)[wrap_dim(dim, count)]
+
+
+def _stride(t: Tensor, dim: int | None = None):
+    own = tuple([s // t._data.dtype.itemsize for s in t._data.strides])
+    found = _sizes(t, "sym_stride", own)
+    return found if dim is None else found[dim]
+
+
+def _is_contiguous(t: Tensor, memory_format=None) -> bool:
+    if memory_format is None:
+        return _told(t, overload("is_contiguous"))
+    return _told(t, overload("is_contiguous.memory_format"), memory_format)
+
+
+def _device(t: Tensor):
+    return _told(t, prim.device.default)
+
+
+def _dim(t: Tensor) -> int:
+    return _told(t, overload("dim"))
+
+
+def _numel(t: Tensor) -> int:
+    return _told(t, overload("sym_numel"))
+
+
+def _layout(t: Tensor):
+    return _told(t, prim.layout.default) if "layout" in t._data.asks else t._data.layout
+
+
+# what is asked about -> (name, is it a property?, function)
+_TELLS = {
+    "sizes": (("shape", True, _size), ("size", False, _size), ("dim", False, _dim),
+              ("ndim", True, _dim), ("ndimension", False, _dim), ("numel", False, _numel),
+              ("nelement", False, _numel), ("__len__", False, lambda t: _size(t, 0)),
+              ("storage_offset", False, lambda t: _told(t, overload("sym_storage_offset")))),
+    "strides": (("stride", False, _stride), ("is_contiguous", False, _is_contiguous)),
+    "device": (("device", True, _device),),
+    "layout": (("layout", True, _layout),),
+}
+
+
+def _offer(cls: type, asks: frozenset | set) -> None:
+    """Let a class have properties that ask, where the user's own do not answer already."""
+    for kind in asks:
+        for name, is_property, ask in _TELLS[kind]:
+            plain = getattr(cls, name)
+            if plain is getattr(Tensor, name):
+                setattr(cls, name, _asking(kind, plain, is_property, ask))
+
+
+def _asking(kind: str, plain, is_property: bool, ask):
+    def function(t, *args, **kwargs):
+        data = t._data
+        asked = data.__class__ is Outer and not state.mode and (
+            kind in data.asks or kind == "layout")
+        if asked:
+            return ask(t, *args, **kwargs)
+        return plain.__get__(t) if is_property else plain(t, *args, **kwargs)
+
+    return property(function) if is_property else function
