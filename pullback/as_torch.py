@@ -78,7 +78,7 @@ PLACES = {
     "torch._higher_order_ops.cond": "control.cond control",
     "torch._higher_order_ops.map": "control.loops control",
     "torch._higher_order_ops.scan": "control.loops control",
-    "torch._higher_order_ops.while_loop": "control.loops control",
+    "torch._higher_order_ops.while_loop": "control.whiles control",
     "torch._higher_order_ops.associative_scan": "control.loops control",
     "functorch.experimental.control_flow": "control",
     "torch._decomp": "decomp",

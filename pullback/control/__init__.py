@@ -2,15 +2,16 @@
 
 On values that can be seen they are the Python statements that they stand for.  Under a capture
 each is one node of the graph, with its functions as graphs of their own.  `subgraph.py` captures
-those, `cond.py` and `loops.py` say what derivatives and batches of the operators are: the same
-operators with other functions.
+those, `cond.py`, `loops.py` and `whiles.py` say what derivatives and batches of the operators are:
+the same operators with other functions.
 """
 
 from .cond import cond
 from .effects import operator_print as print
 from .effects import with_effects
-from .loops import associative_scan, map, scan, while_loop
+from .loops import associative_scan, map, scan
 from .subgraph import HigherOrder, operators
+from .whiles import while_loop
 
 __all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "print", "scan",
            "while_loop", "with_effects"]

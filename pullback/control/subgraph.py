@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import errors
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
@@ -121,16 +123,18 @@ class _Inner(Trace):
 
 
 class _Recorder(Recorder):
-    """Tensors from outside are operands."""
+    """Tensors from outside are operands, but for constants of graphs that are captured again."""
 
-    def __init__(self, extras: dict[int, Tensor]):
+    def __init__(self, extras: dict[int, Tensor], again: bool):
         super().__init__(True)
         self.extras = extras  # by identity, those of other functions too
+        self.again = again
         self.operands: dict[int, Node] = {}
         self.level: Any = None
 
     def constant(self, t: Tensor) -> Node:
-        if id(t._data) in self.level.own:
+        held = self.again and t._edge is None and type(t._data) is np.ndarray
+        if held or id(t._data) in self.level.own:
             return super().constant(t)
         node = self.operands.get(id(t))
         if node is None:
@@ -184,7 +188,7 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
 
 
 def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: str, like):
-    recorder = _Recorder(extras)
+    recorder = _Recorder(extras, like is not None)
     level = recorder.level = _Inner(recorder, True, like.decompositions if like else None)
     level.keeps_composites = like is not None and like.keeps_composites
     around = (getattr(getattr(i, "recorder", None), "sizes", None) for i in reversed(state.stack))
