@@ -25,8 +25,17 @@ from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state, uncast
+from ..core.table import ops
 from ..core.tape import Accumulate, Node
-from ..core.views import Detached, _recording, found_anew, link_detached, refresh, replay
+from ..core.views import (
+    Detached,
+    _recording,
+    found_anew,
+    link_detached,
+    refresh,
+    replay,
+    scatter,
+)
 from ..fx import spelling
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
@@ -37,6 +46,7 @@ from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .results import Output, Results, assigned, has_history, root_of, used_up
+from .slices import sliced
 from .split import collector_paused
 from .subclasses import Wrapped, is_wrapper, rebuilt, spread
 from .unseen import unseen
@@ -90,6 +100,7 @@ class Capture(Trace):
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
+        self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
 
     @contextlib.contextmanager
@@ -213,6 +224,44 @@ class Capture(Trace):
         for n in (*kept, *later):
             n.meta["kept"] = True
         return [self.wrap(v._data.inner, n) for v, n in zip(values, later)]
+
+    def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
+        if not (self.mine(base) and self.mine(new)) or new._edge is None and base._edge is None:
+            return None
+        node = sliced(base, chain, new, self.pull)
+        if node is None:
+            return None
+        with _recording(self.level, False):
+            whole = scatter(make(base._data), chain, make(new._data))
+        whole._edge = node
+        return whole
+
+    def sliced_again(self, x: Tensor) -> None:
+        # as often as PyTorch takes the view: the numbers of nodes show it
+        with _recording(self.level, False):
+            for _ in range(2 if x._link.chain[0][0].name == "as_strided" else 1):
+                replay(make(x._link.base._data), x._link.chain)
+
+    def written(self, cell) -> bool:
+        turns = sum(len(v.steps) for v in self.views.values() if v.handle._cell is cell)
+        return cell.version > turns
+
+    def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
+        rule = self.spelling.rule(ov)
+        for (_, kind, name, _), guard in zip(rule.saves, rule.guards) if rule else ():
+            needed = not guard or any(getattr(flat[rule.inputs[g]], "_edge", None) is not None
+                                      for g in guard)
+            if kind == "arg" and name == rule.schema.args[0].name and needed:
+                with _recording(self.level, False):
+                    self._old[t._data] = ops.clone(make(t._data))
+
+    def record(self, ov, flat, out) -> None:
+        super().record(ov, flat, out)
+        old = self._old.pop(flat[0]._data, None) if self._old and flat else None
+        node = getattr(out, "_edge", None)
+        if old is not None and node is not None and node.saved:
+            node.saved = tuple(old if isinstance(v, Tensor) and v._data is flat[0]._data else v
+                               for v in node.saved)
 
     def _untracked(self, t: Tensor) -> Tensor:
         return self.cut(t) if t._edge is not None and self.mine(t) else t

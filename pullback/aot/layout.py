@@ -218,13 +218,21 @@ class Layout:
         return found
 
     def _again(self, o: Output) -> Node | None:
-        """Views of inputs that were cloned and written are made once more, at the end."""
-        i = o.of.index if o.kind == "view" and o.of is not None and o.of.kind == "input" else -1
-        if i not in self.writes or i in self.turned or not self.joint.differentiable:
+        """Views of inputs that were cloned and written are made once more, at the end.
+
+        So are others of what was written that nothing has used.
+        """
+        if not self.joint.differentiable or o.kind != "view" or o.of is None:
             return None
-        if any(number is not None for _, _, number in o.chain) or i in self.kept:
+        i = o.of.index
+        if any(number is not None for _, _, number in o.chain):
             return None
-        value = self.new[self.results[self.writes[i]]]
+        if o.of.kind == "input" and i in self.writes and not {i} & (self.turned | self.kept):
+            value = self.new[self.results[self.writes[i]]]
+        elif o.of.kind == "graph" and o.late:
+            value = self.new[self.results[i]]
+        else:
+            return None
         for ov, rest, _ in o.chain:
             args, _ = ov.schema.as_called((value, *rest))
             args = [list(v) if isinstance(v, tuple) else v for v in args]

@@ -36,6 +36,7 @@ class Output:
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
     opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
+    late: bool = False  # a view of what was written, which nothing else in the function used
     piece: tuple | None = None  # (input or None, views): one of several results of a view
 
 
@@ -55,13 +56,17 @@ class Results:
         self.placed: dict[int, Output] = {}
         self.roots: dict[int, int] = {}  # how many outputs look at the same memory
         self.whole: set[int] = set()  # memory that outputs other than pieces look at
+        self.late: set[int] = set()  # views that PyTorch's graphs take at their end
         self.stale: set[int] = set()  # views that must not be used: their base was written
         for o in {id(o): o for o in outputs}.values():
             link = o._link
             if link is not None:
                 if (link.multi or link.hidden) and link.seen != o._cell.version:
                     self.stale.add(id(o))
-                refresh(o)
+                if link.seen == ~o._cell.version:  # it is to be taken anew, at the end
+                    self.late.add(id(o))
+                else:
+                    refresh(o)
             root = id(root_of(o))
             self.roots[root] = self.roots.get(root, 0) + 1
             piece = link is not None and link.multi and not (link.hidden or link.apart)
@@ -84,12 +89,14 @@ class Results:
         elif link is not None and self._aliases(o, link):
             of = self.place(link.base)
             found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
-            found.stale = id(o) in self.stale
+            found.stale, found.late = id(o) in self.stale, id(o) in self.late
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
             before = self.level.stand_ins.get(id(link.base))
             if before is not None:
                 found.early, found.chain = True, (*before[2], *link.chain)
         else:
+            if id(o) in self.late:
+                refresh(o)
             found = Output("graph", self.add(o))
             if link is not None and link.multi and self.level.literal and has_history(o):
                 found.piece = self.by_handle.get(id(root_of(o))), link.chain

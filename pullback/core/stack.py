@@ -45,6 +45,19 @@ class Interpreter:
     def blurs(self, t: Tensor) -> None:
         """Told of a tensor whose values were replaced while its history stayed."""
 
+    def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
+        """The base after a write through a view, with a history of this level's own (`literal`)."""
+
+    def sliced_again(self, x: Tensor) -> None:
+        """Told of a view through which such a base was written, when it is up to date again."""
+
+    def written(self, cell) -> bool:
+        """Have values been written into this memory?  Changes of shape do not count (`literal`)."""
+        return False
+
+    def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
+        """Told of a value that an operator is about to overwrite (`literal`)."""
+
     def was_read(self, t: Tensor) -> None:
         """Told of the values of a tensor from outside that became Python values (`modal` only)."""
 

@@ -206,6 +206,10 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     elif saves and not is_buffer(data) and data.cell is not None:  # of memory to be written
         data = data.shadow()
     shadow = make(data, x._edge)
+    if saves and x._edge is not None and not is_buffer(data):
+        interp = getattr(data, "interp", None)
+        if interp is not None and interp.literal and state.record[interp.level]:
+            interp.keep_old(ov, flat, shadow)
     return tuple(shadow if v is x else v for v in flat)
 
 
@@ -258,7 +262,12 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         return x
     if link is not None and link.apart:
         link, base = None, x
-    whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
+    whole = None
+    if link is not None and record and level and state.stack[level].literal:
+        whole = state.stack[level].sliced(base, link.chain, new)
+    printed = whole is not None
+    if not printed:
+        whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
     moved = rebind(base, whole)
     if record:
         base._edge = whole._edge
@@ -275,6 +284,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         follow(x, new)
         x._edge, link.seen = new._edge, -1
         refresh(x)
+        if printed:
+            state.stack[level].sliced_again(x)
     if base._meta is not None and base._meta.retains:
         retain_again(base)
     return x

@@ -60,6 +60,9 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         if state.replay_views:  # its history is to be made by all of its steps
             step = (*step[:3], step[2])
         t._link = kind(base, step, multi, hidden, cell.version)
+        if level and state.stack[level].literal and not (multi or hidden) and (
+                state.stack[level].written(cell)):
+            t._link.seen = ~cell.version  # PyTorch takes such a view anew when it is used first
 
 
 class Detached(Link):
@@ -98,6 +101,8 @@ def replay(t: Tensor, chain: tuple) -> Tensor:
         t = stack.bind(ov, (t, *rest))
         if number is not None:
             t = t[number]
+        if t._link is not None:
+            t._link.seen = t._cell.version
     return t
 
 

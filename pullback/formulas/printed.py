@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 
 from ..core import dtype as dt
-from ..core.dims import wrap_dim, wrap_dims
+from ..core.dims import may_overlap, wrap_dim, wrap_dims
 from ..core.layout import STRIDED
 from ..core.state import recording
 from ..core.table import ops
 from .pointwise import power_pullback_base, power_pullback_exponent, share_of_sum, squared_radius
 from .reduce import _spread_of, norm_pullback, restore, std_pullback
+from .shape import _both, as_strided_backward
 
 
 def zeros_in(shape, dtype, grad):
@@ -320,3 +321,18 @@ def logits_target_backward(grad, self, target, weight, pos_weight, reduction):
     if weight is not None:
         slope = slope * weight
     return slope / target.numel() if reduction == 1 else slope
+
+
+def as_strided_printed(grad, shape, strides, start, size, stride, offset):
+    """Both geometries laid over one buffer, as views of it that are taken as often as PyTorch's."""
+    if 0 in size or 0 in shape or may_overlap(size, stride) or may_overlap(shape, strides):
+        return as_strided_backward(grad, shape, strides, start, size, stride, offset)
+    inner, outer, cover = _both(shape, strides, start, size, stride, offset)
+    inner, outer = [*map(list, inner[:2]), inner[2]], [*map(list, outer[:2]), outer[2]]
+    buffer = grad.new_zeros([cover])
+    part = ops.copy(ops.as_strided(buffer, *outer), grad)
+    buffer = ops.as_strided_scatter(buffer, part, *outer)
+    if not recording():
+        ops.as_strided(buffer, *outer)
+        ops.as_strided(buffer, *inner)
+    return ops.as_strided(buffer, *inner)

@@ -148,11 +148,15 @@ FORMULAS: dict[str, dict[str, str]] = {
     "diagonal_scatter": {
         "self": "diagonal_scatter(grad, zeros_in(src.shape, src.dtype, grad), offset, dim1,"
                 " dim2)"},
+    "as_strided": {"self": (
+        "as_strided_printed(grad, self.shape, self.stride(), self.storage_offset(), size, stride,"
+        " storage_offset)")},
     "stack": {"tensors": "stack_backward(grad, len(tensors), dim)"},
     "index.Tensor": {
         "self": "index_put(new_zeros_like(grad, self.shape), indices, grad, True)"},
     "index_select": {
         "self": "new_zeros_like(grad, self.shape).index_add(dim, index, grad)"},
+    "copy": {"self": "zeros_like(grad, memory_format='contiguous_format')"},
     "put": {"self": "grad if accumulate else"
                     " grad.put(index, zeros_in(source.shape, source.dtype, grad), False)"},
     "take": {"self": "zeros_like(self).put(index, grad, True)"},
