@@ -7,6 +7,7 @@ is cheap. Read `docs/internals.md` for the architecture, `core/` for the heart o
 from __future__ import annotations
 
 import math as _math
+import sys as _sys
 import warnings as _warnings
 
 __version__ = "0.1.0"
@@ -214,10 +215,25 @@ def __getattr__(name: str):
         absent = importlib.import_module(".absent", __package__)
         value = absent.modules(name) if name in absent.MODULES else absent.find("", name)
         if value is None:
-            raise AttributeError(f"module 'pullback' has no attribute '{name}'")
+            value = importlib.import_module(".core.facade", __package__).elsewhere("pullback", name)
     globals()[name] = value
     return value
 
 
 def __dir__():
     return sorted({*globals(), *_LAZY, *_FROM, *_op.families})
+
+
+class _Below:
+    """Asked by Python's import system when no file is found: PyTorch's paths below this package."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: object = None, target: object = None):
+        if not fullname.startswith("pullback."):
+            return None
+        import importlib
+
+        return importlib.import_module("pullback.as_torch").spec_below(fullname)
+
+
+_sys.meta_path.append(_Below)

@@ -126,4 +126,6 @@ def __getattr__(name: str):
         from .compile import backends
 
         return getattr(backends, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .core.facade import elsewhere
+
+    return elsewhere(__name__, name)

@@ -11,6 +11,7 @@ import functools
 import types
 
 from . import errors
+from .core.facade import elsewhere
 
 # family -> (what it belongs to, what to do instead)
 WHY = {
@@ -183,9 +184,7 @@ def getter(module: str):
 
     def __getattr__(name: str):
         found = None if name.startswith("__") else find(path, name)
-        if found is None:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        return found
+        return elsewhere(module, name) if found is None else found
 
     return __getattr__
 

@@ -74,6 +74,7 @@ PLACES = {
     "torch.fx._symbolic_trace": "fx.tracer fx",
     "torch._higher_order_ops": "control",
     "torch._higher_order_ops.effects": "control.effects core.effects",
+    "torch._library": "library",
     "torch._library.effects": "core.effects",
     "torch._higher_order_ops.cond": "control.cond control",
     "torch._higher_order_ops.map": "control.loops control",
@@ -119,12 +120,12 @@ NAMES = ("torch", "functorch")
 _active: _Finder | None = None
 
 
-def _found(path: str) -> types.ModuleType | None:
+def file_of(path: str) -> types.ModuleType | None:
     """A module of this package, None if there is no such file."""
     if path in sys.modules:
         return sys.modules[path]
     parent, _, _ = path.rpartition(".")
-    if parent and not hasattr(_found(parent), "__path__"):
+    if parent and not hasattr(file_of(parent), "__path__"):
         return None
     return importlib.import_module(path) if importlib.util.find_spec(path) else None
 
@@ -146,13 +147,21 @@ def counterpart(name: str) -> types.ModuleType | None:
     if isinstance(above, Facade) or not hasattr(above, "__path__"):
         return None
     package = above.__package__  # not __name__: the root calls itself `torch` meanwhile
-    own = _found(f"{package}.{tail}") if package.partition(".")[0] == OWN else None
+    own = file_of(f"{package}.{tail}") if package.partition(".")[0] == OWN else None
     held = getattr(above, tail, own)
     if isinstance(held, types.ModuleType):  # it may be a file of another name
         return held
     if own is not None:  # a name over a file of ours: the next finder would load it once more
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     return None
+
+
+def spec_below(fullname: str) -> importlib.machinery.ModuleSpec | None:
+    """How to import a path of PyTorch's below this package: `pullback._functorch.config`."""
+    name = f"torch{fullname.removeprefix(OWN)}"
+    if name not in PLACES:
+        return None
+    return importlib.machinery.ModuleSpec(fullname, _Loader(counterpart(name)), is_package=True)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -21,12 +21,17 @@ _BLOCKS = contextlib.contextmanager.__code__.co_filename  # decorators made of `
 generated: dict = {}
 
 
+def is_users(filename: str) -> bool:
+    """Is a file the user's: neither of this package nor the one that runs decorators?"""
+    return not filename.startswith(_INTERNAL) and filename != _BLOCKS
+
+
 def user_line(depth: int = 1) -> str:
     """The innermost `file:line` outside of this package."""
     frame = sys._getframe(depth)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_INTERNAL) and name != _BLOCKS:
+        if is_users(name):
             return f"{os.path.basename(name)}:{frame.f_lineno}"
         frame = frame.f_back
     return "<unknown>:0"

@@ -49,4 +49,6 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"pullback.autograd has no attribute '{name}'")
+    from ..core.facade import elsewhere
+
+    return elsewhere(__name__, name)

@@ -47,11 +47,28 @@ class Facade(types.ModuleType):
                     return getattr(module, name)
                 except AttributeError:
                     continue
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return elsewhere(self.__name__, name)
 
     def __dir__(self):
         listed = map(_names, self._modules())
         return sorted({*self.__dict__, *(name for names in listed for name in names)})
+
+
+def elsewhere(module: str, name: str) -> types.ModuleType:
+    """What PyTorch has under a module at a path that this package keeps elsewhere, or loads later.
+
+    The end of every module's `__getattr__`: AttributeError where PyTorch has no such path.
+    """
+    if not name.startswith("__"):
+        own = module.startswith(f"{OWN}.")
+        path = f"torch{module.removeprefix(OWN)}" if own or module == OWN else module
+        aliases = importlib.import_module(f"{OWN}.as_torch")
+        if f"{path}.{name}" in aliases.PLACES:
+            return aliases.counterpart(f"{path}.{name}")
+        found = aliases.file_of(f"{module}.{name}") if own else None
+        if found is not None:
+            return found
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 class Shelf(types.ModuleType):

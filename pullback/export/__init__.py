@@ -26,7 +26,9 @@ __all__ = sorted(_PLACE)
 
 def __getattr__(name: str):
     if name not in _PLACE:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ..core.facade import elsewhere
+
+        return elsewhere(__name__, name)
     module, there = _PLACE[name]
     value = getattr(importlib.import_module(module, __name__), there)
     globals()[name] = value

@@ -57,4 +57,6 @@ def __getattr__(name: str):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ..core.facade import elsewhere
+
+    return elsewhere(__name__, name)

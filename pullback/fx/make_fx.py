@@ -59,7 +59,7 @@ def source_line(depth: int = 2) -> str | None:
             line = found(frame.f_lineno)
             if line is not None:
                 return line
-        elif not code.co_filename.startswith(errors._INTERNAL):
+        elif errors.is_users(code.co_filename):
             return f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
         frame = frame.f_back
     return None

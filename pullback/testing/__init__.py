@@ -14,4 +14,6 @@ def __getattr__(name: str):
         from . import compare
 
         return getattr(compare, name)
-    raise AttributeError(f"pullback.testing has no attribute '{name}'")
+    from ..core.facade import elsewhere
+
+    return elsewhere(__name__, name)

@@ -15,7 +15,9 @@ def __getattr__(name: str):
         from ..absent import modules
 
         return modules("utils.mobile_optimizer")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ..core.facade import elsewhere
+
+    return elsewhere(__name__, name)
 
 
 def set_module(obj, mod) -> None:

@@ -277,3 +277,27 @@ def test_private_functions_of_pytrees():
     assert leaves == [1, 2, 3] and tree.tree_unflatten(leaves, spec) == record
     paths = [tree.keystr(path) for path, _ in tree.tree_flatten_with_path(record)[0]]
     assert paths == ["['a']", "['b'][0]", "['b'][1]"]
+
+
+OWN_PATHS = [name.removeprefix("torch.") for name in PLACES if name.startswith("torch.")]
+
+
+def test_paths_of_pytorch_are_attributes_and_can_be_imported_below_the_package():
+    """`import pullback as torch; torch._functorch.aot_autograd`, without installing."""
+    for path in OWN_PATHS:
+        found = pullback
+        for part in path.split("."):
+            found = getattr(found, part)
+    import pullback._functorch.config as config
+    from pullback._functorch.aot_autograd import aot_function
+    from pullback.fx.experimental.proxy_tensor import make_fx
+
+    assert aot_function is pullback._functorch.aot_autograd.aot_function
+    assert make_fx is pullback.fx.make_fx.make_fx and config is pullback._functorch.config
+
+
+def test_what_pytorch_does_not_have_is_missing_as_ever():
+    with pytest.raises(AttributeError, match=r"'pullback\.fx' has no attribute 'nothing'"):
+        pullback.fx.nothing
+    with pytest.raises(ModuleNotFoundError, match=r"pullback\._functorch\.nothing"):
+        importlib.import_module("pullback._functorch.nothing")

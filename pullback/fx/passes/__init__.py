@@ -14,3 +14,9 @@ __all__ = [
     "fold_constants",
     "remove_noops",
 ]
+
+
+def __getattr__(name: str):
+    from ...core.facade import elsewhere
+
+    return elsewhere(__name__, name)

@@ -155,3 +155,9 @@ class PassManager:
         except Exception:
             if not self.suppress_check_failures:
                 raise
+
+
+def __getattr__(name: str):
+    from ...core.facade import elsewhere
+
+    return elsewhere(__name__, name)
