@@ -192,9 +192,13 @@ _NAMES = {  # the same by module
         use_deterministic_algorithms
     """,
     "core.symbolic.number": """
-        SymBool SymFloat SymInt _check _check_is_size sym_constrain_range
-        sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max sym_min
-        sym_not sym_sqrt sym_sum
+        SymBool SymFloat SymInt sym_float sym_fresh_size sym_int sym_ite sym_max sym_min sym_not
+        sym_sqrt sym_sum _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin
+        _sym_sinh _sym_sqrt _sym_tan _sym_tanh
+    """,
+    "core.symbolic.asking": """
+        _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
+        _check_value _check_with sym_constrain_range sym_constrain_range_for_size
     """,
 }
 _FROM |= {name: module for module, names in _NAMES.items() for name in names.split()}

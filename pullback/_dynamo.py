@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import NamedTuple
 
 from . import errors
 from .compiler import (
@@ -34,6 +35,8 @@ __all__ = [
     "list_backends",
     "mark_dynamic",
     "mark_static",
+    "mark_static_address",
+    "mark_unbacked",
     "maybe_mark_dynamic",
     "optimize",
     "reset",
@@ -82,14 +85,39 @@ def mark_dynamic(t, index, *, hint_override: int | None = None, min: int | None 
     `index` is a dim or several; `min` and `max` bound the sizes that will come.
     """
     for dim in _marked(t, index, "_dynamo_dynamic_indices"):
+        limits = t.__dict__.setdefault("_dynamo_dynamic_range", set())
+        limits -= {known for known in limits if known.dim == dim}
         if min is not None or max is not None:
-            limits = t.__dict__.setdefault("_dynamo_dynamic_range", {})
-            limits[dim] = (2 if min is None or min < 2 else min, max)
+            limits.add(_DimRange(dim, 2 if min is None or min < 2 else min, max))
+
+
+class _DimRange(NamedTuple):
+    """Between which bounds the sizes of a dim will lie."""
+
+    dim: int
+    min: int
+    max: int | None
 
 
 def maybe_mark_dynamic(t, index) -> None:
     """Ask `compile` to take a size as a symbol, if it can."""
     _marked(t, index, "_dynamo_weak_dynamic_indices")
+
+
+def mark_unbacked(t, index, hint_override: int | None = None, strict: bool = False,
+                  specialize_on: list | None = None) -> None:
+    """Say that `compile` must take a size as a symbol whose value nothing depends on.
+
+    0 and 1 are sizes like all others then; a function that has to know more of it is refused.
+    """
+    _marked(t, index, "_dynamo_unbacked_indices")
+
+
+def mark_static_address(t, guard: bool = False) -> None:
+    """The tensor itself: where its memory lies is never part of what is compiled."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t)}")
+    t.__dict__["_dynamo_static_input_type"] = "guarded" if guard else "unguarded"
 
 
 def mark_static(t, index=None) -> None:

@@ -44,12 +44,15 @@ PLACES = {
     "torch._dynamo.backends.common": "compile.backends aot",
     "torch._dynamo.backends.registry": "compile.backends",
     "torch._dynamo.eval_frame": "_dynamo",
+    "torch._dynamo.decorators": "_dynamo",
     "torch._dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "torch.jit.annotations": "jit",
     "torch._logging": "aot.explain",
     "torch.fx.experimental": "fx",
     "torch.fx.experimental.symbolic_shapes":
-        "core.symbolic core.symbolic.number core.symbolic.env errors",
+        "core.symbolic core.symbolic.asking core.symbolic.guards core.symbolic.number "
+        "core.symbolic.env errors",
+    "torch._dynamo.source": "core.symbolic.guards",
     "torch.fx.experimental.sym_node": "core.symbolic.number",
     "torch.fx.experimental.proxy_tensor": "fx.make_fx fx.isolated",
     "torch.fx.experimental.optimization": "nn.fuse",

@@ -667,6 +667,7 @@ class Joint:
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
+    shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
     # for PyTorch's convention (`layout.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
     ends: list = field(default_factory=list)  # the node of each input, at the end
@@ -861,6 +862,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         for node in recorder.graph.nodes:
             node.meta.pop("cut", None)
     if recorder.sizes is not None:
+        joint.shapes = [o._data.shape if isinstance(o, Tensor) else () for o in leaves]
         joint.leaves = recorder.sizes.in_place_of(joint.leaves)
     if level.decisions is not None:
         joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()

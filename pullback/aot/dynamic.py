@@ -22,7 +22,7 @@ from ..core.symbolic.env import ShapeEnv
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import map_aggregate
-from ..fx.sizes import argument
+from ..fx.sizes import UNBACKED, argument
 from .capture import Joint, Output
 
 
@@ -146,11 +146,17 @@ class Wishes:
             static = marks.get("_dynamo_static_indices", ())
             own: list = []
             for d, n in enumerate(data.shape):
-                if d in marks.get("_dynamo_dynamic_indices", ()):
-                    wish: Any = marks.get("_dynamo_dynamic_range", {}).get(d, True)
+                if d in marks.get("_dynamo_unbacked_indices", ()):
+                    wish: Any = UNBACKED
+                elif d in marks.get("_dynamo_dynamic_indices", ()):
+                    wish = next(((low, high) for dim, low, high in marks.get(
+                        "_dynamo_dynamic_range", ()) if dim == d), True)
                     self.demanded.append((i, d))
                 elif d in marks.get("_dynamo_weak_dynamic_indices", ()):
                     wish = True
+                elif d in marks.get("_dynamo_propagated_dynamic_indices", ()) and (
+                        d not in static and dynamic is not False):
+                    wish = layout(data) is not None
                 elif d in static or dynamic is False or layout(data) is None:
                     wish = False
                 elif dynamic:
@@ -172,15 +178,20 @@ def check_demands(joint: Joint, env: ShapeEnv, wishes: Wishes, shapes: list, nam
     """Refuse a capture that has fixed a size which the user marked as dynamic."""
     for i, d in wishes.demanded:
         n = shapes[i][d]
-        if isinstance(n, Symbolic):
-            number = n.node.maybe_as_int()
-            if number is None:
-                continue
-            guard = next(g for g in reversed(env.guards)
-                         if n.node.raw.symbol in g.relation.symbols())
-            why = f"{guard} was needed at {guard.where}: {guard.reason}"
-        else:
-            number, why = n, "sizes 0 and 1 are always specialised"
+        if not isinstance(n, Symbolic):  # 0 and 1 have programs of their own
+            continue
+        number = n.node.maybe_as_int()
+        if number is None:
+            low, high = wishes.dims[i][d] if wishes.dims[i][d] is not True else (2, None)
+            if not low <= n.hint <= (n.hint if high is None else high):
+                raise errors.ConstraintViolationError(
+                    f"Constraints violated ({names[i]}.size()[{d}])! It is {n.hint}, and was "
+                    f"marked to be at least {low}" + ("" if high is None else f", at most {high}")
+                    + f" ({errors.user_line(2)})")
+            continue
+        guard = next(g for g in reversed(env.guards)
+                     if n.node.raw.symbol in g.relation.symbols())
+        why = f"{guard} was needed at {guard.where}: {guard.reason}"
         raise errors.ConstraintViolationError(errors.text(
             f"Constraints violated ({names[i]}.size()[{d}])! It was marked as dynamic, but the "
             f"captured function is right for {number} only ({errors.user_line(2)})",
@@ -244,6 +255,9 @@ class SymbolicProgram:
             lambda: tuple(backend.partition(joint.module, joint.forward_count))[:2])
         self._shared: dict[str, Any] = {}
         self.first: Any = None  # the first instance
+        found = [(k, _symbolic_dims(shape)) for k, shape in enumerate(joint.shapes)]
+        self.marks = [(k, dims) for k, dims in found if dims and (
+            backend.layout is not None or joint.outputs[k].kind != "input")]
         self.notes: dict[str, Any] = {}  # what else its instances know
 
     def part(self, name: str, module: GraphModule, compiler: Callable, values: dict) -> Callable:
@@ -260,6 +274,13 @@ class SymbolicProgram:
         at = getattr(run, "at", None)
         run = run if at is None else at(values)
         return given(run, [values[s] for s in symbols], place)
+
+    def saved_marks(self) -> list[frozenset]:
+        """Of what the forward saves: dims that are symbols."""
+        forward = self.first.graphs()[0].graph.output_node().args[0]
+        layout = self.backend.layout
+        saved = forward[self.joint.forward_count if layout is None else layout.count:]
+        return [_symbolic_dims(getattr(n.meta["val"], "shape", ())) for n in saved]
 
     def instance(self, tensors: list[Tensor], values: dict[str, int]) -> Any:
         """The program for given sizes."""
@@ -278,11 +299,16 @@ class SymbolicProgram:
             partition=lambda module, count: self.halves(),
         )
         program = make_program(joint, joint.inputs(tensors), own, values)
-        program.symbolic = self
+        program.symbolic, program.marks = self, self.marks
         self.first = self.first or program
         for name, value in self.notes.items():
             setattr(program, name, value)
         return program
+
+
+def _symbolic_dims(shape: Sequence) -> frozenset:
+    return frozenset(d for d, n in enumerate(shape)
+                     if isinstance(n, Symbolic) and n.node.maybe_as_int() is None)
 
 
 def _outputs(outputs: list, of: Callable[[str], int]) -> list:

@@ -66,6 +66,19 @@ class CompiledNode(Node):
     def release(self) -> None:
         self.saved = self.tensors = self.arrays = self.cells = None
 
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]:
+        """What the backward will read, with marks where sizes are symbols."""
+        if self.saved is None:
+            raise freed(self)
+        values = self.saved.open() if self.saved.__class__ is PackedValues else self.saved
+        made = [make(v) if isinstance(v, np.ndarray) else None for v in values]
+        if self.program.symbolic is not None and not self.fused:
+            for t, dims in zip(made, self.program.symbolic.saved_marks()):
+                if t is not None and dims:
+                    mark_propagated(t, dims)
+        return tuple([t for t in made if t is not None])
+
     def at_once(self, out: Tensor, keep) -> bool:
         """The backward of a loss whose gradients are there, into leaves: no sweep is needed."""
         if (
@@ -97,6 +110,15 @@ class CompiledNode(Node):
         return True
 
 
+def mark_propagated(t: Tensor, dims: frozenset) -> None:
+    """Say of a result that sizes of it were symbols, for functions that get it next."""
+    known = t.__dict__.get(_PROPAGATED)
+    t.__dict__[_PROPAGATED] = set(dims) if known is None else known | dims
+
+
+_PROPAGATED = "_dynamo_propagated_dynamic_indices"
+
+
 class Program:
     """One captured signature of a function; its graphs are compiled when first needed."""
 
@@ -121,6 +143,7 @@ class Program:
         self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
         self.symbolic = None  # the program with symbolic sizes that this one follows from
+        self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols
         self.count = joint.forward_count
         outputs = joint.outputs
         self.simple = (
@@ -298,6 +321,8 @@ class Program:
         if self.simple:
             if self.checked is not None or fused:
                 self._choose()
+            if self.marks:
+                mark_propagated(made[0], self.marks[0][1])
             return made[0]
         done: dict = {}
         for o in self.early:
@@ -336,10 +361,13 @@ class Program:
 
     def _compute(self, tensors, arrays):
         try:
-            return self.make(self._made["forward"](*arrays)[0])
+            out = self.make(self._made["forward"](*arrays)[0])
         except errors.PullbackError as error:
             errors.located(error)
             raise
+        if self.marks:
+            mark_propagated(out, self.marks[0][1])
+        return out
 
     def _record(self, tensors, arrays):
         fused = self.fuse
@@ -365,6 +393,8 @@ class Program:
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
         frame = sys._getframe(2)
         node.where = frame.f_code, frame.f_lasti
+        if self.marks:
+            mark_propagated(out, self.marks[0][1])
         return out
 
     def _node(self, tensors, arrays, saved, fused: bool) -> CompiledNode:
@@ -384,6 +414,8 @@ class Program:
             _made_again(o, tensors, made, done) if type(o) is Output else o
             for o in self.joint.outputs
         ]
+        for k, dims in self.marks:
+            mark_propagated(flat[k], dims)
         return tree_unflatten(flat, self.joint.out_spec)
 
     def check(self, node: CompiledNode) -> None:

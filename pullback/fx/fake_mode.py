@@ -89,7 +89,9 @@ class FakeTensorMode:
 
             count = len(self._made)
             name = f"__meta_utils_unknown_tensor{count}" if source is None else str(source)
-            blank = symbolic_input(self.shape_env, blank, name, count)
+            wanted = None if symbolic_context is None else [
+                wish.name != "STATIC" for wish in symbolic_context.dynamic_sizes]
+            blank = symbolic_input(self.shape_env, blank, name, count, wanted)
         new._data = blank._data
         new._edge = new._link = new._meta = new._cell = None
         if tensor.requires_grad:

@@ -201,12 +201,15 @@ def numbers_of(values: Any) -> Any:
     return map_aggregate(values, lambda v: _plain(v) if isinstance(v, Symbolic) else v)
 
 
+UNBACKED = "unbacked"  # a size whose value nothing may depend on
+
+
 def symbolic_input(
     env: ShapeEnv, value: Tensor, name: str, number: int, wanted: Any = None
 ) -> Tensor:
     """The fake of an input with symbols in the place of its sizes; strides follow from them.
 
-    `wanted` says of each dim whether it is dynamic: True, False, or (least, most).
+    `wanted` says of each dim whether it is dynamic: True, False, (least, most), or UNBACKED.
     """
     data = value._data
     if data.symbolic:
@@ -216,6 +219,9 @@ def symbolic_input(
         wish = True if wanted is None else wanted[d]
         if isinstance(n, Symbolic) or wish is False:
             shape.append(n)
+            continue
+        if wish == UNBACKED:
+            shape.append(env.unbacked(source=Source(f"{name}.size()[{d}]", number, d)))
             continue
         least, most = (2, None) if wish is True else wish
         limits = {} if most is None else {"most": most}

@@ -149,7 +149,7 @@ def pool_windows(name, shape, rank, kernel_size, stride, padding, dilation, ceil
     for size, k, s, p, d in zip(shape[-rank:], kernel, stride, padding, dilation):
         w = Windows(size, k, s, p, d, 0)
         made.append(w._replace(count=window_count(size, w, ceil_mode)))
-    if min(w.count for w in made) < 1:
+    if any(w.count < 1 for w in made):
         raise ShapeError(f"{name}: Given input size {list(shape)}, calculated output size "
                          f"{[w.count for w in made]}. Output size is too small")
     return made

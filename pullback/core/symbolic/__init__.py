@@ -1,6 +1,6 @@
 """Symbolic sizes: expressions, what is known of them, and the numbers that stand for them.
 
-Read `expr.py`, `env.py`, `number.py` and `views.py` in this order.
+Read `expr.py`, `env.py`, `number.py`, `asking.py`, `guards.py` and `views.py` in this order.
 """
 
 from .env import Checker, Guard, Relation, ShapeEnv, Source

@@ -62,6 +62,8 @@ class Relation(NamedTuple):
             return f"{'Eq' if self.op == '==' else 'Ne'}({self.left}, {self.right})"
         return f"{self.left} {self.op} {self.right}"
 
+    __repr__ = __str__
+
     def opposite(self) -> Relation:
         """What holds if this one does not."""
         return Relation(_OPPOSITE[self.op], self.left, self.right)
@@ -91,6 +93,11 @@ class Guard:
     where: str  # the user's line
     reason: str
     assumed: bool = False  # said by the user of what depends on data
+
+    @property
+    def expr(self) -> Relation:
+        """The relation, as PyTorch calls it."""
+        return self.relation
 
     def __str__(self) -> str:
         return str(self.relation)
@@ -200,19 +207,33 @@ class ShapeEnv:
             number += 1
         return f"{kind}{number}"
 
-    def unbacked(self, *, size_like: bool = True) -> Any:
-        """An integer that only the data decides."""
+    def unbacked(self, *, size_like: bool = True, source: Source | None = None) -> Any:
+        """An integer that only the data decides, or one of the inputs that is treated like that."""
         from .number import SymInt
 
         name = f"u{self._unbacked}"
         self._unbacked += 1
         low = 0 if size_like else -MOST
         self.symbols[name] = Symbol(
-            name, None, (low, MOST), where=errors.user_line(2), size_like=size_like
-        )
+            name, None, (low, MOST), [] if source is None else [source], errors.user_line(2),
+            size_like)
         return SymInt.of(self, symbol(name), None)
 
-    create_unbacked_symint = unbacked
+    def create_unbacked_symint(self, *ignored: Any) -> Any:
+        """An integer that only the data decides, negative ones among them."""
+        return self.unbacked(size_like=False)
+
+    def create_unbacked_symfloat(self) -> Any:
+        """A float that only the data decides."""
+        from .number import read_number
+
+        return read_number(self, "f")
+
+    def create_unbacked_symbool(self) -> Any:
+        """An answer that only the data knows."""
+        from .number import read_number
+
+        return read_number(self, "b")
 
     def float_symbol(self, name: str) -> Expr:
         """The symbol of a float that only the data decides."""
@@ -371,15 +392,12 @@ class ShapeEnv:
         self.guards.append(Guard(relation, errors.user_line(3), reason, assumed))
         self._learn(relation)
 
-    def assume(self, relation: Relation, message: Any = None) -> None:
-        """`_check`: the user says so, of what depends on data."""
+    def assume(self, relation: Relation) -> bool:
+        """`_check`: the user says so, of what depends on data; False if it can never be so."""
         known = self.static(relation)
-        if known is False:
-            raise errors.BadValue(errors.text(
-                f"a check can never hold: {relation} ({errors.user_line(2)})",
-                [str(message() if callable(message) else message)] if message else []))
         if known is None:
             self.add(relation, "said by torch._check", assumed=True)
+        return known is not False
 
     def _learn(self, relation: Relation) -> None:
         if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
@@ -405,8 +423,22 @@ class ShapeEnv:
         """Learn p >= 0."""
         rest, c = p.split()
         self._lower[rest] = max(self._lower.get(rest, -c), -c)
+        pair = [(Expr(((m, 1),)).symbol, k) for m, k in rest.terms]
+        if len(pair) == 2 and {k for _, k in pair} == {1, -1} and all(s for s, _ in pair):
+            (a, _), (b, _) = sorted(pair, key=lambda t: -t[1])  # a - b + c >= 0
+            large, small = self.symbols[a], self.symbols[b]
+            large.range = max(large.range[0], small.range[0] - c), large.range[1]
+            if large.range[1] < MOST:
+                small.range = small.range[0], min(small.range[1], large.range[1] + c)
         if len(rest.terms) == 1:
             (mono, k), = rest.terms
+            atom = mono[0][0]
+            if abs(k) == 1 and mono == ((atom, 1),) and atom.kind == "floordiv":
+                inside, by = atom.args
+                n = by.number
+                if n is not None and n > 0:  # x // n >= -c, or x // n <= c
+                    self._at_least(inside + const(c * n) if k > 0 else
+                                   const(c * n + n - 1) - inside)
             if len(mono) == 1 and mono[0][1] == 1 and mono[0][0].kind == "symbol":
                 found = self.symbols[mono[0][0].text]
                 low, high = found.range
@@ -417,16 +449,22 @@ class ShapeEnv:
 
     def _solve(self, p: Expr) -> None:
         """From p == 0: one symbol in terms of the others, if it stands alone."""
-        for mono, k in p.terms:
+        for mono, k in sorted(p.terms, key=self._first_solved):
             if abs(k) == 1 and len(mono) == 1 and mono[0][1] == 1:
                 atom = mono[0][0]
                 rest = Expr(tuple([t for t in p.terms if t[0] != mono]))
                 if atom.text not in rest.names():
                     new = {atom.text: rest.times(-k)}
                     if atom.kind == "symbol":
-                        low, high = self.bounds(rest.times(-k))
-                        found = self.symbols[atom.text]
-                        found.range = max(found.range[0], low), min(found.range[1], high)
+                        other, found = rest.times(-k), self.symbols[atom.text]
+                        low, high = self.bounds(other)
+                        before = found.range
+                        found.range = max(before[0], low), min(before[1], high)
+                        if other.number is None:  # what was known of it is known of the other
+                            if before[0] > -MOST:
+                                self._at_least(other - const(int(before[0])))
+                            if before[1] < MOST:
+                                self._at_least(const(int(before[1])) - other)
                     self.replacements = {
                         s: e.replaced(new) for s, e in self.replacements.items()
                     } | new
@@ -434,6 +472,14 @@ class ShapeEnv:
                     self._lower = {e.replaced(new): n for e, n in self._lower.items()}
                     self._unequal = {e.replaced(new) for e in self._unequal}
                     return
+
+    def _first_solved(self, term: tuple) -> tuple:
+        """PyTorch's order: symbols that depend on data, those with large hints, late names."""
+        found = self.symbols.get(Expr(((term[0], 1),)).symbol or "")
+        if found is None:
+            return 1, 0, ()
+        hint = INF if found.hint is None else found.hint
+        return 0, -hint, tuple([-ord(c) for c in found.name])
 
     # Programs -----------------------------------------------------------------------------------
 
@@ -474,9 +520,9 @@ class ShapeEnv:
     def _follows(self, relation: Relation) -> bool:
         if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
             return False
-        kind, p = normal(
-            Relation(relation.op, self.simplify(relation.left), self.simplify(relation.right))
-        )
+        known = {s: e for s, e in self.replacements.items() if s in self.symbols}
+        kind, p = normal(Relation(
+            relation.op, relation.left.replaced(known), relation.right.replaced(known)))
         low, high = bounds(p, self.range_of)
         return low >= 0 if kind == "ge" else low == high == 0 if kind == "eq" else (
             low > 0 or high < 0)
@@ -489,13 +535,62 @@ class ShapeEnv:
         """Does only the data decide it?"""
         return self.hint(sym) is None
 
-    def evaluate_guards_for_args(self, placeholders: Sequence, args: Sequence,
-                                 **ignored: Any) -> bool:
-        """Would the guards hold for other inputs?"""
-        shapes = [getattr(p, "shape", None) for p in placeholders]
-        check = self.checker([s for s in shapes if s is not None])
-        found = check.bind([tuple(a.shape) for a, s in zip(args, shapes) if s is not None])
-        return not isinstance(found, str)
+    def produce_guards(self, placeholders: Sequence, sources: Sequence, *,
+                       guards: Sequence | None = None, ignore_static: bool = True,
+                       **ignored: Any) -> list[str]:
+        """What must hold of inputs so that the capture is right for them, as Python texts."""
+        from .guards import produce
+
+        return produce(self, placeholders, sources, guards, ignore_static)
+
+    def produce_guards_verbose(self, placeholders: Sequence, sources: Sequence,
+                               **options: Any) -> list:
+        """The same in a list of languages, of which there is one."""
+        return [self.produce_guards(placeholders, sources, **options)]
+
+    def produce_guards_expression(self, placeholders: Sequence, *, guards: Sequence | None = None,
+                                  ignore_static: bool = True) -> str | None:
+        """The same as one text over `L['t0']`, `L['t1']`, ...; None if nothing must hold."""
+        from .guards import produce
+
+        sources = [f"L['t{i}']" for i in range(len(placeholders))]
+        return " and ".join(
+            produce(self, placeholders, sources, guards, ignore_static)) or None
+
+    def evaluate_guards_expression(self, code: str, args: Sequence) -> bool:
+        """Does a text of `produce_guards_expression` hold of inputs?"""
+        from .guards import evaluate
+
+        return evaluate(code, args)
+
+    def evaluate_guards_for_args(self, placeholders: Sequence, args: Sequence, *,
+                                 ignore_static: bool = True) -> bool:
+        """Would the guards hold for other inputs?  Sizes that are numbers are not compared."""
+        code = self.produce_guards_expression(placeholders, ignore_static=ignore_static)
+        return code is None or self.evaluate_guards_expression(code, args)
+
+    def bind_symbols(self, placeholders: Sequence, args: Sequence) -> dict:
+        """The values of the symbols in other inputs."""
+        from .guards import bound
+
+        return bound(self, placeholders, args)
+
+    def evaluate_expr(self, orig_expr: Any, *ignored: Any, **others: Any) -> Any:
+        """The answer to a question, the number of an expression."""
+        if isinstance(orig_expr, Relation):
+            return self.ask(orig_expr)
+        return int(self.create_symintnode(orig_expr, hint=None))
+
+    def size_hint(self, expr: Any, *, allow_none: bool = False) -> Any:
+        """The example's value of an expression."""
+        found = self.hint(expr)
+        if found is None and not allow_none:
+            raise data_dependent(self, expr)
+        return found
+
+    def freeze(self) -> None:
+        """No more guards: what would need one is refused."""
+        self.frozen = True
 
 
 class ValueRanges(NamedTuple):
@@ -505,10 +600,15 @@ class ValueRanges(NamedTuple):
     upper: float
 
     def __str__(self) -> str:
-        low, high = ("int_oo" if n >= MOST else "-int_oo" if n <= -MOST else n for n in self)
+        low, high = ("int_oo" if n >= MOST else "-int_oo" if n <= -MOST else _tidy(n)
+                     for n in self)
         return f"VR[{low}, {high}]"
 
     __repr__ = __str__
+
+
+def _tidy(n: float) -> float:
+    return int(n) if n == int(n) else n
 
 
 class _Unknown(Exception):
@@ -526,9 +626,10 @@ def asked_by_user() -> bool:
 
 def data_dependent(env: ShapeEnv, what: Any) -> Exception:
     """The error for a question that only the data can answer."""
+    wanted = "guard on" if isinstance(what, Relation) else "extract specialized integer from"
     names = sorted(s for s in what.symbols() if env.symbols[s].hint is None)
     return errors.GuardOnDataDependentSymNode(errors.text(
-        f"Could not guard on data-dependent expression {what} ({errors.user_line(3)})",
+        f"Could not {wanted} data-dependent expression {what} ({errors.user_line(3)})",
         [f"{s} comes from {env.symbols[s].where}, its range is {ValueRanges(*env.symbols[s].range)}"
          for s in names],
         ["say what holds with torch._check(condition)",

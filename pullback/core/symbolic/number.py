@@ -13,7 +13,6 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ... import errors
 from ..size import Symbolic
 from . import expr as ex
 from .env import Relation, ShapeEnv, asked_by_user, data_dependent
@@ -178,8 +177,22 @@ def _told(env: ShapeEnv, made: Any) -> Any:
     return made
 
 
-_SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%",
-          "pow": "**"}
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%"}
+_TITLES = {"pow": "FloatPow", "sym_float": "ToFloat", "sym_max": "Max", "sym_min": "Min"}
+
+
+def _float_text(name: str, parts: list) -> str:
+    """A float as PyTorch writes it in guards."""
+    inner = [str(p) for p in parts]
+    if name in _SIGNS and len(inner) == 2:
+        return f"({inner[0]} {_SIGNS[name]} {inner[1]})"
+    if name == "truediv":
+        whole = all(isinstance(p, Expr) for p in parts)
+        return f"{'Int' if whole else 'Float'}TrueDiv({', '.join(inner)})"
+    if name.startswith("_sym_"):
+        own = [f"ToFloat({t})" if isinstance(p, Expr) else t for p, t in zip(parts, inner)]
+        return f"OpaqueUnaryFn_{name.removeprefix('_sym_')}({', '.join(own)})"
+    return f"{_TITLES.get(name, name)}({', '.join(inner)})"
 
 
 def _float(function: Callable, *args: Any) -> Any:
@@ -189,10 +202,7 @@ def _float(function: Callable, *args: Any) -> Any:
         return NotImplemented
     env = _env(*args)
     name = function.__name__
-    sign = _SIGNS.get(name)
-    inner = [str(p) for p in parts]
-    text = f"({inner[0]} {sign} {inner[1]})" if sign and len(inner) == 2 else (
-        f"{name}({', '.join(inner)})")
+    text = _float_text(name, parts)
     plain = tuple([p.number if isinstance(p, Expr) and p.number is not None else p
                    for p in parts])
     made = FloatExpr(getattr(math, name.removeprefix("_sym_"), function)
@@ -442,7 +452,7 @@ def _extreme(function: Callable, rule: Callable, plain: Callable, a: Any, b: Any
         return plain(a, b) if type(a) is type(b) else float(plain(a, b))
     x, y = _expr(a), _expr(b)
     if not (isinstance(x, Expr) and isinstance(y, Expr)):
-        return plain(a, b)
+        return _float(function, *[sym_float(v) if isinstance(v, SymInt) else v for v in (a, b)])
     env = _env(a, b)
     larger = env.static(Relation(">=", x, y))
     if larger is not None:
@@ -475,18 +485,28 @@ def sym_ite(b: Any, t: Any, f: Any) -> Any:
     return t if b else f
 
 
-def sym_sqrt(a: Any) -> Any:
-    """The square root."""
-    return _float(_sym_sqrt, a) if isinstance(a, _Number) else math.sqrt(a)
+def _unary(name: str) -> Callable:
+    """A function of `math` for numbers that are not known yet."""
+    plain = getattr(math, name)
+
+    def function(a: Any) -> Any:
+        return _float(function, a) if isinstance(a, _Number) else plain(a)
+
+    function.__name__ = function.__qualname__ = f"_sym_{name}"
+    function.__doc__ = plain.__doc__
+    return function
+
+
+_sym_sqrt, _sym_log2, _sym_sin, _sym_cos, _sym_tan = map(
+    _unary, ("sqrt", "log2", "sin", "cos", "tan"))
+_sym_sinh, _sym_cosh, _sym_tanh = map(_unary, ("sinh", "cosh", "tanh"))
+_sym_asin, _sym_acos, _sym_atan = map(_unary, ("asin", "acos", "atan"))
+sym_sqrt = _sym_sqrt
 
 
 def sym_sum(args: Any) -> Any:
     """The sum of several numbers."""
     return sum(args)
-
-
-def _sym_sqrt(a: Any) -> Any:
-    return math.sqrt(a)
 
 
 def _scaled(env: ShapeEnv, e: Expr, factor: Any) -> Expr | None:
@@ -528,76 +548,3 @@ _sym_trunc = _rounded(math.trunc, "trunc")
 def sym_fresh_size(size: Any) -> Any:
     """The size itself."""
     return size if isinstance(size, SymInt) else int(size)
-
-
-def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
-    """Refuse a number outside of a range; of one that depends on data this is a fact."""
-    if isinstance(size, SymInt):
-        if min is not None:
-            _check(size >= min)
-        if max is not None:
-            _check(size <= max)
-    elif min is not None and size < min or max is not None and size > max:
-        raise errors.RefusedValue(f"Invalid value range for {size} between [{min}, {max}]. "
-                                  f"({errors.user_line(2)})")
-
-
-def sym_constrain_range_for_size(
-    size: Any, *, min: int | None = None, max: int | None = None
-) -> None:
-    """Refuse a size outside of a range."""
-    _check_is_size(size) if isinstance(size, SymInt) else None
-    sym_constrain_range(size, min=0 if min is None else min, max=max)
-
-
-def guard_int(a: Any) -> int:
-    """The number itself; what is captured is for this one only."""
-    return int(a)
-
-
-def statically_known_true(a: Any) -> bool:
-    """Is it so for all sizes?  Never guards."""
-    if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
-        return a.node.shape_env.static(a.node.raw) is True
-    return bool(a) if not isinstance(a, _Number) else False
-
-
-def guard_or(a: Any, otherwise: bool) -> bool:
-    """The answer if there is one without looking at data, else `otherwise`."""
-    if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
-        env, relation = a.node.shape_env, a.node.raw
-        known = env.static(relation)
-        if known is None and None in (env.hint(relation.left), env.hint(relation.right)):
-            return otherwise
-        return env.ask(relation) if known is None else known
-    return bool(a)
-
-
-def guard_or_false(a: Any) -> bool:
-    """The answer; False where only the data knows it."""
-    return guard_or(a, False)
-
-
-def guard_or_true(a: Any) -> bool:
-    """The answer; True where only the data knows it."""
-    return guard_or(a, True)
-
-
-def _check(condition: Any, message: Any = None) -> None:
-    """`torch._check`: refuse unless the condition holds; of sizes it is a fact from then on."""
-    if isinstance(condition, SymBool) and isinstance(condition.node.raw, Relation):
-        env, relation = condition.node.shape_env, condition.node.raw
-        if None in (env.hint(relation.left), env.hint(relation.right)):
-            return env.assume(relation, message)
-    if not condition:
-        text = message() if callable(message) else message
-        raise RuntimeError(text or "Expected cond to be True, but got False.")
-
-
-def _check_is_size(i: Any, message: Any = None, *, max: int | None = None) -> None:
-    """`torch._check_is_size`: the number is a size, so that it is not negative."""
-    _check(i >= 0, message)
-    if isinstance(i, SymInt) and i.hint is None and i.node.expr.symbol:
-        i.node.shape_env.symbols[i.node.expr.symbol].size_like = True
-    if max is not None:
-        _check(i <= max, message)
