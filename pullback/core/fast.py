@@ -21,7 +21,7 @@ from .op import OpOverload
 from .parts import DEFAULT
 from .state import fast as space
 from .state import sequence, state
-from .tape import Node, freed, modified
+from .tape import Node, first_runs, freed, modified
 
 _LOCALS = frozenset(
     "abcdefknrst"
@@ -135,7 +135,10 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
         return None
     exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
     if ov.rule is not None:
-        space[f"Node_{key}"].__name__ = ov.rule.name
+        node = space[f"Node_{key}"]
+        node.__name__ = ov.rule.name
+        if not _direct(ov):
+            node.apply = first_runs(ov.rule, node.apply)
     space[f"watched_{key}"] = _Watched(ov, key, tensors, bool(function))
     return space[f"fast_{key}"]
 
@@ -258,6 +261,7 @@ def _node_class(ov: OpOverload, key: str) -> str:
     return f"""
 class Node_{key}(Node):
     __slots__ = ()
+    generated = True
     rule = rule_{key}
     def apply(self, grads, needs):
         saved = self.saved

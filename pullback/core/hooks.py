@@ -350,8 +350,8 @@ class Opening:
 def opening(kind: type[Node]) -> type[Node]:
     """The class of nodes like these with packed values."""
     body: dict = {"__slots__": ()}
-    if any("rule" in vars(c) for c in kind.__mro__ if c is not Node):  # of the fast path: its
-        body["apply"] = Node.apply  # `apply` knows how values are saved and does not unpack them
+    if any(c.generated for c in kind.__mro__ if issubclass(c, Node)):
+        body["apply"] = Node.apply  # that of the class knows how values are saved
     return type(kind.__name__, (Opening, kind), body)
 
 

@@ -165,6 +165,7 @@ class Node(Edge):
         return self._apply_grouped(backward, values, grads, needs)
 
     grouped = False
+    generated = False  # is `apply` written for one operator, and does it know what is saved?
 
     def _apply_grouped(self, backward, values, grads, needs) -> list:
         """The same where some inputs are lists of tensors."""
@@ -407,15 +408,36 @@ def _running(flags: list[bool]) -> list[int]:
 
 
 _CLASSES: dict = {}
+OFTEN = 6  # so many runs of a pullback, then it is worth a function of its own
 
 
 def node_class(rule, grouped: bool = False, outputs: int = 1) -> type[Node]:
     """The class of an operator's nodes: users know it by its name, the engine by `outputs`."""
-    key = rule.name, grouped, outputs
+    key = rule, grouped, outputs
     if key not in _CLASSES:
         base = GroupedNode if grouped else Node
-        _CLASSES[key] = type(rule.name, (base,), {"__slots__": (), "outputs": outputs})
+        own = {"__slots__": (), "outputs": outputs}
+        if not grouped:
+            own |= {"apply": first_runs(rule, Node.apply), "generated": True}
+        _CLASSES[key] = type(rule.name, (base,), own)
     return _CLASSES[key]
+
+
+def first_runs(rule, general):
+    """`apply` of a class of nodes, until it is known that they come often."""
+    runs = 0
+
+    def apply(self, grads, needs):
+        nonlocal runs
+        runs += 1
+        if runs == OFTEN:
+            from .raw import apply_of
+
+            kind = next(c for c in type(self).__mro__ if vars(c).get("apply") is apply)
+            kind.apply = apply_of(rule, self.outputs > 1) or general
+        return general(self, grads, needs)
+
+    return apply
 
 
 def _save(spec, guard, flags, ov, flat, outs, names):
