@@ -171,6 +171,7 @@ _NAMES = {  # the same by module
     """,
     "autograd.anomaly_mode": "set_anomaly_enabled is_anomaly_enabled is_anomaly_check_nan_enabled",
     "control": "cond while_loop",
+    "library": "Tag",
     "core.overriding": "DisableTorchFunction DisableTorchFunctionSubclass",
     "core.left_out": "eig lstsq matrix_rank solve symeig",
     "core.legacy": """

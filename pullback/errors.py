@@ -198,6 +198,22 @@ class ArgumentError(PullbackError, TypeError):
     """
 
 
+class CallMismatch(ArgumentError, RuntimeError):
+    """The arguments do not match the schema of a registered operator.
+
+    Cure: the message lists the signature.
+    """
+
+
+class UnknownOperator(PullbackError, AttributeError, RuntimeError):
+    """No operator of this name was defined.
+
+    Cure: define it first, with `library.custom_op` or `Library(...).define`.
+    """
+
+    cure = "define it first, with custom_op or Library(...).define"
+
+
 class BadValue(PullbackError, ValueError):
     """An argument has a value that the operator does not take.
 

@@ -284,12 +284,17 @@ def called(function, args: tuple, kwargs, given: list, mode, ov=None):
     kinds = tuple([type(t) for t in given])
     kwargs = dict(kwargs)
     with Below(ov or function, mode):
+        rules = getattr(function, "rules", None)  # of a registered operator
         if mode is not None:
-            out = mode.__torch_dispatch__(function, kinds, args, kwargs)
+            rule = rules and rules.get(type(mode))
+            out = rule(mode, function, kinds, args, kwargs) if rule else (
+                mode.__torch_dispatch__(function, kinds, args, kwargs))
             if out is not NotImplemented:
                 return out
         for t in given:
-            out = type(t).__torch_dispatch__(function, kinds, args, kwargs)
+            rule = rules and rules.get(type(t))
+            out = rule(type(t), function, kinds, args, kwargs) if rule else (
+                type(t).__torch_dispatch__(function, kinds, args, kwargs))
             if out is not NotImplemented:
                 return out
     asked = [k.__name__ for k in kinds] + ([] if mode is None else [type(mode).__name__])

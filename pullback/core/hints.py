@@ -124,4 +124,9 @@ def _returns_text(hint, function) -> str:
     if origin is tuple and not (len(inner) == 2 and inner[1] is Ellipsis):
         items = [_type_text(a, "return", function) for a in inner]
         return items[0] if len(items) == 1 else f"({', '.join(items)})"
-    return _type_text(hint, "return", function)
+    found = _type_text(hint, "return", function)
+    if found.endswith("?") or origin is tuple:
+        raise ValueError(
+            f"infer_schema(func): Return has unsupported type {hint} "
+            f"({function.__module__}.{function.__qualname__})")
+    return found

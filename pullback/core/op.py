@@ -14,7 +14,7 @@ import inspect
 from .. import errors
 from . import dtype as dt
 from .catalog import PUBLIC, Catalog, load
-from .schema import Argument, Schema
+from .schema import Argument, Qualified, Schema
 
 registry: dict[str, type[Op]] = Catalog(lambda entry: entry)  # "mul.Tensor" -> entry
 families: dict[str, list[type[Op]]] = Catalog(lambda entries: entries[0])  # "mul" -> its entries
@@ -203,9 +203,9 @@ class OpOverload:
                 )
         return schema
 
-    @property
-    def _schema(self) -> Schema:
-        return self.schema
+    @functools.cached_property
+    def _schema(self) -> Qualified:
+        return Qualified(self.schema, self.namespace)
 
     @property
     def overloadpacket(self):
@@ -345,7 +345,8 @@ class OpOverload:
         return bind(self, flat)
 
 
-def no_match(name: str, overloads: list, args: tuple, kwargs: dict) -> errors.ArgumentError:
+def no_match(name: str, overloads: list, args: tuple, kwargs: dict,
+             kind: type = errors.ArgumentError) -> errors.ArgumentError:
     """The error for a call that fits no overload."""
 
     def show(value):
@@ -354,7 +355,7 @@ def no_match(name: str, overloads: list, args: tuple, kwargs: dict) -> errors.Ar
         return f"{type(value).__name__}"
 
     given = [show(a) for a in args] + [f"{k}={show(v)}" for k, v in kwargs.items()]
-    return errors.ArgumentError(
+    return kind(
         errors.text(
             f"{name}() got arguments that fit none of its signatures ({errors.user_line(2)}): "
             f"({', '.join(given)})",

@@ -158,6 +158,33 @@ def _same(value, default) -> bool:
     return type(value) is type(default) and value == default or value is default
 
 
+class Qualified:
+    """A schema as PyTorch shows it: with the namespace of its operator, under its names."""
+
+    def __init__(self, schema: Schema, namespace: str):
+        self._schema, self._namespace = schema, namespace
+        self.name, self.overload_name = f"{namespace}::{schema.name}", schema.overload
+        self.arguments = schema.args
+
+    @property
+    def is_mutable(self) -> bool:
+        return any(a.is_write for a in self._schema.args)
+
+    def __getattr__(self, name: str):
+        return getattr(self._schema, name)
+
+    def __str__(self) -> str:
+        return f"{self._namespace}::{self._schema}"
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Qualified) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
 class Schema:
     """A parsed schema."""
 

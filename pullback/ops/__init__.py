@@ -58,8 +58,11 @@ def __getattr__(name: str):
 
         return prim
     if not name.startswith("__"):
+        from importlib.util import find_spec
+
         from ..library import Namespace, definitions
 
-        if any(known.startswith(f"{name}::") for known in definitions):
+        known = any(q.startswith(f"{name}::") for q in definitions)
+        if known or find_spec(f"{__name__}.{name}") is None:  # not a file of the table
             return Namespace(name)
     raise AttributeError(f"module 'pullback.ops' has no attribute '{name}'")

@@ -73,7 +73,7 @@ def test_the_operator():
     with pytest.raises(AttributeError, match="nothing"):
         _ = torch.ops.tests_library.nothing
     with pytest.raises(AttributeError):
-        _ = torch.ops.no_such_namespace
+        _ = torch.ops.no_such_namespace.nothing
 
 
 def test_derivatives():
@@ -395,7 +395,7 @@ def test_libraries():
         library.Library("tests_lib", "NEW")
     with pytest.raises(ValueError, match="reserved"):
         library.Library("aten", "DEF")
-    with pytest.raises(TypeError, match="no operator"):
+    with pytest.raises(RuntimeError, match="does not exist"):
         library.register_fake("tests_lib::absent")
     lib._destroy()
     with pytest.raises(AttributeError):
@@ -418,7 +418,7 @@ def test_a_report():
     report = check(wave, (torch.tensor(POINTS, dtype=torch.float32), 2.0))
     assert report.ok and [row.status for row in report.rows] == ["success"] * 7
     assert str(report).startswith("tests_library::wave(float32[3], 2.0)\n  pure         ok")
-    assert library.opcheck(wave, (torch.tensor(POINTS), 2.0))["gradient"] == "SUCCESS"
+    assert set(library.opcheck(wave, (torch.tensor(POINTS), 2.0)).values()) == {"SUCCESS"}
 
 
 def test_wrong_rules_are_found():
@@ -566,5 +566,4 @@ def test_operators_for_triton_are_functions_of_others():
     assert x.grad.tolist() == [2, 2, 2]
     with pytest.raises(torch.errors.NotInThisBuild, match="Triton"):
         torch.library.wrap_triton(lambda: None)
-    with pytest.raises(torch.errors.DataDependentError, match="size that depends on values"):
-        torch.library.get_ctx().new_dynamic_size()
+    assert torch.library.get_ctx() is None  # no fake is running

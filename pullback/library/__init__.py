@@ -1,0 +1,234 @@
+"""Operators of the user's own, registered by name: `custom_op`, `Library`, `register_*`.
+
+A definition gives an overload that lives outside of the table: its kernel is the user's function,
+its shape rule the registered fake.  A call goes through an `autograd.Function` made for it, whose
+forward is the overload; that is what gives reverse and forward mode, `vmap`, capture and `compile`.
+Operators that write arguments are made pure (they return the new values) wherever a transform is
+watching, and the surface stores what they return.  Read next: `definition.py`, `namespaces.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from .. import errors
+from ..core import dtype as dt
+from ..core.effects import EffectType, register_effect
+from ..core.hints import infer_schema
+from ..core.op import OpOverload
+from ..core.stack import tensors_in
+from . import definition as _definitions
+from .definition import CustomOpDef, FakeImplCtx, Tag, definitions, known_device
+from .namespaces import (
+    Library,
+    Namespace,
+    Packet,
+    define_operator,
+    definition_of,
+    fallthrough_kernel,
+    implement,
+)
+from .namespaces import scoped_library as _scoped_library
+
+__all__ = [
+    "CustomOpDef",
+    "FakeImplCtx",
+    "Library",
+    "Namespace",
+    "Packet",
+    "Tag",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "get_kernel",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_jvp",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
+
+
+def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None,
+              tags=None):
+    """Make an operator `namespace::name` of a function with type hints (a decorator).
+
+    `mutates_args` names the tensors that the function writes; its results must be new tensors.
+    """
+
+    def make_it(function) -> CustomOpDef:
+        text = schema
+        if text is None:
+            text = infer_schema(function, mutates_args=mutates_args)
+        made = CustomOpDef(name, text, function, device_types, tags)
+        written = {made.schema.names[i] for i in made._written}
+        if schema is not None and mutates_args != "unknown" and written != set(mutates_args):
+            definitions.pop(name, None)
+            raise errors.BadValue(errors.text(
+                f"Attempted to create a custom op with mutates_args={mutates_args!r}, but its "
+                f"schema says that {sorted(written) or 'none'} are written ({errors.user_line(3)})",
+                f"schema: {made.schema}", "make both say the same"))
+        return made
+
+    return make_it if fn is None else make_it(fn)
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """Register the function of an operator for one or more device types."""
+    return definition_of(op).register_kernel(device_types, func)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel: int = 1,
+                  allow_override: bool = False):
+    """Register what an operator makes of shapes and dtypes alone (a decorator)."""
+    made = definition_of(op)
+    return made.register_fake if func is None else made.register_fake(func)
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None) -> None:
+    """Register the gradient of an operator."""
+    definition_of(op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_jvp(op, jvp, /) -> None:
+    """Register the tangents of an operator."""
+    definition_of(op).register_jvp(jvp)
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """Register an operator on a batch (a decorator)."""
+    return definition_of(op).register_vmap(func)
+
+
+def register_autocast(op, device_type: str, cast_inputs: dt.DType, /, *, lib=None) -> None:
+    """Register the dtype that an operator's floating arguments get under autocast."""
+    definition_of(op).register_autocast(device_type, cast_inputs)
+
+
+def _register_effectful_op(op, effect: EffectType | None, *, lib=None) -> None:
+    """Register the effect of an operator: graphs keep its calls, in their order."""
+    if not isinstance(op, (str, OpOverload, CustomOpDef)):
+        raise ValueError(
+            f"register_effectful_op({op}): got unexpected type for op: {type(op)} "
+            f"({errors.user_line(2)})")
+    register_effect(op, effect)
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel: int = 1):
+    """The old name of `register_fake`."""
+    warnings.warn(
+        "library.impl_abstract was renamed to library.register_fake", FutureWarning, stacklevel=2
+    )
+    return register_fake(qualname, func)
+
+
+def get_kernel(op, dispatch_key: str = "cpu"):
+    """The function that runs an operator on a device type."""
+    made = definition_of(op)
+    return made._kernels.get(dispatch_key.lower(), made._kernels.get(None))
+
+
+_PARTS = {  # of `opcheck`: what `testing.check` calls them
+    "test_schema": "pure", "test_autograd_registration": None, "test_faketensor": "fake",
+    "test_aot_dispatch_dynamic": "compile", "test_aot_dispatch_static": "compile"}
+
+
+def opcheck(op, args: tuple, kwargs: dict | None = None, *, test_utils=tuple(_PARTS)[:4],
+            raise_exception: bool = True, atol=None, rtol=None) -> dict:
+    """Check an operator on sample arguments: "SUCCESS", or what was wrong, for each test.
+
+    `testing.check` says more, and checks derivatives.
+    """
+    from ..testing.user import CheckFailed, check
+
+    wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
+    if not set(wanted) <= set(_PARTS):
+        raise errors.BadValue(errors.text(
+            f"opcheck(op, ..., test_utils={wanted}): expected test_utils to be a subset of "
+            f"{tuple(_PARTS)} ({errors.user_line(2)})"))
+    found = {}
+    given = tensors_in([*args, *(kwargs or {}).values()])
+    tracked = any(t.requires_grad for t in given)
+    for name in wanted:
+        if _PARTS[name] is None:  # every operator has a gradient, or a refusal, by construction
+            found[name] = "SUCCESS"
+            continue
+        (row,) = check(op, args, kwargs, checks=[_PARTS[name]], raise_on_failure=False).rows
+        # without a gradient it is right for arguments that want none
+        fine = row.status in ("success", "skipped") or (
+            row.status == "refused" and _PARTS[name] == "compile" and not tracked)
+        if fine:
+            found[name] = "SUCCESS"
+            continue
+        failure = CheckFailed(f"opcheck(op, ...): {name} failed with {row.detail or row.what}")
+        if raise_exception:
+            raise failure
+        found[name] = failure
+    return found
+
+
+def get_ctx() -> FakeImplCtx | None:
+    """The context of the fake that is running, None if none is."""
+    return _definitions.running_fake
+
+
+def triton_op(name: str, fn=None, /, *, mutates_args, schema: str | None = None):
+    """An operator that is a function of others: captures look into it (a decorator).
+
+    Kernels of Triton cannot be part of it here, see `wrap_triton`.
+    """
+
+    def make_it(function) -> CustomOpDef:
+        made = custom_op(name, function, mutates_args=mutates_args, schema=schema)
+        made._whole = function
+        return made
+
+    return make_it if fn is None else make_it(fn)
+
+
+def wrap_triton(triton_kernel, /):
+    """Refused: kernels of Triton run on PyTorch's tensors only."""
+    raise errors.NotInThisBuild(errors.text(
+        f"kernels of Triton cannot be called ({errors.user_line(2)})",
+        cure="write the operator with tensor operations, and compile it"))
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """Register what a class with `__torch_dispatch__`, or a mode, does for an operator:
+    `func(class or mode, func, types, args, kwargs)` (a decorator)."""
+    return definition_of(op, "register_torch_dispatch").register_torch_dispatch(
+        torch_dispatch_class, func)
+
+
+def define(qualname: str, schema: str, *, lib=None, tags=()) -> None:
+    """Define an operator by its schema; `impl` gives it functions."""
+    if lib is not None:
+        lib._names.add(qualname.partition("::")[2])
+    define_operator(qualname, schema, tags)
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Register a function for the device types `types` (a decorator)."""
+    if isinstance(qualname, Library):  # impl(lib, "name", "CPU")
+        return lambda function: qualname.impl(types, function, func or "") or function
+
+    def register(function):
+        for kind in [types] if isinstance(types, str) else types:
+            if kind.lower() != "default":
+                known_device(kind.lower())
+            implement(qualname, function, kind)
+        return function
+
+    if func is None:
+        return register
+    register(func)
+    return None

@@ -1,0 +1,155 @@
+"""What a call of a registered operator is: an `autograd.Function` whose forward is the overload.
+
+That is what gives reverse and forward mode, `vmap`, capture and `compile`.  Lists of tensors are
+spread for it, since a `Function` takes tensors one by one.  Read next: `autograd/function.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+from .. import errors
+from ..autograd.function import Function
+from ..core.handle import Tensor
+from ..core.stack import bind
+from ..core.table import ops
+
+if TYPE_CHECKING:
+    from .definition import CustomOpDef
+
+
+def flattened(schema, flat: tuple) -> tuple:
+    """(length of each list of tensors or None, all arguments with those lists spread)."""
+    widths, leaves = [], []
+    for a, v in zip(schema.args, flat):
+        if a.is_list and a.is_tensor and v is not None:
+            widths.append(len(v))
+            leaves += v
+        else:
+            widths.append(None)
+            leaves.append(v)
+    return tuple(widths), leaves
+
+
+def _rebuilt(widths: tuple, leaves) -> tuple:
+    items = iter(leaves)
+    return tuple([next(items) if w is None else [next(items) for _ in range(w)] for w in widths])
+
+
+def _spread(widths: tuple, values) -> list:
+    """One value per leaf from one per argument; None stands for a whole list."""
+    found = []
+    for w, v in zip(widths, values):
+        found += [v] if w is None else [None] * w if v is None else list(v)
+    return found
+
+
+def function_for(op: CustomOpDef) -> type:
+    """The `autograd.Function` that a call of an operator is."""
+    lists = op._lists
+    target = op._pure
+
+    def split(inputs):
+        """(positional, keyword-only as a dictionary) of the user's arguments."""
+        args = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        return args[: op._keywords], dict(
+            zip(op.schema.names[op._keywords :], args[op._keywords :])
+        )
+
+    def forward(*inputs):
+        flat = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        out = bind(target, tuple(flat))
+        return tuple(out) if isinstance(out, list) else out
+
+    def setup(ctx, inputs, output):
+        if lists:
+            ctx._widths = inputs[0]
+            ctx.needs_input_grad = _rebuilt(inputs[0], ctx.needs_input_grad[1:])
+        if op._setup is None:
+            return
+        args, named = split(inputs)
+        output = list(output) if op._list_out else output
+        if named:
+            op._setup(ctx=ctx, inputs=args, keyword_only_inputs=named, output=output)
+        else:
+            op._setup(ctx, args, output)
+
+    def backward(ctx, *grads):
+        if op._backward is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"Trying to backward through {op._opoverload!r} but no "
+                    "autograd formula was "
+                    f"registered (called at {errors.describe_place(ctx._where())})",
+                    cure=f"use {op._name}.register_autograd to add one",
+                )
+            )
+        found = op._backward(ctx, list(grads)) if op._list_out else op._backward(ctx, *grads)
+        found = tuple(found) if isinstance(found, tuple) else (found,)
+        missing = op._keywords - len(found)
+        if missing > 0 and not lists:
+            return found
+        found = (*found, *[None] * (len(op.schema.args) - len(found)))
+        return (None, *_spread(ctx._widths, found)) if lists else found
+
+    def jvp(ctx, *tangents):
+        if lists:
+            tangents = _rebuilt(ctx._widths, tangents[1:])
+        found = op._jvp(ctx, *tangents)
+        return tuple(found) if op._list_out else found
+
+    def batch(info, in_dims, *inputs):
+        if lists:
+            args, dims = _rebuilt(inputs[0], inputs[1:]), _rebuilt(inputs[0], in_dims[1:])
+        else:
+            args, dims = inputs, in_dims
+        if op._vmap is not None:
+            named = dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
+            out, out_dims = op._vmap(info, dims[: op._keywords], *args[: op._keywords], **named)
+            return (tuple(out), out_dims) if op._list_out else (out, out_dims)
+        return _looped(op, info.batch_size, dims, args)
+
+    methods = {"forward": forward, "setup_context": setup, "backward": backward, "vmap": batch}
+    if op._jvp is not None:
+        methods["jvp"] = jvp
+    made = type(Function)(
+        f"{op._namespace}_{op._name.replace('.', '_')}",
+        (Function,),
+        {k: staticmethod(v) for k, v in methods.items()},
+    )
+    made._registered = op
+    return made
+
+
+_warned: set = set()
+
+
+def _looped(op: CustomOpDef, size: int, dims: tuple, args: tuple) -> tuple:
+    """An operator without batching rule: once per example."""
+    if op._qualname not in _warned:
+        _warned.add(op._qualname)
+        warnings.warn(
+            f"vmap: operator '{op._qualname}' has no batching rule; it runs once per example. "
+            f"Register one with {op._name}.register_vmap to make it fast.",
+            stacklevel=2,
+        )
+
+    def pick(value, dim, i):
+        if type(value) is list:
+            return [pick(v, d, i) for v, d in zip(value, dim)]
+        return value if dim is None else ops.select(value, dim, i)
+
+    def call(i):
+        out = op._call(tuple([pick(v, d, i) for v, d in zip(args, dims)]))
+        return tuple(out) if isinstance(out, list) else out
+
+    outs = [call(i) for i in range(size)]
+    if not isinstance(outs[0], tuple):
+        return (ops.stack(outs, 0), 0) if isinstance(outs[0], Tensor) else (outs[0], None)
+    made, places = [], []
+    for parts in zip(*outs):
+        tensor = isinstance(parts[0], Tensor)
+        made.append(ops.stack(list(parts), 0) if tensor else parts[0])
+        places.append(0 if tensor else None)
+    return tuple(made), tuple(places)

@@ -1,0 +1,581 @@
+"""`CustomOpDef`: an operator of the user's, outside of the table.
+
+Its kernel is the user's function, its shape rule the registered fake; a call goes through the
+`autograd.Function` that `calls.py` makes for it.  Read next: `calls.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import functools
+import re
+import typing
+import warnings
+
+import numpy as np
+
+from .. import errors
+from ..autograd.grad_mode import no_grad
+from ..core import device as dev
+from ..core import dtype as dt
+from ..core.effects import EffectType, register_effect
+from ..core.fake import Fake, fake_like
+from ..core.handle import Tensor, is_buffer, make
+from ..core.op import Op, OpName, OpOverload, no_match
+from ..core.stack import bind, tensors_in
+from ..core.state import fast, state
+from ..core.surface import assign, bump, mark_written, may_write
+from .calls import flattened, function_for
+
+Tag = enum.Enum("Tag", (
+    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
+    "inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
+    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
+    "pointwise pt2_compliant_tag reduction view_copy"), module=__name__)
+Tag.__doc__ = "What may be said of an operator when it is defined."
+definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
+
+
+# overloads outside of the table
+
+
+class _Name(OpName):
+    """The name of an overload, with its namespace as it stands."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return str(self)
+
+
+class CustomOverload(OpOverload):
+    """The overload of a registered operator; calling it goes through its derivative."""
+
+    custom = True
+
+    def __init__(self, op, definition: CustomOpDef, variant: str = "default"):
+        super().__init__(op)
+        self.definition, self.variant = definition, variant
+        self.name = _Name(op.full_name)
+
+    def __repr__(self) -> str:
+        made = self.definition
+        last = made._overload or "default" if self.variant == "default" else self.variant
+        return f"{made._namespace}.{made._base}.{last}"
+
+    @property
+    def rules(self) -> dict:
+        """What classes and modes do, where that was registered: class -> function."""
+        return self.definition._rules
+
+    @property
+    def tags(self) -> list:
+        """What was said of the operator when it was defined."""
+        return list(self.definition._tags)
+
+    @property
+    def overloadpacket(self):
+        """The operator with all of its overloads."""
+        from .namespaces import Packet
+
+        return Packet(self.definition._namespace, self.definition._base)
+
+    @property
+    def _overloadname(self) -> str:
+        return self.definition._overload or "default"
+
+    def __reduce__(self):
+        return _found, (self.definition._qualname, self.variant)
+
+    def __call__(self, *args, **kwargs):
+        if self.variant == "default":
+            return self.definition(*args, **kwargs)
+        flat = self.bind(args, kwargs)
+        if flat is None:
+            raise no_match(repr(self), [self], args, kwargs, errors.CallMismatch)
+        return bind(self, flat)
+
+    @property
+    def namespace(self) -> str:
+        return self.definition._namespace
+
+
+_DEVICES = ("cpu", "cuda", "meta", "hip", "hpu", "ipu", "lazy", "maia", "mps", "mtia", "ve", "xla",
+            "xpu", "privateuseone")
+
+
+def known_device(kind: str | None) -> None:
+    """Refuse the name of a device type that does not exist."""
+    if kind is not None and kind not in _DEVICES:
+        raise errors.DeviceError(errors.text(
+            f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {kind} "
+            f"({errors.user_line(3)})", cure="give a device type, or None for any"))
+
+
+def _found(name: str, variant: str) -> CustomOverload:
+    made = definitions[name]
+    return made._opoverload if variant == "default" else made._pure
+
+
+class FakeImplCtx:
+    """What a fake asks for sizes that depend on values."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None):
+        """A size that the values decide; refused where every size of a graph is a number."""
+        if state.sizes is not None:
+            size = state.sizes.unbacked()
+            if min or max is not None:
+                most = state.sizes.symbols[str(size)].range[1]
+                state.sizes.assume_range(str(size), min, most if max is None else max)
+            return size
+        raise errors.DataDependentError(errors.text(
+            f"a fake asks for a size that depends on values ({errors.user_line(2)})",
+            cure="keep the operator outside of the compiled function, or return a size that is "
+            "always enough, and the number of elements that count"))
+
+    create_unbacked_symint = new_dynamic_size
+
+
+running_fake: FakeImplCtx | None = None  # while a fake runs
+
+
+class CustomOpDef:
+    """An operator of the user's: call it, or register more about it."""
+
+    def __init__(self, name: str, schema: str, function=None, device_types=None, tags=()):
+        self._namespace, _, self._name = name.partition("::")
+        self._base, _, self._overload = self._name.partition(".")
+        if not self._base or "::" in self._name:
+            raise ValueError(
+                f"the name of an operator is 'namespace::name', got {name!r} "
+                f"({errors.user_line(2)})"
+            )
+        self._qualname = name
+        if name in definitions:
+            warnings.warn(
+                f"the operator {name} was defined before; the new definition takes its place",
+                stacklevel=3,
+            )
+        self.__name__ = self._name
+        self._schema_text = schema
+        self._kernels: dict = {}  # device type -> function; None: any device
+        self._fake = self._backward = self._setup = self._jvp = self._vmap = None
+        self._whole = None  # a function of operators, in place of all the rest
+        self._autograd = None  # a function that calls the operator below autograd
+        self._casts: dict = {}  # device type -> dtype that autocast gives its arguments
+        self._cast_kernels: dict = {}  # device type -> function that is called under autocast
+        self._rules: dict = {}  # class or mode -> what its __torch_dispatch__ is for the operator
+        self._tags = (tags,) if isinstance(tags, Tag) else tuple(tags or ())
+        self._disabled: set = set()  # device types whose kernels do not count for now
+        self._make()
+        if function is not None:
+            functools.update_wrapper(self, function, updated=())
+            self.register_kernel(device_types)(function)
+        definitions[name] = self
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._qualname})>"
+
+    def _make(self) -> None:
+        arguments, arrow, returns = self._schema_text.partition("->")
+        if not arrow or "(" not in arguments:
+            raise errors.SchemaError(errors.text(
+                f"cannot read the schema of {self._qualname}: {self._schema_text!r} "
+                f"({errors.user_line(2)})",
+                cure='expected schema to look like "(Type argument, ...) -> Type"'))
+        arguments = arguments[arguments.index("(") :].strip()
+        text = f"{self._name}{arguments} -> {returns.strip()}"
+        self._opoverload = CustomOverload(self._entry(text), self)
+        self.schema = self._opoverload.schema
+        args = self.schema.args
+        self._written = [i for i, a in enumerate(args) if a.alias and "!" in a.alias]
+        self._count = len(self.schema.returns)
+        self._list_out = self._count == 1 and self.schema.returns[0].is_list
+        self._lists = any(a.is_list and a.is_tensor for a in args)
+        self._keywords = self.schema.kw_only_from
+        self._pure = self._opoverload
+        if self._written:  # the pure form returns the new values too
+            head = re.sub(r"\(a\d*!\)", "", text[: text.index("->")])
+            new = ["Tensor[]" if args[i].is_list else "Tensor" for i in self._written]
+            both = [*[r.type_text() for r in self.schema.returns], *new]
+            tail = both[0] if len(both) == 1 else f"({', '.join(both)})"
+            self._pure = CustomOverload(self._entry(f"{head}-> {tail}"), self, "functional")
+        self._function = function_for(self)
+
+    # what the overload is made of
+
+    def _entry(self, text: str) -> type[Op]:
+        """An entry like those of the table, but not in it."""
+        op = type(self._name, (Op,), {"evaluate": classmethod(self._evaluate)})
+        op.schema, op.full_name, op.base_name = text, self._qualname, self._base
+        op.promote, op.cost = "keep", "heavy"
+        op.run, op.shape, op.dtype = self._run, self._shapes, self._dtypes
+        op.method = op.function = False
+        return op
+
+    def _evaluate(self, cls, *raw):
+        from ..core.evaluate import run_raw
+
+        return run_raw(self._pure, raw)
+
+    def _kernel(self, raw) -> typing.Callable:
+        found = self._kernels.get(None)
+        if found is not None and len(self._kernels) == 1:
+            return found
+        own = {k: f for k, f in self._kernels.items() if k not in self._disabled}
+        kinds = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
+        for kind in kinds:
+            found = own.get(kind, found)
+        if found is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"{self._qualname} has no kernel for {' and '.join(kinds) or 'any device'} "
+                    f"({errors.user_line(2)})",
+                    cure=f"register one with @{self._name}.register_kernel(device)",
+                )
+            )
+        return found
+
+    def _run(self, xp, *raw):
+        """The user's function on handles around raw arrays; the results as arrays."""
+        function = self._kernel(raw)
+        written = self._written
+        given = list(raw)
+        for i in written:  # the pure form works on copies
+            if given[i] is not None:
+                given[i] = (
+                    [a.copy() for a in given[i]] if type(given[i]) is list else (given[i].copy())
+                )
+        handles = [_handles(v) for v in given]
+        out = self._call_user(function, handles)
+        outs = self._checked(out, handles)
+        new = [_raw(handles[i]) for i in written]
+        values = [_raw(o) for o in outs] + new
+        if self._list_out and not written:
+            return values
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _call_user(self, function, flat):
+        """A call with keyword-only arguments by name."""
+        positional, rest = flat[: self._keywords], flat[self._keywords :]
+        named = dict(zip(self.schema.names[self._keywords :], rest)) if rest else {}
+        if True not in state.record:
+            return function(*positional, **named)
+        with no_grad():
+            return function(*positional, **named)
+
+    def _checked(self, out, handles: list) -> list:
+        """The results as a list, if they are what the schema says and nobody else's memory."""
+        returns = self.schema.returns
+        if not returns:
+            outs = [] if out is None else [out]
+        elif self._list_out:
+            outs = list(out)
+        else:
+            outs = list(out) if isinstance(out, (tuple, list)) else [out]
+        if not self._list_out and len(outs) != len(returns):
+            raise errors.ArgumentError(
+                errors.text(
+                    f"{self._qualname} returned {len(outs)} values, its schema says {len(returns)} "
+                    f"({errors.user_line(2)})",
+                    f"schema: {self._qualname}{self.schema.text[self.schema.text.index('(') :]}",
+                )
+            )
+        inputs = [v for v in handles if isinstance(v, Tensor)]
+        inputs += [t for v in handles if type(v) is list for t in v if isinstance(t, Tensor)]
+        for i, (o, r) in enumerate(zip(outs, returns * len(outs) if self._list_out else returns)):
+            if not isinstance(o, Tensor):
+                if r.is_tensor and not (r.optional and o is None):
+                    raise errors.RefusedValue(errors.text(
+                        f"{self._qualname}: output {i} must be a Tensor, got {type(o).__name__} "
+                        f"({errors.user_line(2)})", f"schema: {self.schema}",
+                        "return what the schema says"))
+                continue
+            for t in (*inputs, *outs[:i]):
+                if isinstance(t, Tensor) and (o is t or _shares(o, t)):
+                    raise errors.ViewWriteError(
+                        errors.text(
+                            f"{self._qualname}: output {i} is an input or shares memory with an "
+                            f"input or another output ({errors.user_line(2)}); the output of a "
+                            "custom operator must not be an input and may not alias any inputs",
+                            f"output: {o.dtype.name}{list(o.shape)}",
+                            "return a clone() of it",
+                        )
+                    )
+        return outs
+
+    def _faked(self, specs: tuple) -> list:
+        """What the registered fake makes of tensors without data."""
+        if self._fake is None:
+            raise errors.DerivativeNotWritten(
+                errors.text(
+                    f"{self._qualname} has no fake: capture and compile need to know the shapes of "
+                    f"its results ({errors.user_line(2)})",
+                    cure=f"register one with @{self._name}.register_fake",
+                )
+            )
+        given = [_fake_handles(s) for s in specs]
+        global running_fake
+        before, state.fake = state.fake, True
+        outer, running_fake = running_fake, FakeImplCtx()
+        try:
+            out = self._call_user(self._fake, given)
+        finally:
+            state.fake, running_fake = before, outer
+        returns = self.schema.returns
+        listed = self._list_out or len(returns) != 1
+        outs = [] if out is None else list(out) if listed else [out]
+        if not self._list_out and len(outs) != len(returns):
+            raise errors.ArgumentError(
+                f"the fake of {self._qualname} returned {len(outs)} values, the schema says "
+                f"{len(returns)} ({errors.user_line(2)})"
+            )
+        return outs + [given[i] for i in self._written]
+
+    def _shapes(self, *specs):
+        found = [_shape(o) for o in self._faked(specs)]
+        plain = self._list_out and not self._written
+        return found if plain or len(found) != 1 else found[0]
+
+    def _dtypes(self, *specs):
+        found = [_dtype(o) for o in self._faked(specs)]
+        plain = self._list_out and not self._written
+        return found if plain or len(found) != 1 else found[0]
+
+    # registration
+
+    def register_kernel(self, device_types=None, func=None, /):
+        """Register the function for one or more device types (None: all)."""
+
+        kinds = (
+            [device_types]
+            if device_types is None or isinstance(device_types, str)
+            else list(device_types)
+        )
+        for kind in kinds:
+            known_device(kind)
+
+        def register(function):
+            for kind in kinds:
+                self._kernels[kind] = function
+            return function
+
+        return register if func is None else register(func)
+
+    def register_fake(self, fn, /):
+        """Register what the operator makes of shapes and dtypes alone."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None) -> None:
+        """Register the gradient: `backward(ctx, *grads)` and what to remember for it."""
+        if self._written:
+            raise errors.TransformError(
+                errors.text(
+                    f"Cannot register autograd formula for operator {self._qualname} that mutates "
+                    f"its arguments ({errors.user_line(2)})",
+                    cure="register it for an operator that returns new tensors",
+                )
+            )
+        self._backward, self._setup = backward, setup_context
+        self._function = function_for(self)
+
+    def register_jvp(self, jvp, /) -> None:
+        """Register the tangents: `jvp(ctx, *tangents)`; without it `backward` is transposed."""
+        self._jvp = jvp
+        self._function = function_for(self)
+
+    def register_vmap(self, func=None, /):
+        """Register the operator on a batch: `func(info, in_dims, *args) -> (output, out_dims)`."""
+
+        def register(function):
+            self._vmap = function
+            self._function = function_for(self)
+            return function
+
+        return register if func is None else register(func)
+
+    def register_effect(self, effect: EffectType | None) -> None:
+        """Register that calls matter whether their results are used or not, and their order."""
+        register_effect(self._opoverload, effect)
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        """Register what a class with `__torch_dispatch__`, or a mode, does for this operator:
+        `fn(class or mode, func, types, args, kwargs)` (a decorator)."""
+        if not isinstance(torch_dispatch_class, type):
+            raise errors.ArgumentError(
+                f"register_torch_dispatch: {torch_dispatch_class!r} is no class "
+                f"({errors.user_line(2)})")
+
+        def register(function):
+            self._rules[torch_dispatch_class] = function
+            return function
+
+        return register if fn is None else register(fn)
+
+    def register_autocast(self, device_type: str, cast_inputs: dt.DType) -> None:
+        """Register the dtype that floating arguments get under `autocast(device_type)`."""
+        if not isinstance(device_type, str):
+            raise ValueError(f"device_type must be a string, got {type(device_type).__name__}")
+        if device_type not in ("cpu", "cuda"):
+            raise ValueError(f"Unknown device type: {device_type}")
+        self._casts[device_type] = cast_inputs
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type: str, enabled: bool = True):
+        """Within the block, the kernel of a device type counts or gives way to the general one."""
+        if device_type not in self._kernels:
+            warnings.warn(
+                f"{self._qualname} has no kernel for {device_type} of its own: nothing to "
+                f"{'enable' if enabled else 'disable'}",
+                stacklevel=3,
+            )
+        before = set(self._disabled)
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            self._disabled = before
+
+    # calls
+
+    def __call__(self, *args, **kwargs):
+        flat = self.schema.bind(args, kwargs)
+        if flat is None:
+            raise no_match(self._qualname, [self], args, kwargs, errors.CallMismatch)
+        if (self._casts or self._cast_kernels) and state.autocast is not None:
+            return self._call_cast(flat)
+        return self._call_flat(flat)
+
+    def _call_cast(self, flat: tuple):
+        """A call under autocast: the arguments in the registered dtype, autocast off inside."""
+        from ..amp.autocast_mode import _converted, autocast, settings
+
+        now = settings()
+        for device, function in self._cast_kernels.items():
+            if now.enabled[device]:
+                with autocast(device, enabled=False):
+                    return self._named(function, flat)
+        for device, dtype in self._casts.items():
+            if now.enabled[device]:
+                with autocast(device, enabled=False):
+                    return self._call_flat(_converted(flat, device, dtype))
+        return self._call_flat(flat)
+
+    def _call_flat(self, flat: tuple):
+        if self._whole is not None:
+            return self._named(self._whole, flat)
+        if self._autograd is not None and _tracked(flat):
+            return self._named(self._autograd, flat)
+        return self._call(flat)
+
+    def _named(self, function, flat: tuple):
+        """A function of the user's on the arguments, keyword-only ones by name."""
+        positional, rest = flat[: self._keywords], flat[self._keywords :]
+        return function(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+
+    def _call(self, flat: tuple):
+        if self._written:
+            return self._call_writing(flat)
+        if not self._lists:
+            out = self._function.apply(*flat)
+        else:
+            widths, leaves = flattened(self.schema, flat)
+            out = self._function.apply(widths, *leaves)
+        return list(out) if self._list_out else out if self._count else None
+
+    def _call_writing(self, flat: tuple):
+        targets = [flat[i] for i in self._written]
+        for t in tensors_in(flat):
+            if t._edge is not None and state.record[_level(t)]:
+                raise errors.NotDifferentiable(
+                    errors.text(
+                        f"{self._qualname} writes its arguments and has no derivative, but one of "
+                        f"them requires grad ({errors.user_line(2)})",
+                        cure="call it under no_grad(), or pass x.detach()",
+                    )
+                )
+        tensors = list(tensors_in(targets))
+        for t in tensors:
+            may_write(t, False, _level(t))
+        if not fast["ACTIVE"] and all(is_buffer(t._data) for t in tensors_in(flat)):
+            for t in tensors_in(flat):
+                if t._link is not None:
+                    t.shape  # noqa: B018  (brings a view up to date)
+            handles = [_handles(_raw(v)) for v in flat]
+            outs = self._checked(self._call_user(self._kernel(_raw(list(flat))), handles), handles)
+            mark_written(*tensors)
+            for t, h in zip(tensors, tensors_in([handles[i] for i in self._written])):
+                for _ in range(h._cell.version if h._cell is not None else 0):
+                    bump(t)  # once for the call, and for every write inside
+            outs = [make(o._data) if isinstance(o, Tensor) else o for o in outs]
+        else:
+            out = bind(self._pure, flat)
+            out = list(out) if isinstance(out, (tuple, list)) else [out]
+            outs, new = out[: self._count], out[self._count :]
+            for target, value in zip(targets, new):
+                for t, v in zip(tensors_in((target,)), tensors_in((value,))):
+                    assign(t, v)
+        if not outs:
+            return None
+        return outs[0] if self._count == 1 else tuple(outs)
+
+
+def _level(t: Tensor) -> int:
+    interp = getattr(t._data, "interp", None)
+    return 0 if interp is None else interp.level
+
+
+def _tracked(flat: tuple) -> bool:
+    return any(t._edge is not None and state.record[_level(t)] for t in tensors_in(flat))
+
+
+def _arrays(raw):
+    for v in raw:
+        if type(v) is list:
+            yield from _arrays(v)
+        elif hasattr(v, "dtype") and hasattr(v, "strides"):
+            yield v
+
+
+def _handles(value):
+    """Handles around raw arrays."""
+    if type(value) is list:
+        return [_handles(v) for v in value]
+    return make(value) if hasattr(value, "strides") and hasattr(value, "dtype") else value
+
+
+def _raw(value):
+    if type(value) in (list, tuple):
+        return [_raw(v) for v in value]
+    if not isinstance(value, Tensor):
+        return value
+    return value._data if value._link is None else value.detach()._data
+
+
+def _fake_handles(spec):
+    if type(spec) is list:
+        return [_fake_handles(s) for s in spec]
+    if not hasattr(spec, "fake"):
+        return spec
+    data = spec.fake
+    return make(data if type(data) is Fake else fake_like(data))
+
+
+def _shape(value):
+    if type(value) in (list, tuple):
+        return [_shape(v) for v in value]
+    return tuple(value.shape) if isinstance(value, Tensor) else None
+
+
+def _dtype(value):
+    if type(value) in (list, tuple):
+        return [_dtype(v) for v in value]
+    return value.dtype if isinstance(value, Tensor) else None
+
+
+def _shares(a: Tensor, b: Tensor) -> bool:
+    one, two = a._data, b._data
+    plain = type(one) is np.ndarray and type(two) is np.ndarray
+    return plain and one.size > 0 and two.size > 0 and np.may_share_memory(one, two)

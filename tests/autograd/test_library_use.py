@@ -1,0 +1,254 @@
+"""`torch.library` used rightly and wrongly: what PyTorch 2.13 gives, and which errors."""
+
+import typing
+from typing import Optional
+
+import pytest
+
+import pullback as torch
+from pullback import library
+from pullback.aot import aot_function, nop
+from pullback.fx.make_fx import make_fx
+from pullback.testing.two_tensor import TwoTensor
+from pullback.utils._python_dispatch import TorchDispatchMode
+
+T = torch.Tensor
+X = torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.fixture
+def lib():
+    with library._scoped_library("tests_use", "FRAGMENT") as made:
+        yield made
+    assert not hasattr(torch.ops.tests_use, "f")
+
+
+def sine(name, **options):
+    @library.custom_op(f"tests_use::{name}", mutates_args=(), **options)
+    def f(x: T) -> T:
+        return x.sin()
+
+    return f
+
+
+# schemas
+
+
+def hints(x: T, n: int, z: float = 1.5, s: str = "a", b: bool = True) -> T: ...
+def sequences(x: T | None, ys: list[T], n: typing.Sequence[int]) -> tuple[T, T]: ...
+def keywords(x: T, *, k: int = 3, d: torch.dtype = torch.float32) -> list[T]: ...
+def nothing(x: T) -> None: ...
+def numbers(x: T, device: torch.device, s: int | float | bool) -> float: ...
+def without(x): ...
+def any_number(x: T, *args) -> T: ...
+def dictionary(x: dict) -> T: ...
+def maybe(x: T) -> Optional[T]: ...  # noqa: UP045
+def pair(x: T, n: tuple[int, int]) -> T: ...
+def some(x: T) -> tuple[T, ...]: ...
+
+
+@pytest.mark.parametrize("function, schema", [
+    (hints, '(Tensor x, SymInt n, float z=1.5, str s="a", bool b=True) -> Tensor'),
+    (sequences, "(Tensor? x, Tensor[] ys, SymInt[] n) -> (Tensor, Tensor)"),
+    (keywords, "(Tensor x, *, SymInt k=3, ScalarType d=float32) -> Tensor[]"),
+    (nothing, "(Tensor x) -> ()"),
+    (numbers, "(Tensor x, Device device, Scalar s) -> float"),
+])
+def test_schemas_of_hints(function, schema):
+    assert library.infer_schema(function, mutates_args=()) == schema
+
+
+@pytest.mark.parametrize("function", [without, any_number, dictionary, maybe, pair, some])
+def test_hints_that_no_schema_has(function):
+    with pytest.raises(ValueError, match="infer_schema"):
+        library.infer_schema(function, mutates_args=())
+
+
+def test_schemas_of_arguments_that_are_written():
+    assert library.infer_schema(sequences, mutates_args=("ys",)).startswith(
+        "(Tensor? x, Tensor(a1!)[] ys")
+    for names in (("q",), ("n",), "x"):
+        with pytest.raises(ValueError, match="mutates_args"):
+            library.infer_schema(hints, mutates_args=names)
+    with pytest.raises(ValueError, match="written"):
+        library.custom_op("tests_use::lies", lambda x: x * 1, mutates_args=(),
+                          schema="(Tensor(a!) x) -> Tensor")
+
+
+# operators
+
+
+def test_names_of_an_operator(lib):
+    f = sine("f")
+    lib._names.add("f")
+    packet = torch.ops.tests_use.f
+    assert str(packet) == "tests_use.f" and packet.overloads() == ["default"]
+    overload = packet.default
+    assert str(overload) == "tests_use.f.default" and overload.name() == "tests_use::f"
+    assert str(overload._schema) == "tests_use::f(Tensor x) -> Tensor"
+    assert overload._schema.name == "tests_use::f" and not overload._schema.is_mutable
+    assert overload.overloadpacket.default is overload and overload._overloadname == "default"
+    assert str(torch.ops.aten.mul.Tensor._schema) == (
+        "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor")
+    with pytest.raises(AttributeError, match="no overload name"):
+        _ = packet.other
+    with pytest.raises(AttributeError, match="no attribute"):
+        _ = torch.ops.nowhere.f
+    for wrong in ((), (X, X), ("a",)):
+        for kind in (RuntimeError, TypeError):
+            with pytest.raises(kind, match="fit none"):
+                f(*wrong)
+
+
+@pytest.mark.parametrize("body, text", [
+    (lambda x: x, "alias"), (lambda x: x[:2], "alias"), (lambda x: 3, "must be a Tensor"),
+])
+def test_results_that_are_refused(body, text, lib):
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", body, "CPU")
+    with pytest.raises(RuntimeError, match=text):
+        torch.ops.tests_use.f(X)
+
+
+def test_writes_count(lib):
+    @library.custom_op("tests_use::f", mutates_args=("x",))
+    def f(x: T) -> None:
+        x.add_(1)
+
+    lib._names.add("f")
+    x = X.clone()
+    assert f(x) is None and x.tolist() == [2, 3, 4] and x._version == 2
+    assert torch.ops.tests_use.f.default._schema.is_mutable
+
+
+def test_overloads(lib):
+    assert lib.define("f(Tensor x) -> Tensor") == "f"
+    assert lib.define("f.Scalar(Tensor x, Scalar s) -> Tensor") == "f"
+    lib.impl("f", lambda x: x + 1, "CPU")
+    lib.impl("f.Scalar", lambda x, s: x + s, "CPU")
+    f = torch.ops.tests_use.f
+    assert f.overloads() == ["default", "Scalar"] and str(f.Scalar) == "tests_use.f.Scalar"
+    assert f(X).tolist() == [2, 3, 4] and f(X, 5).tolist() == [6, 7, 8]
+    assert f.Scalar(X, 2).tolist() == [3, 4, 5]
+    with pytest.raises(RuntimeError, match="fit none"):
+        f(X, X, X)
+    for name in ("f", "f.Scalar"):
+        lib.impl(name, lambda x, *rest: torch.empty_like(x), "Meta")
+    assert "torch.ops.tests_use.f.Scalar(x_1, 2)" in make_fx(lambda x: f(x, 2) + f(x))(X).code
+    lib._destroy()
+    assert torch.ops.tests_use.__class__.__name__ == "Namespace"
+
+
+def test_functions_before_their_operator(lib):
+    lib.impl("f", lambda x: x * 2, "CPU")
+    with pytest.raises(AttributeError):
+        _ = torch.ops.tests_use.f
+    lib.define("f(Tensor x) -> Tensor")
+    assert torch.ops.tests_use.f(X).tolist() == [2, 4, 6]
+
+
+@pytest.mark.parametrize("key, kind", [
+    ("FOO", RuntimeError), ("Functionalize", NotImplementedError)])
+def test_keys_that_are_refused(key, kind, lib):
+    lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(kind):
+        lib.impl("f", lambda x: x, key)
+    lib.impl("f", library.fallthrough_kernel, "Functionalize")
+    for wrong in (3, "other::f"):
+        with pytest.raises(RuntimeError):
+            lib.impl(wrong, lambda x: x, "CPU")
+
+
+def test_keys_of_functions(lib):
+    lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="no kernel"):
+        torch.ops.tests_use.f(X)
+    lib.impl("f", lambda x: x.float() * 2, "CompositeExplicitAutograd")
+    lib.impl("f", lambda x: torch.ops.tests_use.f(x.bfloat16()).bfloat16(), "AutocastCPU")
+    lib.impl("f", lambda keys, x: torch.empty_like(x), "Meta", with_keyset=True)
+    assert torch.ops.tests_use.f(X).dtype is torch.float32
+    with torch.autocast("cpu"):
+        assert torch.ops.tests_use.f(X).dtype is torch.bfloat16
+    assert torch.ops.tests_use.f(X.to("meta")).device.type == "meta"
+
+
+def test_definitions_that_are_refused(lib):
+    lib.define("f(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="multiple times"):
+        lib.define("f(Tensor x) -> Tensor")
+    for name, schema in (("tests_use::g", "Tensor x -> Tensor"), ("g", "(Tensor x) -> Tensor"),
+                         ("tests_use::g", "(Foo x) -> Tensor")):
+        with pytest.raises(ValueError):
+            library.define(name, schema)
+    with pytest.raises(ValueError, match="unexpected type"):
+        library.register_fake(3, lambda x: x)
+    with pytest.raises(AttributeError, match="does not exist"):
+        library.register_autograd("tests_use::g", lambda ctx, g: g)
+    with pytest.raises(RuntimeError, match="Expected one of"):
+        library.register_kernel("tests_use::f", "foo")
+
+
+def test_rules_of_classes_and_modes(lib):
+    f = sine("f")
+    lib._names.add("f")
+    f.register_fake(torch.empty_like)
+
+    @library.register_torch_dispatch("tests_use::f", TwoTensor)
+    def _(cls, func, types, args, kwargs):
+        assert cls is TwoTensor and func is torch.ops.tests_use.f.default
+        return TwoTensor(func(args[0].a), -func(args[0].b))
+
+    class Doubling(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    @f.register_torch_dispatch(Doubling)
+    def _(mode, func, types, args, kwargs):
+        return func(*args) * 2
+
+    two = TwoTensor(X, X * 2)
+    out = f(two)
+    assert torch.equal(out.a, X.sin()) and torch.equal(out.b, -(X * 2).sin())
+    found = aot_function(lambda t: f(t), nop)(two)
+    assert torch.equal(found.b, out.b)
+    with Doubling():
+        assert torch.equal(f(X), X.sin() * 2)
+    with pytest.raises(TypeError, match="no class"):
+        f.register_torch_dispatch(3)
+
+
+def test_opcheck(lib):
+    f = sine("f")
+    lib._names.add("f")
+    with pytest.raises(AssertionError, match="test_faketensor"):
+        library.opcheck(f, (X,))
+    assert library.opcheck(f, (X,), test_utils="test_schema") == {"test_schema": "SUCCESS"}
+    f.register_fake(torch.empty_like)
+    assert set(library.opcheck(f, (X,)).values()) == {"SUCCESS"}
+    with pytest.raises(ValueError, match="subset"):
+        library.opcheck(f, (X,), test_utils="test_everything")
+    f.register_fake(lambda x: x.new_empty(7))
+    found = library.opcheck(torch.ops.tests_use.f.default, (X,), raise_exception=False)
+    assert isinstance(found["test_faketensor"], AssertionError)
+
+
+def test_tags(lib):
+    f = sine("f", tags=torch.Tag.pt2_compliant_tag)
+    lib._names.add("f")
+    assert f._opoverload.tags == [torch.Tag.pt2_compliant_tag]
+
+
+def test_sizes_that_values_decide(lib):
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", lambda x: torch.nonzero(x), "CPU")
+
+    @library.register_fake("tests_use::f")
+    def _(x):
+        size = library.get_ctx().new_dynamic_size()
+        return x.new_empty([size, x.dim()], dtype=torch.int64)
+
+    graph = make_fx(lambda x: torch.ops.tests_use.f(x) * 2, tracing_mode="symbolic")(X)
+    assert graph(torch.tensor([0.0, 1.0, 1.0])).tolist() == [[2], [4]]
+    with pytest.raises(torch.errors.DataDependentError, match="depends on values"):
+        make_fx(torch.ops.tests_use.f, tracing_mode="fake")(X)
+    assert library.get_ctx() is None
