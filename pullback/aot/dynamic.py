@@ -52,11 +52,19 @@ def concrete_fake(t: Any, of: Callable[[str], int]) -> Any:
 def concrete(module: GraphModule, values: dict[str, int]) -> tuple[GraphModule, list[int]]:
     """A graph for given sizes, without nodes that compute sizes; and which inputs it still has."""
     of = values.__getitem__
+    return without_sizes(module, lambda v: valued(v, of), lambda t: concrete_fake(t, of))
+
+
+def without_sizes(
+    module: GraphModule, number: Callable, example: Callable
+) -> tuple[GraphModule, list[int]]:
+    """A graph with other numbers and examples in the place of symbolic ones, without the nodes
+    that compute sizes; and which inputs it still has."""
     graph, copied, kept, count = Graph(), {}, [], 0
     for node in module.graph.nodes:
         val = node.meta.get("val")
         if isinstance(val, Symbolic):
-            copied[node] = valued(val, of)
+            copied[node] = number(val)
             count += node.op == "placeholder"
             continue
         if node.op == "placeholder":
@@ -64,7 +72,7 @@ def concrete(module: GraphModule, values: dict[str, int]) -> tuple[GraphModule, 
             count += 1
         new = graph.node_copy(node, copied.__getitem__)
         if "val" in new.meta:
-            new.meta["val"] = concrete_fake(val, of)
+            new.meta["val"] = example(val)
         copied[node] = new
     made = GraphModule(module, graph)
     if hasattr(module, "writes"):

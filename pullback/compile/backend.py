@@ -10,7 +10,6 @@ NumPy (`interpret.py`), with one warning.
 from __future__ import annotations
 
 import marshal
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from .. import errors
 from ..core.effects import effect_of
+from ..core.size import Symbolic
 from . import cache, native, toolchain
 from .errors import (
     CacheUnusable,
@@ -30,7 +30,7 @@ from .errors import (
 from .interpret import Interpreter, attribute, kernel_of, returns_one
 
 if TYPE_CHECKING:
-    from .sized import Skeletons
+    from .unit import Unit
 
 _CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
 
@@ -71,19 +71,16 @@ class CompiledGraph:
             return file.read()
 
 
-def compile_graph(
-    gm: object, name: str = "graph", skeletons: Skeletons | None = None
-) -> Callable[..., tuple]:
+def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
     The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
-    graph with symbolic sizes it is a `SizedGraph`; `skeletons` are the texts of the other sizes.
+    graph with symbolic sizes it is a `SizedGraph`.
     """
-    if skeletons is None:
-        from .sized import SizedGraph, is_sized
+    if is_sized(gm):
+        from .sized import SizedGraph
 
-        if is_sized(gm):
-            return SizedGraph(gm, name)
+        return SizedGraph(gm, name)
     try:
         tools = toolchain.find()
         native.start_runtime()
@@ -93,7 +90,7 @@ def compile_graph(
     except OSError as error:
         return _elsewhere(gm, name, CacheUnusable(cache.folder(), error), error)
     try:
-        return _compile(gm, name, tools, skeletons)
+        return _compile(gm, name, tools)
     except (GraphNotSupported, _NoRuntime):
         return Interpreter(gm, name)
     except CacheUnusable as error:
@@ -130,60 +127,65 @@ def _runtime() -> object:
         raise _NoRuntime from error
 
 
-def _compile(
-    gm: object, name: str, tools: toolchain.Toolchain, skeletons: Skeletons | None
-) -> CompiledGraph:
-    key = cache.key(graph_text(gm), name, package_text(), *_identity(tools))
+def is_sized(module: object) -> bool:
+    """Has a graph symbolic sizes?"""
+    for node in module.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("val")
+            if isinstance(value, Symbolic) or getattr(
+                    getattr(value, "_data", None), "symbolic", False):
+                return True
+    return False
+
+
+def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool = False) -> Unit:
+    """The C text and the plan of a graph; products of matrices that it needs are begun."""
+    from .lower import lower  # a warm cache needs none of these
+    from .schedule import schedule
+    from .unit import make_unit
+
+    lowered = lower(gm)
+    writes = getattr(gm, "writes", None)
+    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized)
+    unit.plan["products"] = [
+        kind
+        for kind, letter in ("fs", "dd")
+        if f"pb->{letter}gemm(" in unit.source or f"pb->{letter}conv(" in unit.source
+    ]
+    for kind in unit.plan["products"]:
+        native.start_product(kind)
+    return unit
+
+
+def load(gm: object, name: str, plan: dict, path: str | None) -> Callable:
+    """The function of a plan."""
+    runtime = _runtime()
+    for kind in plan["products"]:
+        native.product(kind)
+    return _load(gm, name, plan, path, runtime)
+
+
+def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph:
+    key = cache.key(graph_text(gm), name, package_text(), *identity(tools))
     for attempt in range(2):
         kept = _kept(key)
         cache.used(key, kept is not None)
         if kept is None:
-            from .lower import lower  # a warm cache needs none of these
-            from .schedule import schedule
-            from .unit import make_unit
-
-            lowered = lower(gm)
-            writes = getattr(gm, "writes", None)
-            unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes)
+            unit = make_native(gm, name, tools)
             plan, report = unit.plan, unit.report
-            plan["products"] = [
-                kind
-                for kind, letter in ("fs", "dd")
-                if f"pb->{letter}gemm(" in unit.source or f"pb->{letter}conv(" in unit.source
-            ]
-            for kind in plan["products"]:
-                native.start_product(kind)
             has_code = bool(unit.source)
             try:
                 if has_code:
-                    source = cache.write(f"{key}.c", unit.source.encode())
-                    if skeletons is not None:
-                        plan["skeleton"] = skeletons.fit(unit.source, *_identity(tools))
-                    if plan.get("skeleton") is None:
-                        native.build(source, f"{key}.so")
+                    native.build(cache.write(f"{key}.c", unit.source.encode()), f"{key}.so")
                 cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
                 cache.grown()
             except OSError as error:
                 raise CacheUnusable(cache.folder(), error) from error
         else:
             plan, report, has_code = kept
-            if skeletons is not None and has_code and not skeletons.known:
-                text = cache.read(f"{key}.c")
-                if text is not None:  # what later sizes are compared with
-                    skeletons.fit(text.decode(), *_identity(tools))
-        runtime = _runtime()
+        path = str(cache.path(f"{key}.so")) if has_code else None
         try:
-            for kind in plan["products"]:
-                native.product(kind)
-            path = str(cache.path(f"{key}.so")) if has_code else None
-            if plan.get("skeleton") is None:
-                call = _load(gm, name, plan, path, runtime)
-            else:
-                from .sized import library
-
-                path = library(*plan["skeleton"])
-                call = _load(gm, name, plan, path, runtime)
-                os.unlink(path)  # it stays loaded
+            call = load(gm, name, plan, path)
         except OSError as error:
             for suffix in (".so", ".plan"):  # made for another machine: make it again, once
                 cache.discard(key + suffix)
@@ -196,7 +198,7 @@ def _compile(
     raise AssertionError("unreachable")
 
 
-def _identity(tools: toolchain.Toolchain) -> tuple[str, ...]:
+def identity(tools: toolchain.Toolchain) -> tuple[str, ...]:
     """What compiled code depends on beside its text."""
     return native.runtime_text(), tools.identity, cache.python_abi()
 
@@ -211,8 +213,7 @@ def _kept(key: str) -> tuple | None:
     except (ValueError, EOFError, TypeError):
         cache.discard(f"{key}.plan")
         return None
-    shared = plan.get("skeleton")
-    if has_code and not cache.intact(f"{key if shared is None else shared[0]}.so"):
+    if has_code and not cache.intact(f"{key}.so"):
         return None
     return plan, report, has_code
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from .ir import CODES, NAMES, Call, Const, Ref, Value, contiguous, reshape
+from .number import Number, likely, real, single, worded
 
 Arg = "Ref | Const | float | int | bool"
 
@@ -93,7 +94,7 @@ class Builder:
     def check(self, size: int) -> int:
         """Number (from 1) of a new check of indices; the first of the graph to fail is raised."""
         kind = "shape" if self.origin in RUNTIME_ERRORS else "dim"
-        what = f"{self.origin}: index out of range for a dimension of size {size}"
+        what = worded(f"{self.origin}: index out of range for a dimension of size ", size)
         self.checks.append((kind, what))
         return len(self.checks)
 
@@ -148,7 +149,7 @@ class Builder:
     def _fold(self, op: str, args: list, dtype: str, ct: str, shape: tuple) -> Ref | None:
         """Exact simplifications: numbers among themselves, times one, a cast to the same type."""
         if op == "cast" and isinstance(args[0], Const):
-            return self.full(shape, _PYTHON[dtype](args[0].number), dtype)
+            return self.full(shape, _python(args[0].number, dtype), dtype)
         if op in _FOLD and all(isinstance(a, Const) for a in args):
             a, b = (_round(x.number, ct) for x in args)
             return self.full(shape, _round(_FOLD[op](a, b), ct), dtype)
@@ -411,7 +412,8 @@ class Builder:
         count = prod(ref.shape[d] for d in inner)
         if not outer:
             how, order = "full", inner
-        elif max(inner) > max(outer) and count <= 8 and ref.shape[outer[-1]] >= 16:
+        elif max(inner) > max(outer) and likely(count) <= 8 and (
+                likely(ref.shape[outer[-1]]) >= 16):
             # rows too short for vectors: the vector runs along the last kept dimension instead
             how, order = "mid", outer[:-1] + inner + outer[-1:]
         elif max(inner) > max(outer) and _runs_along(ref, 12) == outer[-1]:
@@ -474,7 +476,7 @@ def _runs_along(ref: Ref, depth: int) -> int | None:
             for a in v.args:
                 if isinstance(a, Ref) and v.op != "gather":
                     look(a, left - 1)
-        elif v.kind != "pointwise" and 2 * v.numel > prod(r.shape):
+        elif v.kind != "pointwise" and 2 * likely(v.numel) > likely(prod(r.shape)):
             for d, (n, s) in enumerate(zip(r.shape, r.strides)):
                 if n > 1 and s == 1:
                     votes[d] = votes.get(d, 0) + 1
@@ -486,11 +488,15 @@ def _runs_along(ref: Ref, depth: int) -> int | None:
 def _round(number: float, dtype: str) -> float:
     """A number as the element type would hold it."""
     if dtype == "f":
-        import numpy
+        return single(number)
+    return _python(number, dtype)
 
-        with numpy.errstate(all="ignore"):
-            return float(numpy.float32(number))
-    return _PYTHON[dtype](number)
+
+def _python(number: float, dtype: str) -> float:
+    """A number of Python's type for an element type."""
+    if not isinstance(number, Number):
+        return _PYTHON[dtype](number)
+    return real(number) if dtype in "fd" and number.kind is not float else number
 
 
 def code_of(dtype: object) -> str:

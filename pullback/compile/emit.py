@@ -14,6 +14,7 @@ from .expressions import SCALAR, Operand, Writer, literal
 from .ir import CTYPES, SIZES, Const, Value
 from .kernel import Kernel, Root
 from .nest import Key, Nest
+from .number import rounded_up, suffixed
 from .schedule import HEAVY
 
 _LIMIT = {
@@ -59,6 +60,7 @@ class Emitter:
         temporary,
         stream: set[Value],
         written: set[int] = frozenset(),
+        numbers: int = 0,
     ):
         self.kernel, self.nest, self.slot = kernel, Nest(kernel, vector_bytes), slot
         self.writer = Writer(self.nest.lanes)
@@ -66,6 +68,7 @@ class Emitter:
         self.temporary = temporary  # bytes -> slot
         self.stream = stream
         self.written = written  # slots of inputs that are overwritten: one pointer for both
+        self.numbers = numbers  # slot of those that depend on sizes
         self.used: set[str] = set()
         self.pointers: dict[int, str] = {}
         self.local: dict[int, int] = {0: 0}  # place in the graph's table -> place in the kernel's
@@ -304,9 +307,9 @@ class Emitter:
         terms += [f"{at.text} * {s}" for at, s in same]
         n, t, L = self.width, v.dtype, self.L
         if wide:
-            parts = [f"{at.text} * {s}LL" for at, s in wide] + [f"({x})" for x in terms]
+            parts = [f"{at.text} * {suffixed(s)}" for at, s in wide] + [f"({x})" for x in terms]
             if stride:
-                parts.append(f"(lanes_l{L}() + i) * {stride}LL")
+                parts.append(f"(lanes_l{L}() + i) * {suffixed(stride)}")
             return Operand(f"gather_{t}{L}({base}, {' + '.join(parts)}, {n})", t, True)
         if stride == 0:
             at = " + ".join(terms) or "0"
@@ -336,7 +339,7 @@ class Emitter:
             lanes = self.writer.convert(Operand(f"lanes{self.L}()", "i", True), code).text
             text += f" + {lanes} * {literal(stride, code)}"
         for at, s in wide:
-            place = Operand(f"({at.text} * {s}LL)", "l", True)
+            place = Operand(f"({at.text} * {suffixed(s)})", "l", True)
             text += " + " + self.writer.convert(place, code).text
         return self._affine(Operand(f"({text})", code, True), start, step, code)
 
@@ -353,11 +356,11 @@ class Emitter:
     def _padded(self) -> int:
         """Columns of a row kept in scratch memory, the last loop rounded up to whole vectors."""
         inner = self.nest.inner
-        return prod(inner[:-1]) * (-(-inner[-1] // self.L) * self.L)
+        return prod(inner[:-1]) * rounded_up(inner[-1], self.L)
 
     def _scratch_at(self) -> str:
         nest, terms = self.nest, []
-        step = -(-nest.inner[-1] // self.L) * self.L
+        step = rounded_up(nest.inner[-1], self.L)
         first = nest.outer_count + nest.mid_count
         for j in range(len(nest.sizes) - 2, first - 1, -1):
             terms.append(f"j{j} * {step}")

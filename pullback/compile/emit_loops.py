@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .emit import _FOLDS, combine, neutral
 from .expressions import SCALAR, Operand
 from .ir import CTYPES, SIZES
+from .number import compared, declared, divides, rounded_up, varies
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -60,8 +61,8 @@ def _comment(e: Emitter) -> str:
             line = " *   "
         line += name + " "
     lines.append(line.rstrip())
-    outer = " x ".join(map(str, e.nest.outer)) or "1"
-    inner = " x ".join(map(str, e.nest.middle + e.nest.inner))
+    outer = " x ".join(map(repr, e.nest.outer)) or "1"
+    inner = " x ".join(map(repr, e.nest.middle + e.nest.inner))
     return f"/* {e.name}: {outer} rows of {inner}\n" + "\n".join(lines) + " */\n"
 
 
@@ -81,36 +82,42 @@ def _outer_indices(e: Emitter) -> list[str]:
 
 def _function(e: Emitter, rows: list[str]) -> str:
     nest = e.nest
-    text = _comment(e)
-    text += f"static void {e.name}(void **p, int64_t begin, int64_t end) {{\n"
-    text += indent(e.pointer_lines, 1) + indent(e.once, 1)
+    text = indent(e.pointer_lines, 1) + indent(e.once, 1)
     for key, name in e.scratch.items():
         kind = "int32_t" if key[0].dtype in "bu" else CTYPES[key[0].dtype]
         text += f"  {kind} {name}[{e._padded()}] __attribute__((aligned(64)));\n"
-    if nest.units == 1:
+    if not varies(nest.units) and nest.units == 1:
         text += "  for (int64_t c = begin; c < end; c++) {\n" + indent(e.chunk_start, 2)
         text += indent(_unit_lines(e, "0"), 2) + indent(rows, 2)
     else:
         text += "  for (int64_t c = begin; c < end; c++) {\n" + indent(e.chunk_start, 2)
         stop = f"c * {nest.per_chunk} + {nest.per_chunk}"
-        if nest.units % nest.per_chunk:
+        if not divides(nest.per_chunk, nest.units):
             text += f"    int64_t stop = {stop} < {nest.units} ? {stop} : {nest.units};\n"
             stop = "stop"
         text += f"    for (int64_t u = c * {nest.per_chunk}; u < {stop}; u++) {{\n"
         text += indent(_unit_lines(e, "u"), 3) + indent(rows, 3) + "    }\n"
     fence = "  pb_fence();\n" if e.stream else ""
-    return text + indent(e.chunk_end, 2) + "  }\n" + fence + "}\n"
+    text += indent(e.chunk_end, 2) + "  }\n" + fence + "}\n"
+    head = f"static void {e.name}(void **p, int64_t begin, int64_t end) {{\n"
+    return _comment(e) + head + _numbers(e, text) + text
+
+
+def _numbers(e: Emitter, text: str) -> str:
+    """Declarations of the numbers in a text that depend on sizes."""
+    return indent(declared(text, lambda: e.place(e.numbers)), 1)
 
 
 def _unit_lines(e: Emitter, u: str) -> list[str]:
     """Row number and range of columns of one unit of work."""
     nest = e.nest
     lines = []
-    if nest.blocks > 1:
+    if nest.split:
         n, b = nest.inner[-1], nest.block
         lines.append(f"int64_t r = {u} / {nest.blocks}, lo = {u} % {nest.blocks} * {b};")
         lines.append(
-            f"int64_t hi = lo + {b} < {n} ? lo + {b} : {n};" if n % b else f"int64_t hi = lo + {b};"
+            f"int64_t hi = lo + {b};" if divides(b, n) else
+            f"int64_t hi = lo + {b} < {n} ? lo + {b} : {n};"
         )
     else:
         lines.append(f"int64_t r = {u};")
@@ -127,15 +134,13 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
     nest = e.nest
     after: list[str] = []
     names = {root: _accumulator(e, root, after) for root in roots if root.how in ("row", "full")}
-    n, L = nest.inner[-1], e.L
-    main, tail = n - n % L, n % L
-    bodies = []
-    if main:
+    L = e.L
+    widths, lo, stop, rest = _columns(e)
+    bodies, light = [], False
+    for width in widths:
         e.flops_weight = 0
-        bodies.append((L, _body(e, roots, names, L)))
-    light = e.flops_weight <= 10
-    if tail:
-        bodies.append((tail, _body(e, roots, names, tail)))
+        bodies.append((width, _body(e, roots, names, width)))
+        light = light or width == L and e.flops_weight <= 10
     lines = e.row
     e.row = []
     depth = 0
@@ -144,23 +149,37 @@ def _walk(e: Emitter, roots: list[Root]) -> list[str]:
         lines.append("  " * depth + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
         depth += 1
     pad = "  " * depth
-    lo, hi = ("lo", "hi") if nest.blocks > 1 else ("0", str(n))
-    stop = hi if not tail else f"(hi < {main} ? hi : {main})" if nest.blocks > 1 else str(main)
     for width, body in bodies:
         if width == L:
-            if names and light and main >= 4 * L:
+            if names and light and compared(nest.inner[-1], ">=", 4 * L) is not False:
                 lines += [pad + x for x in _four_at_once(e, roots, names, body, lo, stop)]
                 continue
             lines.append(pad + f"for (int64_t i = {lo}; i < {stop}; i += {L}) {{")
         else:
-            guard = f"if (hi == {n}) " if nest.blocks > 1 else ""
-            lines.append(pad + guard + "{")
-            lines.append(pad + f"  const int64_t i = {main};")
+            lines += [pad + x for x in rest]
         lines += [pad + "  " + x for x in body]
         lines.append(pad + "}")
     for d in range(depth - 1, -1, -1):
         lines.append("  " * d + "}")
     return lines + after
+
+
+def _columns(e: Emitter) -> tuple[list, str, str, list[str]]:
+    """How a row is walked: the widths of vectors (whole ones, then what is left), the first column
+    and the one after the last that whole ones cover, and how the rest begins."""
+    nest, L = e.nest, e.L
+    n = nest.inner[-1]
+    lo, hi = ("lo", "hi") if nest.split else ("0", str(n))
+    if divides(L, n):
+        return [L], lo, hi, []
+    if varies(n):
+        left = f"const int pb_w = (int)({hi} & {L - 1});"
+        return [L, "pb_w"], lo, f"({hi} & -{L})", [
+            f"if ({hi} & {L - 1}) {{", f"  const int64_t i = {hi} & -{L};", f"  {left}"]
+    main = n - n % L
+    stop = f"(hi < {main} ? hi : {main})" if nest.split else str(main)
+    guard = f"if (hi == {n}) {{" if nest.split else "{"
+    return ([L] if main else []) + [n % L], lo, stop, [guard, f"  const int64_t i = {main};"]
 
 
 def _four_at_once(
@@ -187,14 +206,14 @@ def _four_at_once(
         lines += ["    " + (pattern.sub(rf"\g<1>{k}", x) if k else x) for x in body]
         lines.append("  }")
     lines.append("}")
-    if e.nest.inner[-1] % (4 * L):  # otherwise every block is a whole number of fours
+    if not divides(4 * L, e.nest.inner[-1]):  # otherwise every block is a whole number of fours
         lines.append(f"for (int64_t i = {at}; i < {stop}; i += {L}) {{")
         lines += ["  " + x for x in body] + ["}"]
     return lines + ends
 
 
-def _body(e: Emitter, roots: list[Root], names: dict, width: int) -> list[str]:
-    """Statements for one vector of columns."""
+def _body(e: Emitter, roots: list[Root], names: dict, width: int | str) -> list[str]:
+    """Statements for one vector of columns; `width` may be a name."""
     e.width, e.body, e.cache[2] = width, [], {}
     for root in roots:
         a = e.value((root.source.value, root.access))
@@ -313,8 +332,10 @@ def _column_partial(e: Emitter, root: Root) -> str:
         f"{e.writer.splat(Operand(neutral(root.value.op, t), t, False))});",
     ]
     inner = e.nest.inner
-    line = -(-inner[-1] // e.L) * e.L
+    last, line = inner[-1], rounded_up(inner[-1], e.L)
     m, L, op = _memory(t), e.L, root.value.op
+    some = compared(last, ">=", L) is not False
+    left = f"{last} & {L - 1}" if varies(last) else last % L
     vec = e.writer.type_of(t, True)
     more = f"load_{m}{L}(part + c * {width} + j * {line} + i)"
     e.finish += [
@@ -327,16 +348,12 @@ def _column_partial(e: Emitter, root: Root) -> str:
         f"      for (int64_t c = 1; c < {n}; c++)",
         f"        all = {combine(op, t, 'all', more, L)};",
         f"      {CTYPES[t]} *o = out + j * {inner[-1]} + i;",
-        f"      if (i + {L} <= {inner[-1]}) store_{t}{L}(o, all);"
-        if inner[-1] >= L
-        else "      {}",
-        f"      else storen_{t}{L}(o, all, {inner[-1] % L});" if inner[-1] % L else "",
+        f"      if (i + {L} <= {last}) store_{t}{L}(o, all);" if some else "",
+        "" if divides(L, last) else
+        f"      {'else ' if some else ''}storen_{t}{L}(o, all, {left});",
         "    }",
         "}",
     ]
-    if inner[-1] < L:
-        e.finish[-4] = ""
-        e.finish[-3] = f"      storen_{t}{L}(o, all, {inner[-1]});"
     return name
 
 
@@ -367,14 +384,10 @@ def _row_root(e: Emitter, root: Root) -> None:
 def _mid_walk(e: Emitter, root: Root) -> list[str]:
     """Columns stay in vectors while the middle loops run."""
     nest, v, L = e.nest, root.value, e.L
-    n = nest.inner[-1]
-    main, tail = n - n % L, n % L
     first, lines = nest.outer_count, []
     acc = e.fresh(f"{v.name}_acc")
-    texts = []
-    for width in ([L] if main else []) + ([tail] if tail else []):
-        body = _mid_body(e, root, acc, width)
-        texts.append((width, body))
+    widths, lo, stop, rest = _columns(e)
+    texts = [(width, _mid_body(e, root, acc, width)) for width in widths]
     lines += e.row
     e.row = []
     inner_loops = list(range(first + nest.mid_count, len(nest.sizes) - 1))
@@ -383,20 +396,17 @@ def _mid_walk(e: Emitter, root: Root) -> list[str]:
         lines.append(pad + f"for (int64_t j{j} = 0; j{j} < {nest.sizes[j]}; j{j}++) {{")
         pad += "  "
     for width, body in texts:
-        lo, hi = ("lo", "hi") if nest.blocks > 1 else ("0", str(n))
         if width == L:
-            stop = hi if not tail else f"({hi} < {main} ? {hi} : {main})"
             lines.append(pad + f"for (int64_t i = {lo}; i < {stop}; i += {L}) {{")
         else:
-            guard = f"if (hi == {n}) " if nest.blocks > 1 else ""
-            lines += [pad + guard + "{", pad + f"  const int64_t i = {main};"]
+            lines += [pad + x for x in rest]
         lines += [pad + "  " + x for x in body] + [pad + "}"]
     for d in range(len(inner_loops) - 1, -1, -1):
         lines.append("  " * d + "}")
     return lines
 
 
-def _mid_body(e: Emitter, root: Root, acc: str, width: int) -> list[str]:
+def _mid_body(e: Emitter, root: Root, acc: str, width: int | str) -> list[str]:
     nest, v, t, L = e.nest, root.value, root.value.dtype, e.L
     e.width, e.body, e.cache[2] = width, [], {}
     a = e.value((root.source.value, root.access))
@@ -431,8 +441,5 @@ def _mid_body(e: Emitter, root: Root, acc: str, width: int) -> list[str]:
 def _finish(e: Emitter) -> str:
     if not e.finish:
         return ""
-    return (
-        f"static void {e.name}_finish(void **p) {{\n"
-        + indent([x for x in e.finish if x], 1)
-        + "}\n"
-    )
+    text = indent([x for x in e.finish if x], 1)
+    return f"static void {e.name}_finish(void **p) {{\n{_numbers(e, text)}{text}}}\n"

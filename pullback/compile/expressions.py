@@ -11,6 +11,8 @@ import math
 import re
 from typing import NamedTuple
 
+from .number import Number
+
 REGISTER = {"f": "vf", "d": "vd", "i": "vi", "l": "vl", "b": "vi", "u": "vi"}
 SCALAR = {"f": "float", "d": "double", "i": "int32_t", "l": "int64_t", "b": "int", "u": "int"}
 
@@ -51,6 +53,8 @@ class Operand(NamedTuple):
 
 def literal(number: float | int | bool, code: str) -> str:
     """A number as C text of an element type."""
+    if isinstance(number, Number):
+        return number.c(code)
     if code in "fd":
         x = float(number)
         if math.isnan(x):

@@ -38,6 +38,11 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+def ceil_div(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return (a + b - 1) // b
+
+
 class Ref(NamedTuple):
     """Elements of `value` seen with another shape."""
 
@@ -176,6 +181,17 @@ def compose(
     return tuple(out)
 
 
+def _at_hand(n: int) -> int:
+    """A size, or what it is in the example: whatever it is, only multiples will be taken."""
+    return n if type(n) is int else n.hint
+
+
+def multiple(n: int, m: int) -> bool:
+    """Is n a multiple of m, whatever sizes there are?"""
+    rest = n % m
+    return type(rest) is int and rest == 0
+
+
 def refine(a: list[int], b: list[int]) -> list[int] | None:
     """The coarsest loops that both factorisations of one size are made of, or None."""
     points: set[int] = set()
@@ -185,8 +201,8 @@ def refine(a: list[int], b: list[int]) -> list[int] | None:
             run *= n
             points.add(run)
     out, last = [], 1
-    for p in sorted(points):
-        if p % last:
+    for p in sorted(points, key=_at_hand):
+        if not multiple(p, last):
             return None
         if p != last:
             out.append(p // last)

@@ -16,6 +16,7 @@ from .builder import Builder, Unsupported, code_of
 from .errors import GraphNotSupported
 from .interpret import attribute
 from .ir import CTYPES, Ref, Value, contiguous
+from .number import Number
 
 
 @dataclass
@@ -77,9 +78,9 @@ def dtype_code(value: object) -> str:
 def shape_of(value: object) -> tuple[int, ...]:
     """Shape as plain integers; symbolic sizes are refused."""
     shape = tuple(value.shape)
-    if not all(type(n) is int for n in shape):
+    if not all(type(n) is int or isinstance(n, Number) for n in shape):
         try:
-            shape = tuple(int(n) for n in shape)
+            shape = tuple(n if isinstance(n, Number) else int(n) for n in shape)
         except TypeError as error:
             raise GraphNotSupported(f"a symbolic size in {shape}") from error
     return shape
@@ -129,7 +130,7 @@ def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | obj
     shape = shape_of(example)
     strides = contiguous(shape)
     if hasattr(example, "stride"):
-        given = tuple(int(s) for s in example.stride())
+        given = tuple(s if isinstance(s, Number) else int(s) for s in example.stride())
         strides = given if _is_dense(shape, given) else strides
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
     stored = tuple(shape[i] for i in order)

@@ -45,20 +45,25 @@ class Memory:
         return len(self.buffers) - 1
 
     def pack(self) -> None:
-        """Give every workspace buffer an offset; the largest are placed first."""
-        placed: list[Buffer] = []
-        for b in sorted((b for b in self.buffers if b.kind == "work"), key=lambda b: -b.bytes):
-            busy = sorted(
-                (o.at, o.at + o.bytes) for o in placed if o.born <= b.dies and b.born <= o.dies
-            )
-            at = 0
-            for begin, end in busy:
-                if begin - at >= b.bytes:
-                    break
-                at = max(at, -(-end // _ALIGN) * _ALIGN)
-            b.at = at
-            placed.append(b)
-        self.workspace = max((b.at + b.bytes for b in placed), default=0)
+        """Give every workspace buffer an offset."""
+        self.workspace = packed([b for b in self.buffers if b.kind == "work"])
+
+
+def packed(buffers: list[Buffer]) -> int:
+    """Give buffers offsets in one piece of memory, the largest first; returns its size."""
+    placed: list[Buffer] = []
+    for b in sorted(buffers, key=lambda b: -b.bytes):
+        busy = sorted(
+            (o.at, o.at + o.bytes) for o in placed if o.born <= b.dies and b.born <= o.dies
+        )
+        at = 0
+        for begin, end in busy:
+            if begin - at >= b.bytes:
+                break
+            at = max(at, -(-end // _ALIGN) * _ALIGN)
+        b.at = at
+        placed.append(b)
+    return max((b.at + b.bytes for b in placed), default=0)
 
 
 def plan(schedule: Schedule, inplace: dict[Value, Value] | None = None) -> Memory:

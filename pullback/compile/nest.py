@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import prod
 
 from .expressions import COMPARE
-from .ir import SIZES, Const
+from .ir import SIZES, Const, ceil_div
 from .kernel import Kernel, Root
+from .number import choose, compared, largest, varies
 from .schedule import HEAVY
 
 Key = "tuple[Value, tuple]"
@@ -182,22 +183,27 @@ class Nest:
         k = self.kernel
         rows = prod(self.outer)
         width = self.inner[-1]
-        self.block = 0
+        self.block, blocks = 0, 1
         if k.mid:
             self.block = 4 * self.lanes
-        elif not k.columns and width > 8192:
-            self.block = 4096
-        blocks = -(-width // self.block) if self.block else 1
-        if k.mid:
-            blocks = -(-width // self.block)
+            blocks = ceil_div(width, self.block)
+        elif not k.columns:
+            wide = compared(width, ">", 8192)
+            self.block = choose(wide, 4096, width)
+            blocks = choose(wide, ceil_div(width, 4096), 1)
         self.units = rows * blocks
         self.blocks = blocks
-        each = prod(self.inner) * prod(self.middle) // blocks or 1
-        per = max(1, 4096 // each)
+        each = largest(prod(self.inner) * prod(self.middle) // blocks, 1)
+        per = largest(1, 4096 // each)
         if any(r.how == "col" for r in k.roots):
-            per = max(per, -(-self.units // 32))
+            per = largest(per, ceil_div(self.units, 32))
         self.per_chunk = per
-        self.chunks = -(-self.units // per)
+        self.chunks = ceil_div(self.units, per)
+
+    @property
+    def split(self) -> bool:
+        """May a row be walked in several blocks?"""
+        return varies(self.blocks) or self.blocks > 1
 
     def cost(self) -> float:
         """Rough nanoseconds on one thread, to decide about threads."""

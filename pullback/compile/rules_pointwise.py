@@ -10,6 +10,7 @@ import re
 from .builder import Builder, Unsupported, broadcast
 from .ir import Ref
 from .lower import dtype_code, shape_of
+from .number import Number
 
 _RANK = {"b": 0, "u": 1, "i": 2, "l": 3, "f": 4, "d": 5}
 _KIND = {"b": 0, "u": 1, "i": 1, "l": 1, "f": 2, "d": 2}
@@ -22,7 +23,8 @@ def promoted(*args: object) -> str:
         if isinstance(a, Ref):
             slot, code = (0 if a.shape else 1), a.dtype
         else:
-            slot, code = 2, "b" if isinstance(a, bool) else "l" if isinstance(a, int) else "f"
+            whole = a.kind is int if isinstance(a, Number) else isinstance(a, int)
+            slot, code = 2, "b" if isinstance(a, bool) else "l" if whole else "f"
         if not best[slot] or _RANK[code] > _RANK[best[slot]]:
             best[slot] = code
     out = ""
@@ -196,7 +198,7 @@ def _fill_tensor(b: Builder, ex: object, x: Ref, value: object) -> Ref:
 
 
 def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
-    numbers = [a for a in args if isinstance(a, (int, float)) and not isinstance(a, bool)]
+    numbers = [a for a in args if isinstance(a, (int, float, Number)) and not isinstance(a, bool)]
     start = kw.get("start", numbers[0] if len(numbers) > 1 else 0)
     step = kw.get("step", numbers[2] if len(numbers) > 2 else 1)
     t = dtype_code(ex)

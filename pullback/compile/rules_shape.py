@@ -7,6 +7,7 @@ from math import prod
 from .builder import Builder, Unsupported, expand, permute
 from .ir import Ref, contiguous
 from .lower import dtype_code, shape_of
+from .number import largest, real, varies
 from .rules_pointwise import _copy
 
 
@@ -55,8 +56,18 @@ def window(x: Ref, dim: int, start: int, length: int, step: int = 1) -> Ref:
 
 def bounds(n: int, start: int | None, end: int | None) -> tuple[int, int]:
     """Start and end of a slice as Python counts them."""
-    start, end, _ = slice(start, end).indices(n)
+    if varies(n, start, end):
+        start, end = (_clipped(n, i) for i in (0 if start is None else start,
+                                               n if end is None else end))
+    else:
+        start, end, _ = slice(start, end).indices(n)
     return start, max(start, end)
+
+
+def _clipped(n: int, i: int) -> int:
+    """An end of a slice, counted from the start and between 0 and n."""
+    i = i + n if i < 0 else i
+    return n if i >= n else 0 if i <= 0 else i
 
 
 def _slice(
@@ -137,13 +148,13 @@ def mean_of(b: Builder, x: Ref, dims: list[int] | None, keepdim: bool, t: str) -
     return (
         b.pointwise("mul", total, 1.0 / n, dtype=t)
         if n and _exact(n)
-        else b.pointwise("div", total, float(n), dtype=t)
+        else b.pointwise("div", total, real(n), dtype=t)
     )
 
 
 def _exact(n: int) -> bool:
     """Powers of two: multiplying by the inverse is the same as dividing."""
-    return n & (n - 1) == 0
+    return not varies(n) and n & (n - 1) == 0
 
 
 def _mean(
@@ -160,7 +171,7 @@ def moments(
     d = b.pointwise("sub", x, mean, dtype=t)
     total = b.reduce("sum", b.pointwise("mul", d, d, dtype=t), dims, True, t)
     n = prod(x.shape[d] for d in (range(len(x.shape)) if dims is None else dims)) - correction
-    return mean, b.pointwise("div", total, float(max(n, 0)), dtype=t)
+    return mean, b.pointwise("div", total, real(largest(n, 0)), dtype=t)
 
 
 def _var_args(dim: object, correction: object, kw: dict) -> tuple[list[int] | None, float]:

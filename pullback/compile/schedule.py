@@ -14,6 +14,7 @@ from math import prod
 from .ir import SIZES, Call, Const, Ref, Value
 from .kernel import Kernel, MustStore, Root
 from .lower import Lowered
+from .number import likely
 
 HEAVY = {
     "exp",
@@ -135,7 +136,8 @@ class Schedule:
         """2: the root needs the kernel's reductions; 1: both use one value; 0: nothing shared."""
         if not cone.isdisjoint(kernel.own):
             return 2
-        if root.how == "full" and kernel.columns and root.source.value.numel * 4 <= kernel.total:
+        small = likely(root.source.value.numel) * 4 <= likely(kernel.total)
+        if root.how == "full" and kernel.columns and small:
             # a sum over rows that does not come out of the rows: later users of the kernel may wait
             # for it, so it runs on its own before
             return 0
@@ -265,7 +267,7 @@ def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:
             continue
         for user in consumers.get(v, ()):
             size = user.numel if user.kind != "reduce" else prod(user.args[0].shape)
-            if size >= 2 * v.numel:
+            if likely(size) >= 2 * likely(v.numel):
                 out.add(v)
                 break
     return out
@@ -282,7 +284,7 @@ def _worth_storing(plan: Schedule) -> set[Value]:
     consumers, out = _consumers(plan.order), set()
     for v in sorted((v for v, ks in users.items() if len(ks) > 1), key=lambda v: v.uid):
         first, *later = sorted(users[v], key=lambda k: k.position)
-        if v.numel < first.total // 4:
+        if likely(v.numel) < likely(first.total) // 4:
             continue
         made = {r.value for k in later for r in k.roots}
         if all(
@@ -316,5 +318,5 @@ def _extra(v: Value, kernel: Kernel, consumers: dict, stored: set[Value]) -> flo
         if x in kernel.inlined and x not in stored:
             cost += _HEAVY_OP if x.op in HEAVY else _LIGHT_OP
         else:
-            cost += SIZES.get(x.dtype, 8) * min(1.0, x.numel / max(v.numel, 1))
+            cost += SIZES.get(x.dtype, 8) * min(1.0, likely(x.numel) / max(likely(v.numel), 1))
     return cost

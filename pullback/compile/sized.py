@@ -1,122 +1,127 @@
-"""Native code for symbolic sizes: one library for all sizes whose loops have the same structure.
+"""Native code for symbolic sizes: one library for all sizes that satisfy its guards.
 
-For the sizes of a call the graph is lowered and written as C like any other, which takes
-milliseconds; what takes long is the compiler.  So texts are compared: where two of them differ in
-numbers alone, these numbers become variables of a common text (a *skeleton*), which is compiled
-once.  A further size whose text fits loads that library again, with its own numbers.  Nothing is
-guessed: a text that differs in anything else is compiled by itself.
+The graph is lowered, scheduled and written once, with extents (`extent.py`) in the place of sizes.
+What came out is a *library*: an object file whose code reads sizes, strides and counts from a table;
+a plan, kept as a function of the sizes; and guards, the answers that were decided by the sizes at
+hand.  For the sizes of a call the first library that fits is taken: its plan is computed, its table
+is filled in, buffers get places.  Where none fits another one is made, and where code cannot be
+written for sizes in general (`NotGeneral`) it is written for each of them.
 """
 
 from __future__ import annotations
 
-import ctypes
-import re
-import shutil
+import marshal
+import struct
 from collections.abc import Callable
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
-from ..aot.dynamic import concrete
+import numpy as np
+
+from ..aot.dynamic import concrete, without_sizes
+from ..core.handle import Tensor
 from ..core.size import Symbolic
+from ..core.symbolic.env import ShapeEnv
+from ..core.symbolic.expr import FUNCTIONS as INTEGERS
+from ..core.symbolic.expr import Expr
 from ..fx.graph_module import GraphModule
-from . import cache, native
-from .errors import CompilerFailed
+from ..fx.node import map_aggregate
+from . import cache, native, toolchain
+from .backend import CompiledGraph, compile_graph, graph_text, identity, load, make_native, package_text
+from .errors import CompileError
+from .extent import Domain
+from .memory import Buffer, packed
+from .number import FUNCTIONS, NotGeneral
 
-_NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d*)?(?:e[+-]?\d+)?f?)(?![\w.])")
-_COMMENT = re.compile(r"/\*.*?\*/", re.S)
-_ALONE = re.compile(r"\b(k\w+)\(q, 0, (\d+)\);")  # a kernel that is too small for threads
-_LIMIT = 1 << 31  # integers are 32 bits wide: vectors of small lanes are compared with them
 KEPT = 64  # sizes for which callables are kept
+LIBRARIES = 8  # of one graph; then every size gets its own code
+
+_SPACE = {"__builtins__": {"float": float, "str": str}, **INTEGERS, **FUNCTIONS}
 
 
-class Skeleton:
-    """A C text whose numbers may vary at some places."""
+class Library(NamedTuple):
+    """Code for all sizes with the same answers; as it is kept on disk."""
 
-    def __init__(self, pieces: list[str], numbers: list[str]):
-        self.pieces, self.numbers = pieces, numbers
-        self.varying: list[int] = []  # positions among the numbers
-        self.key: str | None = None  # of the compiled library
-        self.refused = False  # does the compiler want constants somewhere?
-
-    def source(self) -> str:
-        """The common text."""
-        names = {k: f"pb_n{i}" for i, k in enumerate(self.varying)}
-        text = "".join(
-            piece + names.get(k, number)
-            for k, (piece, number) in enumerate(zip(self.pieces, [*self.numbers, ""]))
-        )
-        declared = "".join(f"static {_kind(self.numbers[k])} {n};\n" for k, n in names.items())
-        given = " ".join(f"{n} = v[{i}];" for i, n in enumerate(names.values()))
-        at = text.index("static const pb_api *pb;")
-        return (f"{text[:at]}{declared}void pb_numbers(const double *v) {{ {given} }}\n"
-                f"{text[at:]}")
-
-    def build(self, *identity: str) -> None:
-        """Compile the common text."""
-        text = self.source()
-        self.key = cache.key(text, *identity)
-        native.build(cache.write(f"{self.key}.c", text.encode()), f"{self.key}.so")
+    guards: str  # Python source
+    fits: CodeType  # of functions of the sizes
+    plan: CodeType
+    report: CodeType
+    format: str  # of the table of numbers
+    key: str | None  # of the object file
 
 
-def _kind(number: str) -> str:
-    """The C type of a number."""
-    if number.endswith("f"):
-        return "float"
-    return "double" if "." in number or "e" in number else "int32_t"
+class Example:
+    """What lowering knows of an array: its sizes are extents."""
+
+    def __init__(self, t: Tensor, number: Callable):
+        self.shape = tuple(map_aggregate(tuple(t._data.shape), number))
+        self.strides = tuple(map_aggregate(tuple(t.stride()), number))
+        self.dtype = t.dtype
+
+    def stride(self) -> tuple:
+        """Strides in elements."""
+        return self.strides
 
 
-class Skeletons:
-    """The texts of one graph for the sizes so far."""
+def general(module: GraphModule, domain: Domain) -> GraphModule:
+    """A graph whose sizes are extents."""
 
-    def __init__(self) -> None:
-        self.known: list[Skeleton] = []
+    def number(v: Any) -> Any:
+        if not isinstance(v, Symbolic):
+            return v
+        raw = v.node.raw
+        if not isinstance(raw, Expr):
+            raise NotGeneral(f"{v} is no integer")
+        return domain.extent(raw)
 
-    def fit(self, text: str, *identity: str) -> tuple[str, list[float]] | None:
-        """(library, its numbers) for a text; None if it has to be compiled by itself."""
-        plain = _ALONE.sub(r"pb->parallel(\1, q, \2, \2);", _COMMENT.sub("", text))
-        parts = _NUMBER.split(plain)
-        pieces, numbers = parts[::2], parts[1::2]
-        for s in self.known:
-            if s.pieces != pieces or s.refused:
-                continue
-            new = [k for k, (a, b) in enumerate(zip(s.numbers, numbers)) if a != b]
-            if any(_kind(s.numbers[k]) != _kind(numbers[k]) for k in new):
-                continue
-            if any(_kind(n) == "int32_t" and int(n) >= _LIMIT for n in (numbers[k] for k in new)):
-                return None
-            if not set(new) <= set(s.varying):
-                s.varying = sorted({*s.varying, *new})
-                try:
-                    s.build(*identity)
-                except CompilerFailed:
-                    s.refused = True
-                    return None
-            if s.key is not None:
-                return s.key, [float(numbers[k].rstrip("f")) for k in s.varying]
-        self.known.append(Skeleton(pieces, numbers))
-        return None
+    def example(t: Any) -> Any:
+        if isinstance(t, (list, tuple)):
+            return [example(v) for v in t]
+        return Example(t, number) if isinstance(t, Tensor) else number(t)
+
+    return without_sizes(module, number, example)[0]
 
 
-def library(key: str, numbers: list[float]) -> str:
-    """A copy of a library that has its own numbers, to be loaded and forgotten."""
-    copy = cache.working(".so")
-    shutil.copyfile(cache.path(f"{key}.so"), copy)
-    ctypes.CDLL(str(copy)).pb_numbers((ctypes.c_double * len(numbers))(*numbers))
-    return str(copy)
+def write(
+    module: GraphModule, name: str, env: ShapeEnv, values: dict[str, int], tools: Any
+) -> Library:
+    """A library for sizes like these."""
+    domain = Domain(env, values)
+    unit = make_native(general(module, domain), name, tools, sized=True)
+    table = ", ".join(map(repr, domain.table)) + ","
+    given = ", ".join(values)
+    made = [
+        compile(f"lambda {given}: {text}", f"<{name} for sizes>", "eval")
+        for text in (domain.guards(), f"({unit.plan!r}, ({table[:-1]},))" if domain.table
+                     else f"({unit.plan!r}, ())", repr(unit.report))
+    ]
+    key = None
+    if unit.source:
+        key = cache.key(unit.source, *identity(tools))
+        native.build(cache.write(f"{key}.c", unit.source.encode()), f"{key}.so")
+    kinds = "".join("d" if n.kind is float else "q" for n in domain.table)
+    return Library(domain.guards(), *made, kinds, key)
 
 
 class SizedGraph:
     """A compiled graph with symbolic sizes: call it with arrays, or take `at` for given sizes."""
 
     def __init__(self, module: GraphModule, name: str):
-        self.module, self.name, self.skeletons = module, name, Skeletons()
+        self.module, self.name = module, name
         self.inputs = [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
         self.places: dict[str, tuple[int, int]] = {}  # symbol -> input and dim
+        self.env: Any = None
         for i, value in enumerate(self.inputs):
             sizes = [value] if isinstance(value, Symbolic) else value.shape
             for d, n in enumerate(sizes):
-                name = n.node.raw.symbol if isinstance(n, Symbolic) else None
-                if name is not None:
-                    self.places.setdefault(name, (i, d))
+                if isinstance(n, Symbolic):
+                    self.env = n.node.shape_env
+                    symbol = getattr(n.node.raw, "symbol", None)
+                    if symbol is not None:
+                        self.places.setdefault(symbol, (i, d))
+        self.libraries: list[Library] | None = None  # None: not looked for on disk yet
+        self.single = False  # does every size need its own code?
+        self._functions: dict[Library, tuple] = {}
         self._made: dict[tuple, Callable] = {}
 
     def at(self, values: dict[str, int]) -> Callable:
@@ -130,13 +135,66 @@ class SizedGraph:
         return found
 
     def _compiled(self, values: dict[str, int]) -> Callable:
-        from .backend import compile_graph
-
-        plain, kept = concrete(self.module, values)
-        run = compile_graph(plain, self.name, self.skeletons)
+        kept = [i for i, v in enumerate(self.inputs) if not isinstance(v, Symbolic)]
+        run = self._shared(values) or compile_graph(concrete(self.module, values)[0], self.name)
         if len(kept) == len(self.inputs):
             return run
         return lambda *arrays: run(*[arrays[k] for k in kept])
+
+    def _shared(self, values: dict[str, int]) -> Callable | None:
+        """From a library for sizes in general; None if there can be none."""
+        if self.single:
+            return None
+        try:
+            tools = toolchain.find()
+            native.start_runtime()
+            return self._from(self._library(values, tools), values)
+        except (NotGeneral, CompileError, OSError) as e:  # said where code for these sizes is made
+            self.single = True; import traceback; traceback.print_exc()  # XXX
+            return None
+
+    def _library(self, values: dict[str, int], tools: toolchain.Toolchain) -> Library:
+        key = self._key(tools)
+        if self.libraries is None:
+            self.libraries = _kept(key)
+        sizes = tuple(values.values())
+        for library in self.libraries:
+            if self._of(library)[0](*sizes):
+                cache.used(key, True)
+                return library
+        if len(self.libraries) >= LIBRARIES:
+            raise NotGeneral("too many kinds of sizes")
+        cache.used(key, False)
+        made = write(self.module, self.name, self.env, values, tools)
+        self.libraries.append(made)
+        cache.write_sealed(f"{key}.sizes", marshal.dumps([tuple(x) for x in self.libraries]))
+        cache.grown()
+        return made
+
+    def _of(self, library: Library) -> tuple[Callable, Callable]:
+        """Do sizes fit?  And the plan for sizes that do."""
+        found = self._functions.get(library)
+        if found is None:
+            found = self._functions[library] = tuple(
+                [eval(code, _SPACE) for code in (library.fits, library.plan)])
+        return found
+
+    def _from(self, library: Library, values: dict[str, int]) -> Callable:
+        plan, numbers = self._of(library)[1](*values.values())
+        fill(plan, struct.pack(f"={library.format}", *numbers))
+        module = self.module
+        if any(len(step) == 3 for step in plan["steps"]):  # through NumPy, with numbers
+            module = concrete(module, values)[0]
+        path = None if library.key is None else str(cache.path(f"{library.key}.so"))
+        call = load(module, self.name, plan, path)
+        return SizedCall(self.name, call, library, values, plan)
+
+    def _key(self, tools: toolchain.Toolchain) -> str:
+        """What the libraries of a graph are kept under."""
+        ranges = {s.name: s.range for s in self.env.symbols.values()}
+        known = f"{ranges} {self.env.format_guards()} {list(self.places)}"
+        return cache.key(
+            graph_text(self.module), self.name, known, package_text(), *identity(tools))
 
     def __call__(self, *arrays: Any) -> tuple:
         values = {
@@ -146,12 +204,45 @@ class SizedGraph:
         return self.at(values)(*arrays)
 
 
-def is_sized(module: GraphModule) -> bool:
-    """Has a graph symbolic sizes?"""
-    for node in module.graph.nodes:
-        if node.op == "placeholder":
-            value = node.meta.get("val")
-            if isinstance(value, Symbolic) or getattr(
-                    getattr(value, "_data", None), "symbolic", False):
-                return True
-    return False
+def _kept(key: str) -> list[Library]:
+    """The libraries of a graph that are on disk, as far as they are whole."""
+    data = cache.read_sealed(f"{key}.sizes")
+    try:
+        found = [Library(*x) for x in marshal.loads(data)] if data is not None else []
+    except (ValueError, EOFError, TypeError):
+        cache.discard(f"{key}.sizes")
+        return []
+    return [x for x in found if x.key is None or cache.intact(f"{x.key}.so")]
+
+
+def fill(plan: dict, numbers: bytes) -> None:
+    """Give a plan its table of numbers, and places to the buffers of its workspace."""
+    buffers = list(plan["buffers"])
+    table = np.frombuffer(numbers or bytes(8), np.int64)
+    kind, at, _, spec, _ = buffers[plan["numbers"]]
+    buffers[plan["numbers"]] = (kind, at, table.nbytes, spec, table)
+    work = {n: Buffer("work", buffers[n][2], born=born, dies=dies)
+            for n, born, dies in plan["lives"]}
+    plan["workspace"] = packed(list(work.values()))
+    for n, b in work.items():
+        buffers[n] = (buffers[n][0], b.at, *buffers[n][2:])
+    plan["buffers"] = tuple(buffers)
+
+
+class SizedCall(CompiledGraph):
+    """A compiled graph for one size, from a library for many."""
+
+    __slots__ = ("library", "values")
+
+    def __init__(
+        self, name: str, call: Callable, library: Library, values: dict[str, int], plan: dict
+    ):
+        path = None if library.key is None else str(cache.path(f"{library.key}.c"))
+        self.name, self.call, self.source_path, self.plan = name, call, path, plan
+        self.library, self.values = library, values
+
+    @property
+    def report(self) -> dict:  # type: ignore[override]
+        """What was fused into which kernel, and how much memory is used at these sizes."""
+        made = eval(self.library.report, _SPACE)(*self.values.values())
+        return made | {"workspace_bytes": self.plan["workspace"], "guards": self.library.guards}

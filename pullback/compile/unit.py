@@ -26,10 +26,11 @@ from .ir import CTYPES, SIZES, Const, Ref
 from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, plan
+from .number import both, choose, compared, declared, divides, largest, likely
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
 
-_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2}
+_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2, "numbers": 4}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
 
 
@@ -63,11 +64,16 @@ def spec_of(ref: Ref) -> tuple:
 class UnitWriter:
     """Writes the C text item by item and collects the plan's steps."""
 
-    def __init__(self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int]):
+    def __init__(
+        self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int], sized: bool
+    ):
         self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
         self.inplace = place(schedule, writes) if writes else {}
         self.memory = plan(schedule, self.inplace)
         self.written = {self.memory.slot[v] for v in self.inplace.values()}
+        self.numbers = len(self.memory.buffers) if sized else 0  # place of those of the sizes
+        if sized:
+            self.memory.buffers.append(Buffer("numbers", 0))
         self.functions: list[str] = []
         self.stage: list[str] = []
         self.stage_cost = 0.0
@@ -97,7 +103,8 @@ class UnitWriter:
             else:
                 self._native_call(item)
         self._close_stage()
-        self.memory.pack()
+        if not self.numbers:  # else when the sizes are known
+            self.memory.pack()
         return Unit(self._source(), self._plan(), self._report())
 
     # ---- items --------------------------------------------------------------------------------
@@ -113,6 +120,7 @@ class UnitWriter:
             self.memory.temporary,
             self._streamed(kernel),
             self.written,
+            self.numbers,
         )
         self.lanes.add(e.L)
         known = e.anonymous()
@@ -122,10 +130,12 @@ class UnitWriter:
         cost, chunks = e.nest.cost(), e.nest.chunks
         self.stage_cost += cost
         table = ", ".join(f"p[{slot}]" for slot in e.local)
-        if cost > _THREADS_NS and chunks > 1:
-            call = f"pb->parallel({name}, q, {chunks}, {max(1, chunks // 64)});"
-        else:
+        threads = both(compared(cost, ">", _THREADS_NS), compared(chunks, ">", 1))
+        if threads is False:
             call = f"{name}(q, 0, {chunks});"
+        else:
+            grain = choose(threads, largest(1, chunks // 64), chunks)
+            call = f"pb->parallel({name}, q, {chunks}, {grain});"
         if e.finish:
             call += f" {name}_finish(q);"
         made = ", ".join(r.value.name for r in kernel.roots)
@@ -156,11 +166,11 @@ class UnitWriter:
             r.value for r in kernel.roots
             if r.how == "store" and r.level == "vec" and r.place is None and r.value.dtype == "f"
             and self.memory.buffers[self.memory.slot[r.value]].kind == "output"
-            and r.value not in self.read and kernel.dims[-1] % lanes == 0
+            and r.value not in self.read and divides(lanes, kernel.dims[-1])
         }
-        if sum(v.numel * 4 for v in found) <= last_level_cache():
+        if likely(sum(v.numel * 4 for v in found)) <= last_level_cache():
             return set()
-        return {v for v in found if v.numel * 4 >= 1 << 20}
+        return {v for v in found if likely(v.numel) * 4 >= 1 << 20}
 
     def _address(self, ref: Ref) -> str:
         at = f" + {ref.offset}" if ref.offset else ""
@@ -263,9 +273,10 @@ class UnitWriter:
         if not self.stage:
             return
         symbol = f"pb_stage_{len(self.stages)}"
-        body = "".join(f"  {line}\n" for line in self.stage)
+        numbers = declared("\n".join(self.stage), lambda: self.numbers)
+        body = "".join(f"  {line}\n" for line in numbers + self.stage)
         self.stages.append(f"void {symbol}(void **p) {{\n{body}}}\n")
-        self.steps.append((symbol, self.stage_cost > _RELEASE_NS))
+        self.steps.append((symbol, compared(self.stage_cost, ">", _RELEASE_NS)))
         self.stage, self.stage_cost = [], 0.0
 
     # ---- results ------------------------------------------------------------------------------
@@ -281,7 +292,7 @@ class UnitWriter:
             what = (
                 f"{b.value.name} {numpy_name(b.value.dtype)}{list(b.value.shape)}"
                 if b.value
-                else "partial sums"
+                else "what depends on sizes" if b.kind == "numbers" else "partial sums"
             )
             lines.append(f" *   p[{n}] {b.kind} {what}")
         text = "\n".join(lines) + ' */\n#include "pb.h"\n'
@@ -336,7 +347,15 @@ class UnitWriter:
             "workspace": self.memory.workspace,
             "steps": tuple(self.steps),
             "checks": tuple(lowered.builder.checks),
-        }
+        } | self._sizes()
+
+    def _sizes(self) -> dict:
+        """What `sized.py` needs to fill in a plan: the place of numbers, and who lives how long."""
+        if not self.numbers:
+            return {}
+        lives = tuple((n, b.born, b.dies) for n, b in enumerate(self.memory.buffers)
+                      if b.kind == "work")
+        return {"numbers": self.numbers, "lives": lives}
 
     def _report(self) -> dict:
         externs = [
@@ -368,6 +387,9 @@ def make_unit(
     name: str,
     vector_bytes: int,
     writes: dict[int, int] | None = None,
+    sized: bool = False,
 ) -> Unit:
-    """The C text and plan of a scheduled graph; `writes`: output -> input that it is to replace."""
-    return UnitWriter(schedule, re.sub(r"\W", "_", name), vector_bytes, writes or {}).write()
+    """The C text and plan of a scheduled graph; `writes`: output -> input that it is to replace;
+    `sized`: some numbers in it depend on sizes."""
+    name = re.sub(r"\W", "_", name)
+    return UnitWriter(schedule, name, vector_bytes, writes or {}, sized).write()

@@ -8,12 +8,13 @@ cannot be asked.  Read next: `number.py`, the integers that ask.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from ... import errors
@@ -199,6 +200,15 @@ class ShapeEnv:
                 self._by_hint.setdefault(value, found)
         self.symbols[found].sources.append(source)
         return SymInt.of(self, symbol(found), value)
+
+    def child(self, hints: dict[str, int]) -> ShapeEnv:
+        """Another one that knows the same, for an example of other sizes; its guards are its own."""
+        new = copy.copy(self)
+        new.symbols = {s.name: replace(s, hint=hints.get(s.name)) for s in self.symbols.values()}
+        new.guards, new.frozen, new.recorder = [], False, None
+        for name in ("replacements", "_lower", "_unequal", "_known", "_answers", "_simple"):
+            setattr(new, name, copy.copy(getattr(self, name)))
+        return new
 
     def _name(self, text: str, kind: str = "s") -> str:
         """A short name that depends on where the size is found and nothing else."""

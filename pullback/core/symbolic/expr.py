@@ -228,16 +228,21 @@ def _atom_replaced(atom: Atom, by: dict[str, Expr]) -> Expr:
     return _BUILD[atom.kind](*[a.replaced(by) for a in atom.args])
 
 
+def _degree(term: tuple) -> tuple:
+    """An order of terms that products keep, as a division of polynomials needs it."""
+    return sum([p for _, p in term[0]]), [a.text for a, p in term[0] for _ in range(p)]
+
+
 def exact_quotient(a: Expr, b: Expr) -> Expr | None:
     """a / b where b divides a as a polynomial."""
     rest, found = a, ZERO
     if not b.terms:
         return None
-    lead, c = b.terms[-1]
-    for _ in range(len(a.terms) + 1):
+    lead, c = max(b.terms, key=_degree)
+    for _ in range(len(a.terms) + len(b.terms)):
         if not rest.terms:
             return found
-        mono, d = rest.terms[-1]
+        mono, d = max(rest.terms, key=_degree)
         q = _quotient(mono, lead)
         if q is None or d % c:
             return None

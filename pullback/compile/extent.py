@@ -1,0 +1,175 @@
+"""Sizes that are not known when code is written.
+
+An `Extent` is an integer expression over the symbols of a capture and takes part in arithmetic.  A
+comparison is answered from what is known of the symbols; where that does not suffice, by the sizes
+at hand (the *hint*), and then the answer is a guard of the library that is being made.  What merely
+is better or worse asks `number.likely` instead, which takes no guard.  Read `sized.py` next.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..core.symbolic import expr as ex
+from ..core.symbolic.env import Relation, ShapeEnv
+from ..core.symbolic.expr import Expr, const
+from .number import Number, formula
+
+_REASON = "a loop of the native code depends on it"
+
+
+class Domain:
+    """The sizes that one library is written for: what is known of them, and its numbers."""
+
+    def __init__(self, env: ShapeEnv, values: dict[str, int]):
+        self.env, self.values = env.child(values), values
+        self.table: dict[Number, int] = {}  # numbers of the C text, with their places
+        self.memo: dict[tuple, Any] = {}
+
+    def extent(self, e: Expr) -> Any:
+        """The number of an expression; a plain one if it is known."""
+        e = self.env.simplify(e)
+        return Extent(self, e) if e.number is None else e.number
+
+    def place(self, number: Number) -> int:
+        """Where a number is in the table."""
+        return self.table.setdefault(number, len(self.table))
+
+    def known(self, a: Any, op: str, b: Any) -> bool | None:
+        """The answer to a comparison where it is the same for all sizes."""
+        if type(a) not in _WHOLE or type(b) not in _WHOLE:
+            return None
+        return self.env.static(Relation(op, _expr(a), _expr(b)))
+
+    def within(self, x: Expr, y: Expr) -> bool:
+        """Is 0 <= x < y, whatever the sizes are?"""
+        at_least, below = Relation(">=", x, const(0)), Relation("<", x, y)
+        return bool(self.env.static(at_least) and self.env.static(below))
+
+    def guards(self) -> str:
+        """Python source: do sizes get the answers that the library relies on?"""
+        tests = [f"{ex.source(g.relation.left)} {g.relation.op} {ex.source(g.relation.right)}"
+                 for g in self.env.guards]
+        return " and ".join(tests) or "True"
+
+
+def _expr(n: Any) -> Expr:
+    return n.expr if type(n) is Extent else const(int(n))
+
+
+def _polynomial(function: Callable, sign: str) -> tuple[Callable, Callable]:
+    """An operation on an extent, and the one with its arguments exchanged."""
+
+    def apply(a: Any, b: Any) -> Any:
+        if type(a) not in _WHOLE or type(b) not in _WHOLE:
+            if not isinstance(a, _KNOWN) or not isinstance(b, _KNOWN):
+                return NotImplemented
+            return formula(function, f"({{}} {sign} {{}})", a, b)
+        domain = (a if type(a) is Extent else b).domain
+        x, y = _expr(a), _expr(b)
+        key = (sign, x, y)
+        found = domain.memo.get(key)
+        if found is None:
+            if sign in ("//", "%") and y.number != 0 and domain.within(x, y):
+                found = 0 if sign == "//" else domain.extent(x)
+            else:
+                found = domain.extent(function(x, y))
+            domain.memo[key] = found
+        return found
+
+    return apply, lambda a, b: apply(b, a)
+
+
+def _asked(op: str) -> Callable:
+    def compare(a: Extent, b: Any) -> bool:
+        if type(b) not in _WHOLE:
+            return NotImplemented
+        domain, y = a.domain, _expr(b)
+        key = (op, a.expr, y)
+        found = domain.memo.get(key)
+        if found is None:
+            found = domain.memo[key] = domain.env.ask(Relation(op, a.expr, y), _REASON)
+        return found
+
+    return compare
+
+
+class Extent(Number):
+    """An integer expression over sizes."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, domain: Domain, expr: Expr):
+        self.domain, self.expr = domain, expr
+
+    def __repr__(self) -> str:
+        text = ex.source(self.expr)
+        return text if text.isidentifier() else f"({text})"
+
+    @property
+    def hint(self) -> int:  # type: ignore[override]
+        return self.expr.value(self.domain.values.__getitem__)
+
+    __add__, __radd__ = _polynomial(operator.add, "+")
+    __sub__, __rsub__ = _polynomial(operator.sub, "-")
+    __mul__, __rmul__ = _polynomial(operator.mul, "*")
+    __floordiv__, __rfloordiv__ = _polynomial(operator.floordiv, "//")
+    __mod__, __rmod__ = _polynomial(operator.mod, "%")
+
+    def __truediv__(self, other: Any) -> Any:
+        return formula(operator.truediv, "({} / {})", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return formula(operator.truediv, "({} / {})", other, self)
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
+
+    def __neg__(self) -> Any:
+        return self * -1
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    __lt__, __le__, __gt__, __ge__ = _asked("<"), _asked("<="), _asked(">"), _asked(">=")
+
+    def __eq__(self, other: object) -> bool:
+        """Is it the same for all sizes?  No guard is taken where two sizes happen to be equal, for
+        code for different ones serves, too.  Nothing, and one, are asked for in earnest."""
+        if type(other) is Extent:
+            return other.expr == self.expr and other.domain is self.domain
+        if not isinstance(other, (int, float)) or other != int(other):
+            return False
+        key = ("==", self.expr, other)
+        found = self.domain.memo.get(key)
+        if found is None:
+            env, relation = self.domain.env, Relation("==", self.expr, const(int(other)))
+            found = env.ask(relation, _REASON) if other in (0, 1) else bool(env.static(relation))
+            self.domain.memo[key] = found
+        return found
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __bool__(self) -> bool:
+        return not self == 0
+
+    def __index__(self) -> int:
+        """The number itself: the library is for this one alone."""
+        hint = self.hint
+        self.domain.env.ask(Relation("==", self.expr, const(hint)), "its number is needed")
+        return hint
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+
+_WHOLE = {int, bool, Extent}
+_KNOWN = (int, float, Number)
