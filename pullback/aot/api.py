@@ -98,7 +98,8 @@ class Compiled:
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
-        self._last: tuple | None = None  # (guards, program) of the last call with tensors alone
+        self._last: tuple | None = None  # facts and program of the last call with tensors alone
+        self._recent: dict = {}  # the same of earlier ones, by shapes
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -107,22 +108,26 @@ class Compiled:
         """Another one for a function of known sizes, with the same compilers."""
         new = copy.copy(self)
         new.function, new.dynamic, new._last = function, False, None
-        new.families, new.programs, new.captures = {}, {}, {}
+        new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
         return new
 
     def __call__(self, *args, **kwargs):
         last = self._last
-        if last is not None and not kwargs and not fast["ACTIVE"] and last[2] == state.record[0]:
-            shapes, dtypes, tracked = last[0]
+        if last is not None and not kwargs and not fast["ACTIVE"]:
             try:
                 arrays = [t._data for t in args]
+                shapes = [a.shape for a in arrays]
+                if last[0] != shapes:
+                    last = self._last = self._recent.get(tuple(shapes), last)
                 if (
-                    tracked == [t._edge is not None for t in args]
-                    and shapes == [a.shape for a in arrays]
-                    and (dtypes == [a.dtype for a in arrays])
+                    last[0] == shapes
+                    and last[1] == [t._edge is not None for t in args]
+                    and last[2] == [a.dtype for a in arrays]
                     and _plain.issuperset([a.__class__ for a in arrays])
+                    and last[3] == state.record[0]
+                    and last[4] is dt._default
                 ):
-                    return last[1].enter(args, arrays)
+                    return last[5].enter(args, arrays)
             except AttributeError:  # something else than a tensor among the arguments
                 pass
         return self._general(args, kwargs)
@@ -190,12 +195,18 @@ class Compiled:
             and not program.written
             and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
         ):
-            guards = (
-                [t._data.shape for t in tensors],
-                [t._data.dtype for t in tensors],
+            shapes = [t._data.shape for t in tensors]
+            self._last = (
+                shapes,
                 [t._edge is not None for t in tensors],
+                [t._data.dtype for t in tensors],
+                state.record[0],
+                dt.default(),
+                program,
             )
-            self._last = guards, program, state.record[0]
+            if len(self._recent) >= SIZES:
+                self._recent.pop(next(iter(self._recent)))
+            self._recent[tuple(shapes)] = self._last
         return program.run(tensors, [t._data for t in tensors])
 
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:

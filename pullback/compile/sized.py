@@ -149,8 +149,8 @@ class SizedGraph:
             tools = toolchain.find()
             native.start_runtime()
             return self._from(self._library(values, tools), values)
-        except (NotGeneral, CompileError, OSError) as e:  # said where code for these sizes is made
-            self.single = True; import traceback; traceback.print_exc()  # XXX
+        except (NotGeneral, CompileError, OSError):  # said where code for these sizes is made
+            self.single = True
             return None
 
     def _library(self, values: dict[str, int], tools: toolchain.Toolchain) -> Library:
