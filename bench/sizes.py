@@ -68,10 +68,10 @@ CASES: dict = {
     "mlp": (Perceptron, lambda n: _labelled(n, 256), (64, 7, 33, 128, 2, 100)),
     "transformer block": (
         Attention, lambda n: (torch.randn(*n, 64),),
-        ((4, 64), (2, 33), (8, 16), (3, 7), (5, 128), (2, 2))),
+        ((4, 48), (2, 33), (8, 16), (3, 7), (5, 128), (2, 2))),
     "losses": (Losses, lambda n: _labelled(n, 300), (256, 7, 33, 1000, 2, 64)),
     "convolutions": (Pixels, lambda n: _labelled(n, 3, 16, 16), (8, 2, 7, 16, 3, 12)),
-    "elementwise": (Elements, lambda n: (torch.randn(n, 512),), (512, 7, 33, 1000, 2, 64)),
+    "elementwise": (Elements, lambda n: (torch.randn(n, 512),), (500, 7, 33, 1000, 2, 64)),
 }
 
 
@@ -116,8 +116,8 @@ def main(names: list[str], budget: float = 4.0) -> None:
         step(general, module, examples[0])
         first = len(compiled)
         news = [timed(step, general, module, args) for args in examples[1:]]
-        print(f"{name}: compiled {first} for the first size, {len(compiled) - first} for five more; "
-              f"a new size takes {1e3 * min(news):.1f} to {1e3 * max(news):.1f} ms")
+        print(f"{name}: compiled {first} for the first size, {len(compiled) - first} for five "
+              f"more; a new size takes {1e3 * min(news):.1f} to {1e3 * max(news):.1f} ms")
         compiled.clear()
         for args in (examples[0], examples[1]):
             single = torch.compile(module, dynamic=False)

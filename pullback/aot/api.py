@@ -438,6 +438,7 @@ class Backend:
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
+    seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
@@ -481,7 +482,8 @@ def make_program(
         makers["eager"] = lambda: eager_module(without_forward_effects(module), values)
         if (backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module)
                 and not any(map(is_late, module.graph.nodes))):
-            makers["fused"] = lambda: backend.forward(with_unit_seed(module), "loss_and_gradients")
+            makers["fused"] = lambda: backend.forward(
+                backend.seeded(module), "loss_and_gradients")
     else:
         module.writes = writes_of(joint)
         given = module if backend.layout is None else backend.layout.module

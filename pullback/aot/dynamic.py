@@ -261,6 +261,7 @@ class SymbolicProgram:
         env.frozen = True
         self.halves = functools.cache(
             lambda: tuple(backend.partition(joint.module, joint.forward_count))[:2])
+        self.seeded = functools.cache(backend.seeded)
         self._shared: dict[str, Any] = {}
         self.first: Any = None  # the first instance
         found = [(k, _symbolic_dims(shape)) for k, shape in enumerate(joint.shapes)]
@@ -270,12 +271,12 @@ class SymbolicProgram:
 
     def part(self, name: str, module: GraphModule, compiler: Callable, values: dict) -> Callable:
         """A compiled part for given sizes."""
-        for node in module.graph.nodes:
-            if is_symbolic(node.args) or is_symbolic(node.kwargs.values()):
-                raise errors.CompileError(f"a symbolic size is written into the graph: {node.name} "
-                                          f"{node.args}")
         found = self._shared.get(name)
         if found is None:
+            for node in module.graph.nodes:
+                if is_symbolic(node.args) or is_symbolic(node.kwargs.values()):
+                    raise errors.CompileError(
+                        f"a symbolic size is written into the graph: {node.name} {node.args}")
             lifted, symbols, place = with_numbers(module)
             found = self._shared[name] = compiler(lifted, name), symbols, place
         run, symbols, place = found
@@ -305,6 +306,7 @@ class SymbolicProgram:
             forward=lambda m, n: self.part(n, m, backend.forward, values),
             backward=lambda m, n: self.part(n, m, backend.backward, values),
             partition=lambda module, count: self.halves(),
+            seeded=self.seeded,
         )
         program = make_program(joint, joint.inputs(tensors), own, values)
         program.symbolic, program.marks = self, self.marks

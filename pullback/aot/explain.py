@@ -1,4 +1,4 @@
-"""Why a compiled function was captured again, in words.
+"""Why a compiled function was captured again, or made native again, in words.
 
 The reasons are kept (`compiler.recompiles()`, and `recompiles` of each compiled function) and
 printed with `_logging.set_logs(recompiles=True)`, or `recompiles` in PULLBACK_LOGS or TORCH_LOGS.
@@ -52,11 +52,16 @@ def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], arg
     title = getattr(compiled.function, "__name__", type(compiled.function).__name__)
     text = f"{title} is compiled again ({errors.user_line(3)}): " + "; ".join(
         dict.fromkeys(reasons))
+    note(text)
+    return text
+
+
+def note(text: str) -> None:
+    """Keep a reason, and print it if asked for."""
     history.append(text)
     del history[:-KEPT]
     if wanted():
         print(f"[recompiles] {text}", file=sys.stderr)
-    return text
 
 
 def _sizes(names: list[str], before: list, now: list) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from .ir import CODES, NAMES, Call, Const, Ref, Value, contiguous, reshape
-from .number import Number, likely, real, single, worded
+from .number import Number, likely, real, single, varies, worded
 
 Arg = "Ref | Const | float | int | bool"
 
@@ -157,12 +157,11 @@ class Builder:
             return self.full(shape, _round(args[0].number / args[1].number, ct), dtype)
         if op in ("mul", "div") and dtype == ct:
             a, b = args
-            if isinstance(b, Const) and b.number == 1 and isinstance(a, Ref) and a.dtype == ct:
+            if _is_one(b) and isinstance(a, Ref) and a.dtype == ct:
                 return expand(a, shape)
             if (
                 op == "mul"
-                and isinstance(a, Const)
-                and a.number == 1
+                and _is_one(a)
                 and isinstance(b, Ref)
                 and b.dtype == ct
             ):
@@ -460,6 +459,11 @@ class Builder:
             step.outs.append(value)
             refs.append(value.ref())
         return refs
+
+
+def _is_one(a: object) -> bool:
+    """Is an argument the number 1, whatever sizes there are?"""
+    return isinstance(a, Const) and not varies(a.number) and a.number == 1
 
 
 def _runs_along(ref: Ref, depth: int) -> int | None:

@@ -31,7 +31,7 @@ _EVERY = 600  # seconds between two such looks
 _OLD = 3600  # seconds after which files of a writer that has died go
 
 _folder: Path | None = None
-_counts = {"hits": 0, "misses": 0}
+_counts = {"hits": 0, "misses": 0, "shared": 0, "compiled": 0}
 
 
 def key(*parts: object) -> str:
@@ -196,15 +196,25 @@ def _remove(name: str | os.PathLike) -> None:
         pass
 
 
+def count(what: str) -> None:
+    """One more of what `info` counts."""
+    _counts[what] += 1
+
+
 def used(name: str, found: bool) -> None:
     """Note that an entry was looked for; one that was found is young again."""
-    _counts["hits" if found else "misses"] += 1
+    count("hits" if found else "misses")
     if found:
-        for suffix in (".plan", ".so", ".c"):
-            try:
-                os.utime(path(name + suffix))
-            except OSError:  # nothing became C, or the folder cannot be written
-                continue
+        touch(*[name + suffix for suffix in (".plan", ".so", ".c")])
+
+
+def touch(*names: str) -> None:
+    """Make entries young again."""
+    for name in names:
+        try:
+            os.utime(path(name))
+        except OSError:  # nothing became C, or the folder cannot be written
+            continue
 
 
 def limit() -> int:
@@ -260,8 +270,9 @@ def grown() -> None:
 
 
 def info() -> dict[str, object]:
-    """Folder, number of entries, their bytes and the most that there may be; how often this process
-    has found a graph and how often not."""
+    """Folder, number of entries, their bytes and the most that there may be; and of this process,
+    how often it has found a graph and how often not, for how many sizes a library was there that
+    other sizes had brought, and how often the compiler ran."""
     entries = _entries()
     return {
         "folder": str(folder()), "entries": len(entries), "bytes": sum(e[1] for e in entries),

@@ -48,11 +48,12 @@ class Domain:
         at_least, below = Relation(">=", x, const(0)), Relation("<", x, y)
         return bool(self.env.static(at_least) and self.env.static(below))
 
-    def guards(self) -> str:
-        """Python source: do sizes get the answers that the library relies on?"""
-        tests = [f"{ex.source(g.relation.left)} {g.relation.op} {ex.source(g.relation.right)}"
-                 for g in self.env.guards]
-        return " and ".join(tests) or "True"
+    def guards(self) -> tuple[tuple[str, str], ...]:
+        """The answers that the library relies on: for people, and as Python source."""
+        return tuple(
+            (str(g), f"{ex.source(g.relation.left)} {g.relation.op} {ex.source(g.relation.right)}")
+            for g in self.env.guards
+        )
 
 
 def _expr(n: Any) -> Expr:
@@ -157,7 +158,7 @@ class Extent(Number):
         return hash(self.expr)
 
     def __bool__(self) -> bool:
-        return not self == 0
+        return self != 0
 
     def __index__(self) -> int:
         """The number itself: the library is for this one alone."""

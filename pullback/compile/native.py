@@ -38,6 +38,7 @@ def build(source: Path, name: str, extra: tuple[str, ...] = ()) -> Path:
     working = cache.working(".so")
     try:
         toolchain.find().build(str(source), str(working), ("-I", str(SOURCES), *extra))
+        cache.count("compiled")
         return cache.publish(working, name)
     finally:
         working.unlink(missing_ok=True)

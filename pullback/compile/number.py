@@ -80,6 +80,11 @@ class Formula(Number):
 
     __int__ = __index__ = __float__  # type: ignore[assignment]
 
+    def __lt__(self, other: Any) -> bool:
+        raise NotGeneral(f"{self.text} is compared")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
 
 def formula(function: Callable, text: str, *args: Any) -> Formula:
     """A number that Python computes from others; `text` has places for their sources."""
@@ -109,7 +114,7 @@ def _domain(*numbers: Any) -> Any:
 
 def varies(*numbers: Any) -> bool:
     """Does a number depend on sizes?"""
-    return any([isinstance(n, Number) for n in numbers])
+    return any(isinstance(n, Number) for n in numbers)
 
 
 def likely(n: Any) -> Any:

@@ -1,16 +1,18 @@
 """Native code for symbolic sizes: one library for all sizes that satisfy its guards.
 
 The graph is lowered, scheduled and written once, with extents (`extent.py`) in the place of sizes.
-What came out is a *library*: an object file whose code reads sizes, strides and counts from a table;
-a plan, kept as a function of the sizes; and guards, the answers that were decided by the sizes at
-hand.  For the sizes of a call the first library that fits is taken: its plan is computed, its table
-is filled in, buffers get places.  Where none fits another one is made, and where code cannot be
-written for sizes in general (`NotGeneral`) it is written for each of them.
+What comes out is a *library*: an object file whose code reads sizes, strides and counts from a
+table; a plan, kept as a function of the sizes; and guards, the answers that were decided by the
+sizes at hand.  For the sizes of a call the first library that fits is taken: its plan is computed,
+its table is filled in, buffers get places.  Where none fits another one is made, and where code
+cannot be written for sizes in general (`NotGeneral`) it is written for each of them.
 """
 
 from __future__ import annotations
 
 import marshal
+import math
+import operator
 import struct
 from collections.abc import Callable
 from types import CodeType
@@ -19,30 +21,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..aot.dynamic import concrete, without_sizes
+from ..aot.explain import note
 from ..core.handle import Tensor
 from ..core.size import Symbolic
 from ..core.symbolic.env import ShapeEnv
 from ..core.symbolic.expr import FUNCTIONS as INTEGERS
 from ..core.symbolic.expr import Expr
+from ..core.symbolic.number import FloatExpr
 from ..fx.graph_module import GraphModule
 from ..fx.node import map_aggregate
 from . import cache, native, toolchain
-from .backend import CompiledGraph, compile_graph, graph_text, identity, load, make_native, package_text
+from .backend import (
+    CompiledGraph,
+    compile_graph,
+    graph_text,
+    identity,
+    load,
+    make_native,
+    package_text,
+)
 from .errors import CompileError
 from .extent import Domain
 from .memory import Buffer, packed
-from .number import FUNCTIONS, NotGeneral
+from .number import FUNCTIONS, Formula, NotGeneral, formula
 
 KEPT = 64  # sizes for which callables are kept
 LIBRARIES = 8  # of one graph; then every size gets its own code
 
-_SPACE = {"__builtins__": {"float": float, "str": str}, **INTEGERS, **FUNCTIONS}
+_SPACE = {"__builtins__": {"float": float, "str": str}, **INTEGERS, **FUNCTIONS,
+          **{name: f for name, f in vars(math).items() if name[0] != "_"}, "sym_float": float,
+          "pow": pow, "neg": operator.neg, "abs": abs}
 
 
 class Library(NamedTuple):
     """Code for all sizes with the same answers; as it is kept on disk."""
 
-    guards: str  # Python source
+    guards: tuple[tuple[str, str], ...]  # in words, and as Python source
     fits: CodeType  # of functions of the sizes
     plan: CodeType
     report: CodeType
@@ -69,10 +83,7 @@ def general(module: GraphModule, domain: Domain) -> GraphModule:
     def number(v: Any) -> Any:
         if not isinstance(v, Symbolic):
             return v
-        raw = v.node.raw
-        if not isinstance(raw, Expr):
-            raise NotGeneral(f"{v} is no integer")
-        return domain.extent(raw)
+        return _number(v.node.raw, domain)
 
     def example(t: Any) -> Any:
         if isinstance(t, (list, tuple)):
@@ -82,25 +93,40 @@ def general(module: GraphModule, domain: Domain) -> GraphModule:
     return without_sizes(module, number, example)[0]
 
 
+def _number(raw: Any, domain: Domain) -> Any:
+    """What stands for an expression of sizes, integer or float."""
+    if isinstance(raw, Expr):
+        return domain.extent(raw)
+    if not isinstance(raw, FloatExpr):
+        return raw
+    args = [_number(a, domain) for a in raw.args]
+    name = raw.function.__name__
+    if hasattr(Formula, f"__{name}__"):
+        return raw.function(*args)
+    if name not in _SPACE:
+        raise NotGeneral(f"{raw} is computed from sizes")
+    return formula(raw.function, f"{name}({', '.join(['{}'] * len(args))})", *args)
+
+
 def write(
     module: GraphModule, name: str, env: ShapeEnv, values: dict[str, int], tools: Any
 ) -> Library:
     """A library for sizes like these."""
     domain = Domain(env, values)
     unit = make_native(general(module, domain), name, tools, sized=True)
-    table = ", ".join(map(repr, domain.table)) + ","
-    given = ", ".join(values)
+    guards = domain.guards()
+    fits = " and ".join([source for _, source in guards]) or "True"
+    given, numbers = ", ".join(values), tuple(domain.table)
     made = [
         compile(f"lambda {given}: {text}", f"<{name} for sizes>", "eval")
-        for text in (domain.guards(), f"({unit.plan!r}, ({table[:-1]},))" if domain.table
-                     else f"({unit.plan!r}, ())", repr(unit.report))
+        for text in (fits, repr((unit.plan, numbers)), repr(unit.report))
     ]
     key = None
     if unit.source:
         key = cache.key(unit.source, *identity(tools))
         native.build(cache.write(f"{key}.c", unit.source.encode()), f"{key}.so")
-    kinds = "".join("d" if n.kind is float else "q" for n in domain.table)
-    return Library(domain.guards(), *made, kinds, key)
+    kinds = "".join("d" if n.kind is float else "q" for n in numbers)
+    return Library(guards, *made, kinds, key)
 
 
 class SizedGraph:
@@ -120,7 +146,9 @@ class SizedGraph:
                     if symbol is not None:
                         self.places.setdefault(symbol, (i, d))
         self.libraries: list[Library] | None = None  # None: not looked for on disk yet
-        self.single = False  # does every size need its own code?
+        self.key = ""  # what they are kept under
+        self.single = ""  # why every size needs its own code, if it does
+        self.served: dict[Library, int] = {}  # library -> how many sizes of this process it serves
         self._functions: dict[Library, tuple] = {}
         self._made: dict[tuple, Callable] = {}
 
@@ -149,27 +177,40 @@ class SizedGraph:
             tools = toolchain.find()
             native.start_runtime()
             return self._from(self._library(values, tools), values)
-        except (NotGeneral, CompileError, OSError):  # said where code for these sizes is made
-            self.single = True
+        except (NotGeneral, CompileError, OSError) as error:  # for one size it may be said again
+            self.single = (str(error) or type(error).__name__).splitlines()[0]
+            note(f"{self.name} gets native code for each size: {self.single}")
             return None
 
     def _library(self, values: dict[str, int], tools: toolchain.Toolchain) -> Library:
-        key = self._key(tools)
+        first = self.libraries is None
         if self.libraries is None:
-            self.libraries = _kept(key)
+            self.key = self._key(tools)
+            self.libraries = _kept(self.key)
         sizes = tuple(values.values())
         for library in self.libraries:
             if self._of(library)[0](*sizes):
-                cache.used(key, True)
+                cache.count("hits" if first else "shared")
+                cache.touch(f"{self.key}.sizes", f"{library.key}.so", f"{library.key}.c")
                 return library
         if len(self.libraries) >= LIBRARIES:
-            raise NotGeneral("too many kinds of sizes")
-        cache.used(key, False)
+            raise NotGeneral(f"sizes are of more than {LIBRARIES} kinds")
+        if self.libraries:
+            note(f"{self.name} gets another native library: {self._why_not(values)}")
+        cache.count("misses")
         made = write(self.module, self.name, self.env, values, tools)
         self.libraries.append(made)
-        cache.write_sealed(f"{key}.sizes", marshal.dumps([tuple(x) for x in self.libraries]))
+        records = marshal.dumps([tuple(x) for x in self.libraries])
+        cache.write_sealed(f"{self.key}.sizes", records)
         cache.grown()
         return made
+
+    def _why_not(self, values: dict[str, int]) -> str:
+        """The answers that libraries rely on and that these sizes do not give."""
+        failed = [next(words for words, source in library.guards
+                       if not eval(source, _SPACE, dict(values))) for library in self.libraries]
+        where = ", ".join(f"{s} = {n}" for s, n in values.items())
+        return f"{' and '.join(dict.fromkeys(failed))} do not hold for {where}"
 
     def _of(self, library: Library) -> tuple[Callable, Callable]:
         """Do sizes fit?  And the plan for sizes that do."""
@@ -186,11 +227,12 @@ class SizedGraph:
         if any(len(step) == 3 for step in plan["steps"]):  # through NumPy, with numbers
             module = concrete(module, values)[0]
         path = None if library.key is None else str(cache.path(f"{library.key}.so"))
+        self.served[library] = self.served.get(library, 0) + 1
         call = load(module, self.name, plan, path)
-        return SizedCall(self.name, call, library, values, plan)
+        return SizedCall(self, call, library, values, plan)
 
     def _key(self, tools: toolchain.Toolchain) -> str:
-        """What the libraries of a graph are kept under."""
+        """The graph with all that its libraries depend on."""
         ranges = {s.name: s.range for s in self.env.symbols.values()}
         known = f"{ranges} {self.env.format_guards()} {list(self.places)}"
         return cache.key(
@@ -232,17 +274,29 @@ def fill(plan: dict, numbers: bytes) -> None:
 class SizedCall(CompiledGraph):
     """A compiled graph for one size, from a library for many."""
 
-    __slots__ = ("library", "values")
+    __slots__ = ("graph", "library", "values")
 
     def __init__(
-        self, name: str, call: Callable, library: Library, values: dict[str, int], plan: dict
+        self, graph: SizedGraph, call: Callable, library: Library, values: dict[str, int],
+        plan: dict,
     ):
-        path = None if library.key is None else str(cache.path(f"{library.key}.c"))
-        self.name, self.call, self.source_path, self.plan = name, call, path, plan
-        self.library, self.values = library, values
+        self.name, self.call, self.plan = graph.name, call, plan
+        self.graph, self.library, self.values = graph, library, values
+
+    @property
+    def source_path(self) -> str | None:  # type: ignore[override]
+        """The C file of the library."""
+        key = self.library.key
+        return None if key is None else str(cache.path(f"{key}.c"))
 
     @property
     def report(self) -> dict:  # type: ignore[override]
-        """What was fused into which kernel, and how much memory is used at these sizes."""
+        """What was fused into which kernel, how much memory is used at these sizes, and for which
+        and how many sizes the library is."""
         made = eval(self.library.report, _SPACE)(*self.values.values())
-        return made | {"workspace_bytes": self.plan["workspace"], "guards": self.library.guards}
+        shared = {
+            "number": (self.graph.libraries or []).index(self.library),
+            "sizes": self.graph.served[self.library],
+            "guards": [words for words, _ in self.library.guards],
+        }
+        return made | {"workspace_bytes": self.plan["workspace"], "library": shared}

@@ -1,11 +1,15 @@
-"""Native code for symbolic sizes: one library for many sizes, exactly where texts allow it."""
+"""Native code for symbolic sizes: one library for all sizes that satisfy its guards."""
 
 import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.compile import native, sized, toolchain
+from pullback import nn
+from pullback.compile import emit, native, number, sized, toolchain
 from pullback.compile.errors import CompilerNotFound
+from pullback.compile.extent import Domain
+from pullback.core.symbolic.env import ShapeEnv, Source
+from pullback.nn import functional as F
 
 try:
     toolchain.find()
@@ -15,84 +19,221 @@ except CompilerNotFound:
 
 @pytest.fixture
 def builds(monkeypatch):
-    """The libraries that are compiled."""
-    made = []
-    build = native.build
+    """The libraries that are compiled; none of them is found on disk."""
+    made, build, key = [], native.build, sized.cache.key
+    salt = str(np.random.default_rng().integers(1 << 62))
 
     def counted(source, name, extra=()):
-        if not name.startswith(("runtime", "product")):
+        if not name.startswith(("runtime", "product", "random")):
             made.append(name)
         return build(source, name, extra)
 
+    def salted(*parts):  # the runtime and its products stay what they are
+        return key(*parts, salt) if len(parts) > 3 else key(*parts)
+
     monkeypatch.setattr(native, "build", counted)
+    monkeypatch.setattr(sized.cache, "key", salted)
     return made
 
 
-def layer(x, w, b):
-    return (torch.nn.functional.gelu(x @ w + b).softmax(-1) * x.shape[0]).mean()
+class Perceptron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(12, 24), nn.Linear(24, 10)
+
+    def forward(self, x, target):
+        return F.cross_entropy(self.b(F.gelu(self.a(x))), target)
 
 
-def check(f, n, seed):
-    """A compiled function against itself, eager, at one size; the size makes texts unique."""
-    torch.manual_seed(seed)
-    values = [torch.randn(n, 24), torch.randn(24, 20), torch.randn(20)]
-    found = []
-    for function in (f, f.function):
-        leaves = [v.clone().requires_grad_() for v in values]
-        out = function(*leaves)
-        out.backward()
-        found.append([out.detach(), *[t.grad for t in leaves]])
-    for a, b in zip(*found):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-4, atol=1e-6)
+class Block(nn.Module):
+    def __init__(self, width=32, heads=4):
+        super().__init__()
+        self.heads, self.before, self.after = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.parts, self.joined = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        rows, length, width = x.shape
+        q, k, v = (p.reshape(rows, length, self.heads, -1).transpose(1, 2)
+                   for p in self.parts(self.before(x)).chunk(3, -1))
+        scores = q @ k.transpose(-2, -1) * (width // self.heads) ** -0.5
+        seen = torch.ones(length, length, dtype=torch.bool).tril()
+        mixed = scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v
+        x = x + self.joined(mixed.transpose(1, 2).reshape(rows, length, width))
+        return (x + self.down(F.gelu(self.up(self.after(x))))).pow(2).mean()
 
 
-def test_sizes_share_a_library(builds, monkeypatch):
-    monkeypatch.setattr(sized.cache, "key", salted(sized.cache.key))
-    f = torch.compile(layer, dynamic=True)
-    for seed, n in enumerate((32, 40, 100)):
-        check(f, n, seed)
-    assert 2 <= len(builds) <= 3  # for the first size, and for all sizes (perhaps twice)
-    for seed, n in enumerate((33, 77, 128, 51, 64)):
-        check(f, n, seed)
-    assert len(builds) <= 4
+class Losses(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(20)
+
+    def forward(self, x, target):
+        down = x.log_softmax(0).std(0).sum()
+        return F.cross_entropy(self.norm(x), target) + x.softmax(-1).pow(2).sum() + down
 
 
-def salted(key):
-    """Keys of this test alone, so that no library is found on disk."""
-    salt = str(np.random.default_rng().integers(1 << 62))
-    return lambda *parts: key(*parts, salt)
+class Pixels(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(2, 4, 3), nn.Linear(4, 10)
+
+    def forward(self, x, target):
+        return F.cross_entropy(self.b(F.relu(self.a(x)).mean((2, 3))), target)
 
 
-TEXT = """/* 7 rows */ static const pb_api *pb;
-void f(float *x) {{ k1(q, 0, {0}); for (int i = 0; i < {1}; i += 16) x[i] *= {2}; }}"""
+def labelled(*shape):
+    return torch.randn(*shape), torch.randint(0, 10, (shape[0],))
 
 
-def test_texts_are_compared_number_by_number(monkeypatch):
-    monkeypatch.setattr(sized.native, "build", lambda source, name, extra=(): None)
-    s = sized.Skeletons()
-    assert s.fit(TEXT.format(1, 32, "0.5f")) is None
-    key, numbers = s.fit(TEXT.format(1, 48, "0.25f"))
-    assert numbers == [48.0, 0.25]
-    assert s.fit(TEXT.format(1, 64, "0.125f")) == (key, [64.0, 0.125])
-    other, numbers = s.fit(TEXT.format(3, 64, "0.125f"))  # another number varies, too
-    assert other != key and numbers == [3.0, 3.0, 64.0, 0.125]
-    source = s.known[0].source()
-    assert "static int32_t pb_n0" in source and "static float pb_n3" in source
-    assert "i += 16" in source and "rows" not in source
-    assert s.fit(TEXT.format(1, 48, "2")) is None  # an integer where a float was
-    assert s.fit(TEXT.replace("*=", "+=").format(1, 48, "0.5f")) is None and len(s.known) == 3
-    assert s.fit(TEXT.format(1, 1 << 40, "0.5f")) is None  # too large for a variable
+PROGRAMS = {
+    "mlp": (Perceptron, lambda n: labelled(n, 12), (16, 2, 7, 24, 33, 300)),
+    "block": (Block, lambda n: (torch.randn(*n, 32),),
+              ((4, 16), (2, 33), (3, 7), (2, 2), (5, 64), (32, 4))),
+    "losses": (Losses, lambda n: labelled(n, 20), (16, 2, 7, 20, 33, 300)),
+    "convolution": (Pixels, lambda n: labelled(n, 2, 8, 8), (4, 2, 7, 8, 16, 33)),
+}
 
 
-def test_a_compiler_that_wants_constants(monkeypatch):
-    def refuse(source, name, extra=()):
-        raise sized.CompilerFailed(["cc"], "constant expected", str(source))
+def gradients(function, module, args):
+    for p in module.parameters():
+        p.grad = None
+    loss = function(*args)
+    loss.backward()
+    return [loss.detach().numpy(), *[p.grad.numpy() for p in module.parameters()]]
 
-    monkeypatch.setattr(sized.native, "build", refuse)
-    s = sized.Skeletons()
-    s.fit(TEXT.format(1, 32, "0.5f"))
-    assert s.fit(TEXT.format(1, 48, "0.5f")) is None
-    assert s.fit(TEXT.format(1, 64, "0.5f")) is None  # and it is not asked again
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_library_serves_all_sizes(name, builds):
+    kind, inputs, sizes = PROGRAMS[name]
+    torch.manual_seed(1)
+    module = kind()
+    compiled = torch.compile(module, dynamic=True)
+    for n in sizes:
+        args = inputs(n)
+        got, want = gradients(compiled, module, args), gradients(module, module, args)
+        for a, b in zip(got, want):
+            np.testing.assert_allclose(a, b, rtol=3e-4, atol=2e-6)
+        assert len(builds) == 1, f"compiled again for {n}"
+
+
+def test_code_for_all_sizes_computes_what_code_for_one_does():
+    """To the last bit: loops are cut into the same pieces."""
+    for name, sizes in (("block", ((3, 5), (2, 33))), ("losses", (7, 300))):
+        kind, inputs, _ = PROGRAMS[name]
+        module = kind()
+        general = torch.compile(module, dynamic=True)
+        for n in sizes:
+            args = inputs(n)
+            single = torch.compile(module, dynamic=False)
+            for a, b in zip(gradients(general, module, args), gradients(single, module, args)):
+                np.testing.assert_array_equal(a, b)
+
+
+def graphs_of(compiled):
+    """The graphs with symbolic sizes of a compiled function."""
+    return [g for family in compiled.families.values() for p in family.programs
+            for g in p._shared.values()]
+
+
+def test_nothing_and_one():
+    f = torch.compile(lambda x, w: (x * w).softmax(-1).sum(0), dynamic=True)
+    w = torch.randn(5)
+    for n in (3, 1, 0, 8, 1, 0):
+        x = torch.randn(n, 5)
+        assert torch.allclose(f(x, w), (x * w).softmax(-1).sum(0), atol=1e-6)
+
+
+def test_sizes_that_are_equal_by_chance():
+    f = torch.compile(lambda x, w: (x @ w).relu().sum(0) + x.shape[0], dynamic=True)
+    for n in (6, 16, 5, 4, 16):
+        x, w = torch.randn(n, 16), torch.randn(16, 4)
+        assert torch.allclose(f(x, w), (x @ w).relu().sum(0) + n, atol=1e-4)
+    (graph,) = graphs_of(f)
+    assert len(graph.libraries) == 1 and not graph.single
+
+
+def test_a_size_past_a_guard_gets_another_library(builds, monkeypatch):
+    monkeypatch.setattr(emit, "_MAX_SCRATCH", 4096)  # a row of 1024 floats
+    f = torch.compile(lambda x: (x.exp().softmax(-1) * x).sum(-1), dynamic=True)
+    for k, n in enumerate((100, 400, 5000, 17, 1025)):
+        x = torch.randn(3, n)
+        assert torch.allclose(f(x), (x.exp().softmax(-1) * x).sum(-1), atol=1e-5)
+        assert len(builds) == (1 if k < 2 else 2)
+    (graph,) = graphs_of(f)
+    assert any("4096" in words for words, _ in graph.libraries[0].guards)
+    assert any("another native library" in text and "4096" in text and "5000" in text
+               for text in torch.compiler.recompiles())
+
+
+def test_parts_that_may_be_empty():
+    f = torch.compile(lambda x: torch.cat([x[2:] * 2, x[:2].exp()]).sum(1), dynamic=True)
+    for n in (5, 2, 3, 9, 2):
+        x = torch.randn(n, 4)
+        assert torch.allclose(f(x), torch.cat([x[2:] * 2, x[:2].exp()]).sum(1), atol=1e-5)
+
+
+def test_an_index_out_of_range_names_the_size_at_hand():
+    f = torch.compile(lambda w, i: F.embedding(i, w) * 2, dynamic=True)
+    for n in (4, 9):
+        assert f(torch.ones(n, 3), torch.tensor([n - 1, 0])).sum() == 12
+        with pytest.raises(IndexError, match=f"size {n} .got {n}."):
+            f(torch.ones(n, 3), torch.tensor([0, n]))
+
+
+def test_numbers_that_follow_from_sizes():
+    def f(x):
+        return x.var(0) * x.shape[0] ** 0.5 + torch.arange(x.shape[1]) / x.shape[0] + x.mean()
+
+    compiled = torch.compile(f, dynamic=True, fullgraph=True)
+    for n in (5, 2, 19):
+        x = torch.randn(n, 3)
+        assert torch.allclose(compiled(x), f(x), atol=1e-5)
+    (graph,) = graphs_of(compiled)
+    assert len(graph.libraries) == 1 and not graph.single
+
+
+def test_where_code_cannot_be_general_it_is_written_for_each_size(builds, monkeypatch):
+    def refuse(*args):
+        raise number.NotGeneral("not this one")
+
+    monkeypatch.setattr(sized, "write", refuse)
+    f = torch.compile(lambda x: (x * 3).sin().sum(1), dynamic=True)
+    for n in (3, 8, 21):
+        x = torch.randn(n, 5)
+        assert torch.allclose(f(x), (x * 3).sin().sum(1), atol=1e-5)
+    assert len(builds) == 3 and [g.single for g in graphs_of(f)] == ["not this one"]
+
+
+def test_libraries_are_found_on_disk(builds):
+    def f(x):
+        return (x * 3 + 1).cos().sum(1)
+
+    for k, n in enumerate((6, 11, 40)):
+        x = torch.randn(n, 5)
+        fresh = torch.compile(f, dynamic=True)  # as a new process would
+        assert torch.allclose(fresh(x), f(x), atol=1e-5)
+        assert len(builds) == 1
+        (graph,) = graphs_of(fresh)
+        if k == 1:
+            sized.cache.write(f"{graph.key}.sizes", b"broken")
+            assert sized._kept(graph.key) == []
+            sized.cache.write_sealed(f"{graph.key}.sizes", b"broken in another way")
+            assert sized._kept(graph.key) == []
+            builds.clear()  # written once more; the object file is still there
+
+
+def test_plans_are_functions_of_sizes():
+    f = torch.compile(lambda x: (x.exp().sum(1) * 2).cumsum(0), dynamic=True)
+    shared = torch.cache.info()["shared"]
+    for n in (4, 7):
+        f(torch.randn(n, 6))
+    assert torch.cache.info()["shared"] == shared + 1
+    reports = [p.report for p in f.parts().values()]
+    assert [r["kernels"][0]["rows"] for r in reports] == [[4], [7]]
+    assert reports[0]["input_bytes"] == 96 and reports[1]["input_bytes"] == 168
+    assert all(r["library"]["sizes"] == 2 and r["library"]["number"] == 0 for r in reports)
+    assert len(set(f.source_paths())) == 1
 
 
 def test_a_graph_with_symbolic_sizes_can_be_called_by_itself():
@@ -106,3 +247,60 @@ def test_a_graph_with_symbolic_sizes_can_be_called_by_itself():
         y.sum().backward()
         assert torch.allclose(y, (x * 2).sin().sum(0), atol=1e-5)
         assert torch.allclose(x.grad, 2 * (x * 2).cos(), atol=1e-5)
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sizes():
+    env = ShapeEnv()
+    given = [env.size(n, Source(name)).node.raw for n, name in ((6, "a"), (20, "b"))]
+    domain = Domain(env, {e.symbol: n for e, n in zip(given, (6, 20))})
+    return domain, *[domain.extent(e) for e in given]
+
+
+def test_extents_compute_like_integers(sizes):
+    domain, a, b = sizes
+    names = domain.values
+
+    def same(n, value):
+        assert eval(repr(n), {**number.FUNCTIONS, **sized._SPACE}, names) == value == n.hint
+
+    same(a * b + 3, 123)
+    same(7 - a, 1)
+    same(b // 3, 6)
+    same((b * 2) % 7, 5)
+    same(1 / (a * b), 1 / 120)
+    same(number.ceil_div(b, 16), 2)
+    same(number.largest(a, 10), 10)
+    same(number.choose(number.compared(b, ">", 8), a, 0), 6)
+    same(number.real(a) * 2 + b, 32.0)
+    assert a * b // b == a and (a * b) % a == 0 and divmod(3, 8 * a) == (0, 3)
+    assert number.divides(16, 16 * a) and not number.divides(16, a)
+    assert not domain.env.guards
+
+
+def test_comparisons_are_answered_or_guarded(sizes):
+    domain, a, b = sizes
+    assert a > 1 and a * b >= 4 and a * b > b and not a < 0 and a != 0 and a != 1
+    assert not domain.env.guards
+    assert a != b and a != 6  # equal by chance: code for different ones serves
+    assert {a: 1}[a + 0] == 1
+    assert not domain.env.guards
+    assert a < b
+    assert a < b and len(domain.env.guards) == 1  # known from now on
+    assert b - 2 != 0 and len(domain.env.guards) == 2  # it might be empty
+    assert list(range(a)) == [0, 1, 2, 3, 4, 5] and len(domain.env.guards) == 3
+    for _, source in domain.guards():
+        assert eval(source, dict(sized._SPACE), domain.values)
+
+
+def test_formulas_are_not_compared(sizes):
+    _, a, b = sizes
+    x = number.largest(a, b)
+    with pytest.raises(number.NotGeneral):
+        x < 3  # noqa: B015
+    with pytest.raises(number.NotGeneral):
+        range(x)
+    assert number.likely(x) == 20 and x == number.largest(a, b) and x != a

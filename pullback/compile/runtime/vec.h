@@ -65,7 +65,7 @@ PB_VEC(VI, int32_t, i, mi)
 PB_VEC(VL, int64_t, l, ml)
 #undef PB_VEC
 
-// the first n lanes; the others read as zero and are not written.  n is a constant at every call
+// the first n lanes; the others read as zero and are not written.  n is a constant where the size is
 #define PB_PART(V, T, t)                                                                           \
   INLINE V FN(loadn_##t)(const T *p, int n) {                                                      \
     V v = {};                                                                                      \

@@ -202,7 +202,7 @@ class ShapeEnv:
         return SymInt.of(self, symbol(found), value)
 
     def child(self, hints: dict[str, int]) -> ShapeEnv:
-        """Another one that knows the same, for an example of other sizes; its guards are its own."""
+        """Another one that knows the same, for other sizes; its guards are its own."""
         new = copy.copy(self)
         new.symbols = {s.name: replace(s, hint=hints.get(s.name)) for s in self.symbols.values()}
         new.guards, new.frozen, new.recorder = [], False, None
