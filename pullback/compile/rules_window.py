@@ -154,7 +154,7 @@ def _pool(x: Ref, rank: int, numbers: tuple, shape: tuple) -> dict:
     *given, ceil_mode = (*numbers, *([], [0], [1], False)[len(numbers) - 1:])
     given = [[v] if isinstance(v, int) else list(v) for v in given]
     windows = pool_windows("max_pool", x.shape, rank, *given, ceil_mode)
-    if any(first >= w.size for w in windows for first in w.firsts()):
+    if any(first >= w.size for w in windows if w.dilation > 1 for first in w.firsts()):
         raise Unsupported("a dilated window without elements")
     win = Windows(*(tuple(w[i] for w in windows) for i in (0, 5, 1, 2, 3, 4)))
     return {"planes": prod(x.shape[:-rank]), **_dims(win, _NEUTRAL)}

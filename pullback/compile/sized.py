@@ -240,7 +240,7 @@ class SizedGraph:
 
     def __call__(self, *arrays: Any) -> tuple:
         values = {
-            s: int(arrays[i]) if isinstance(self.inputs[i], Symbolic) else arrays[i].shape[d]
+            s: arrays[i] if isinstance(self.inputs[i], Symbolic) else arrays[i].shape[d]
             for s, (i, d) in self.places.items()
         }
         return self.at(values)(*arrays)

@@ -241,7 +241,7 @@ class UnitWriter:
             f"{{ /* {call.name} */ pb_windows w = {{{fields}}}; "
             f"pb->{call.kind}_{out.dtype}(&w); }}"
         )
-        self.stage_cost += max(out.numel, places.value.numel * prod(call.attrs["kernel"]))
+        self.stage_cost += largest(out.numel, places.value.numel * prod(call.attrs["kernel"]))
 
     def _scatter(self, call: object, out: object) -> None:
         a, t = call.attrs, out.dtype

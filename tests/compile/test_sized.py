@@ -133,7 +133,7 @@ def test_code_for_all_sizes_computes_what_code_for_one_does():
 def graphs_of(compiled):
     """The graphs with symbolic sizes of a compiled function."""
     return [g for family in compiled.families.values() for p in family.programs
-            for g in p._shared.values()]
+            for g, _, _ in p._shared.values()]
 
 
 def test_nothing_and_one():

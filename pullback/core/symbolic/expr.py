@@ -385,7 +385,7 @@ def bounds(e: Expr, of: Callable[[str], Bounds]) -> Bounds:
                 a, b = _times((a, b), ranges[atom])
         a, b = (c * a, c * b) if c > 0 else (c * b, c * a)
         low, high = low + a, high + b
-    if len(e.terms) > 1 and (low == -INF or high == INF or len(ranges) < len(e.terms)):
+    if len(e.terms) > 1:
         tight = _shifted(e, ranges)
         low, high = max(low, tight[0]), min(high, tight[1])
     return low, high
