@@ -15,7 +15,7 @@ from typing import Any
 from ..core.symbolic import expr as ex
 from ..core.symbolic.env import Relation, ShapeEnv
 from ..core.symbolic.expr import Expr, const
-from .number import Number, formula
+from .number import NotGeneral, Number, formula
 
 _REASON = "a loop of the native code depends on it"
 
@@ -162,8 +162,9 @@ class Extent(Number):
 
     def __index__(self) -> int:
         """The number itself: the library is for this one alone."""
-        hint = self.hint
-        self.domain.env.ask(Relation("==", self.expr, const(hint)), "its number is needed")
+        hint, env = self.hint, self.domain.env
+        if not env.ask(Relation("==", self.expr, const(hint)), "its number is needed"):
+            raise NotGeneral(f"{self!r} is no integer")
         return hint
 
     __int__ = __index__

@@ -92,8 +92,8 @@ def formula(function: Callable, text: str, *args: Any) -> Formula:
     return Formula(_domain(*args), text.format(*[repr(a) for a in args]), value)
 
 
-def _operation(name: str, text: str) -> None:
-    function = getattr(operator, name)
+def _operation(function: Callable, sign: str) -> None:
+    name, text = function.__name__, f"({{}} {sign} {{}})"
 
     def apply(a: Any, b: Any) -> Any:
         return formula(function, text, a, b) if isinstance(b, _KNOWN) else NotImplemented
@@ -103,9 +103,10 @@ def _operation(name: str, text: str) -> None:
 
 
 _KNOWN = (int, float, Number)
-for _name, _sign in (("add", "+"), ("sub", "-"), ("mul", "*"), ("truediv", "/"),
-                     ("floordiv", "//"), ("mod", "%")):
-    _operation(_name, f"({{}} {_sign} {{}})")
+ARITHMETIC = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/",
+              operator.floordiv: "//", operator.mod: "%"}
+for _function, _sign in ARITHMETIC.items():
+    _operation(_function, _sign)
 
 
 def _domain(*numbers: Any) -> Any:

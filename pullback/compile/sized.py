@@ -43,12 +43,12 @@ from .backend import (
 from .errors import CompileError
 from .extent import Domain
 from .memory import Buffer, packed
-from .number import FUNCTIONS, Formula, NotGeneral, formula
+from .number import ARITHMETIC, FUNCTIONS, Formula, NotGeneral, formula
 
 KEPT = 64  # sizes for which callables are kept
 LIBRARIES = 8  # of one graph; then every size gets its own code
 
-_SPACE = {"__builtins__": {"float": float, "str": str}, **INTEGERS, **FUNCTIONS,
+_SPACE = {"__builtins__": {"float": float, "str": str}, "float": float, **INTEGERS, **FUNCTIONS,
           **{name: f for name, f in vars(math).items() if name[0] != "_"}, "sym_float": float,
           "pow": pow, "neg": operator.neg, "abs": abs}
 
@@ -99,9 +99,11 @@ def _number(raw: Any, domain: Domain) -> Any:
         return domain.extent(raw)
     if not isinstance(raw, FloatExpr):
         return raw
+    if raw.symbol is not None and type(domain.values[raw.symbol]) is float:
+        return Formula(domain, raw.symbol, domain.values[raw.symbol])
     args = [_number(a, domain) for a in raw.args]
     name = raw.function.__name__
-    if hasattr(Formula, f"__{name}__"):
+    if raw.function in ARITHMETIC:
         return raw.function(*args)
     if name not in _SPACE:
         raise NotGeneral(f"{raw} is computed from sizes")
@@ -222,7 +224,11 @@ class SizedGraph:
 
     def _from(self, library: Library, values: dict[str, int]) -> Callable:
         plan, numbers = self._of(library)[1](*values.values())
-        fill(plan, struct.pack(f"={library.format}", *numbers))
+        try:
+            table = struct.pack(f"={library.format}", *numbers)
+        except struct.error as error:
+            raise NotGeneral(f"a number is too large: {error}") from error
+        fill(plan, table)
         module = self.module
         if any(len(step) == 3 for step in plan["steps"]):  # through NumPy, with numbers
             module = concrete(module, values)[0]

@@ -193,6 +193,22 @@ def test_numbers_that_follow_from_sizes():
     assert len(graph.libraries) == 1 and not graph.single
 
 
+def test_numbers_among_the_arguments(builds):
+    def f(x, a, n):
+        return ((x * a + n).sin() / a).sum() * n
+
+    compiled = torch.compile(f, dynamic=True)
+    for a, n, rows in ((0.5, 3, 4), (1.5, 7, 9), (-2.5, -2, 4), (0.25, 0, 3)):
+        x = torch.randn(rows, 5)
+        got, want = (t.clone().requires_grad_() for t in (x, x))
+        results = [function(t, a, n) for function, t in ((compiled, got), (f, want))]
+        assert torch.allclose(*results, atol=1e-5)
+        for y in results:
+            y.backward()
+        assert torch.allclose(got.grad, want.grad, atol=1e-5)
+    assert len(builds) == 1
+
+
 def test_where_code_cannot_be_general_it_is_written_for_each_size(builds, monkeypatch):
     def refuse(*args):
         raise number.NotGeneral("not this one")
