@@ -9,6 +9,8 @@ in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
 from __future__ import annotations
 
 import contextlib
+import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,6 +52,10 @@ from .slices import sliced
 from .split import collector_paused
 from .subclasses import Wrapped, is_wrapper, rebuilt, spread
 from .unseen import unseen
+
+# statistics that PyTorch's formulas take as they are, without history
+_STATISTICS = re.compile("native_(batch|layer)_norm|_native_batch_norm|_weight_norm|native_dropout"
+                         "|_batch_norm").match
 
 
 class Postponed(Exception):
@@ -198,22 +204,32 @@ class Capture(Trace):
     def _detach_saved(self, node) -> None:
         """PyTorch detaches results that are saved, when they are saved and when they are used."""
         rule, saved = node.rule, list(node.saved)
+        plain: list[int] = []
         for i, (name, kind, _, _) in enumerate(rule.saves):
             value = saved[i] if kind == "out" else None
             if value is None or not (self.mine(value) or is_wrapper(value)):
                 continue
             number = rule.outputs.index(name)
-            if rule.diff_outputs[number] and not (number and "native_" in rule.overload.name):
+            if rule.diff_outputs[number] and not (number and _STATISTICS(rule.overload.name)):
+                if self.mine(value):
+                    plain.append(i)
+                    continue
                 saved[i] = rebuilt(value, self._detached_twice)
                 saved[i]._cell = value._cell
+        for i, again in zip(plain, self._detached_twice([saved[i] for i in plain])):
+            again._cell, saved[i] = saved[i]._cell, again
         node.saved = tuple(saved)
 
     def _detached_twice(self, values: list[Tensor]) -> list[Tensor]:
         """The same values detached, behind the last of them in the graph, and again here."""
         nodes = [v._data.node for v in values]
-        if any("kept" in n.meta for n in nodes):
+        if not nodes or any("kept" in n.meta for n in nodes):
             return values
         kept, point = [], nodes[-1]
+        while point.next.target is operator.getitem and point.next.args[0] is point.args[0]:
+            point = point.next  # behind all results of the operator
+        while point.next.meta.get("kept") and point.next.args[0].args[0] is point.args[0]:
+            point = point.next
         for v in values:
             with self.recorder.graph.inserting_after(point):
                 point = self.recorder.call(overload("detach"), (v._data.node,), v._data.inner)
@@ -253,7 +269,8 @@ class Capture(Trace):
                                       for g in guard)
             if kind == "arg" and name == rule.schema.args[0].name and needed:
                 with _recording(self.level, False):
-                    self._old[t._data] = ops.clone(make(t._data))
+                    old = self._old[t._data] = ops.clone(make(t._data))
+                    self.node(old).meta["partitioner_tag"] = "is_forward"
 
     def record(self, ov, flat, out) -> None:
         super().record(ov, flat, out)

@@ -17,9 +17,9 @@ from .. import errors
 from . import direct_items as direct
 from . import dtype as dt
 from .data import make_tensor_data
-from .handle import Tensor
+from .handle import Tensor, make
 from .size import Symbolic
-from .state import fast, in_passing, state
+from .state import fast, in_passing, spelled, state
 
 END = 2**63 - 1
 _MASKS = (dt.bool_, dt.uint8)
@@ -45,9 +45,12 @@ def setitem(x: Tensor, key, value) -> None:
     """`x[key] = value`."""
     if not fast["ACTIVE"] and x._edge is None and direct.write(x, key, value):
         return
+    fill = _constant(x, key, value) if fast["ACTIVE"] and spelled() else None
     part, indices, numbers = _basic(x, key, for_write=True)
     value = _as_value(part, value)
-    if indices or numbers:
+    if fill is not None and not (indices or numbers):
+        part.fill_(fill)
+    elif indices or numbers:
         if isinstance(value, Tensor):
             value = _without_leading_ones(value)
         else:
@@ -59,6 +62,17 @@ def setitem(x: Tensor, key, value) -> None:
         part.fill_(value)
     else:
         part.copy_(_fitted(value, part.ndim))
+
+
+def _constant(x: Tensor, key, value) -> Tensor | None:
+    """A number that fills a view, as graphs in PyTorch's form show it: a tensor."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if type(value) not in (bool, int, float) or not all(
+            isinstance(k, (int, slice)) or k is None or k is Ellipsis for k in parts):
+        return None
+    from .stack import lifted  # which needs this file
+
+    return lifted(make(np.asarray(value).astype(x.dtype.np)))
 
 
 _table = None

@@ -194,7 +194,9 @@ def bind(ov, flat: tuple):
                 return out
         spelling = state.stack[state.mode].spelling if active and state.mode else None
         if spelling is not None and ov.name in spelling.parts:
-            return spelling.parts[ov.name](*flat)
+            out = spelling.parts[ov.name](*flat)
+            if out is not NotImplemented:
+                return out
         try:
             return ov.compose(*flat)
         except Exception as error:
@@ -232,7 +234,9 @@ def bind(ov, flat: tuple):
     if level:
         spelling = state.stack[level].spelling
         if spelling is not None and ov.name in spelling.parts:
-            return spelling.parts[ov.name](*flat)
+            out = spelling.parts[ov.name](*flat)
+            if out is not NotImplemented:
+                return out
     if state.caching is not None:
         out = state.caching.run(ov, flat, level)
     else:

@@ -14,7 +14,22 @@ from ..core.dims import may_overlap, wrap_dim, wrap_dims
 from ..core.layout import STRIDED
 from ..core.state import recording
 from ..core.table import ops
-from .pointwise import power_pullback_base, power_pullback_exponent, share_of_sum, squared_radius
+from .factor import eigh_grad, qr_grad, svd_grad
+from .linalg import (
+    diagonal_of,
+    is_vector,
+    pinv_grad,
+    slogdet_grad,
+    solve_grads,
+    solve_tri,
+)
+from .pointwise import (
+    log_where_used,
+    power_pullback_base,
+    power_pullback_exponent,
+    share_of_sum,
+    squared_radius,
+)
 from .reduce import _spread_of, norm_pullback, restore, std_pullback
 from .shape import _both, as_strided_backward
 
@@ -59,7 +74,7 @@ def norm_backward(grad, self, p, norm, dim, keepdim):
     """The p-norm: x |x|^(p-2) / norm^(p-1), and 0 where the norm is."""
     if recording():
         return norm_pullback(grad, self, 2 if p is None else p, norm, dim or None, keepdim)
-    p = 2.0 if p is None else p
+    p = 2.0 if p is None else float(p)
     if p == 0:
         return ops.zeros_like(self)
     if not keepdim and self.ndim:
@@ -336,3 +351,99 @@ def as_strided_printed(grad, shape, strides, start, size, stride, offset):
         ops.as_strided(buffer, *outer)
         ops.as_strided(buffer, *inner)
     return ops.as_strided(buffer, *inner)
+
+
+def xlogy_backward(grad, self, other):
+    """d x log(y) by x, with 0 where the product is 0 by definition."""
+    if recording():
+        return grad * log_where_used(self, other)
+    out = ops.xlogy(grad, other)
+    low = other <= 0.0
+    return out.masked_fill((self == 0.0) & low, 0.0)
+
+
+# factorizations: those of the forward pass serve again
+
+
+def inverse_backward(grad, inverse):
+    """-A^-H g A^-H, from the right."""
+    right = grad @ inverse.mH
+    return -(inverse.mH @ right)
+
+
+def cholesky_backward(grad, factor, upper):
+    """The triangle first, then its Hermitian part, halved."""
+    if upper:
+        grad, factor = grad.mH, factor.mH
+    lower = (factor.mH @ grad).tril()
+    middle = (lower + lower.tril(-1).mH) * 0.5
+    inner = solve_tri(factor.mH, middle, upper=True)
+    return solve_tri(factor, inner, upper=False, left=False)
+
+
+def solve_backward(grad, matrix, right_shape, result, packed, pivots, left, mask):
+    """A X = B by the factors of A."""
+    if grad is None or recording() or is_vector(matrix.shape, right_shape):
+        return solve_grads(grad, matrix, right_shape, result, packed, pivots, left, mask)
+    inner = ops.linalg_lu_solve(packed, pivots, grad, left=left, adjoint=True)
+    outer = None
+    if mask[0]:
+        outer = -(inner @ result.mH if left else result.mH @ inner)
+    return outer, inner if mask[1] else None
+
+
+def slogdet_backward(grad_sign, grad_log, matrix, sign, packed, pivots):
+    """A^-H times the gradient of log |det|, by the factors of A."""
+    if recording() or sign.dtype.is_complex or grad_log is None:
+        return slogdet_grad(grad_sign, grad_log, matrix, sign, packed, pivots)
+    weight = grad_log.unsqueeze(-1).expand(matrix.shape[:-1])
+    right = ops.diag_embed(weight)
+    return ops.linalg_lu_solve(packed, pivots, right.mH, adjoint=True)
+
+
+def qr_backward(grad_q, grad_r, q, r, mode, shape):
+    """A = Q R for matrices that are not wide."""
+    rows, columns = shape[-2:]
+    if rows < columns or mode == "complete" and rows > columns or mode == "r" or q.is_complex():
+        return qr_grad(grad_q, grad_r, q, r, mode, shape)
+    middle = None if grad_r is None else grad_r @ r.mH
+    if grad_q is not None:
+        inner = q.mH @ grad_q
+        middle = -inner if middle is None else middle - inner
+    above = middle.triu()
+    both = above + above.mH
+    inner = ops.diagonal_scatter(both, diagonal_of(both) * 0.5, 0, -2, -1)
+    left = q @ inner
+    left = left if grad_q is None else grad_q + left
+    return solve_tri(r.mH, left, upper=False, left=False)
+
+
+def eigh_backward(grad_values, grad_vectors, values, vectors, has_vectors):
+    """V diag(g) V^H where only eigenvalues are used."""
+    if grad_vectors is not None or not has_vectors or values.shape[-1] == 0:
+        return eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors)
+    other = vectors.mH
+    return (vectors * grad_values.unsqueeze(-2)) @ other
+
+
+def svd_backward(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors):
+    """U diag(g) V^H where only singular values are used."""
+    if grad_u is not None or grad_vh is not None or full or not has_vectors:
+        return svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors)
+    if u.shape[-2] >= vh.shape[-1]:
+        return u @ (grad_s.unsqueeze(-1) * vh)
+    return (u * grad_s.unsqueeze(-2)) @ vh
+
+
+def pinv_backward(grad, pinv, matrix):
+    """The pseudo-inverse at constant rank."""
+    rows, columns = matrix.shape[-2:]
+    if rows > columns:
+        return pinv_grad(grad, pinv, matrix)
+    other, turned = pinv.mH, grad.mH
+    inner = turned @ pinv
+    first = inner @ other
+    second = other @ pinv
+    second = second @ (turned - inner @ matrix)
+    third = (matrix @ pinv) @ first
+    return -(pinv @ inner).mH + first - third + second

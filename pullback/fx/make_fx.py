@@ -142,6 +142,17 @@ def _formula(rule: Any) -> Any:
     return None
 
 
+_CORRECTED = {f"{name}.correction" for name in ("std", "var", "std_mean", "var_mean")}
+
+
+def _called_directly() -> bool:
+    """Did the user call the operator itself, not a function of the package?"""
+    frame, last = sys._getframe(2), None
+    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
+        frame, last = frame.f_back, frame.f_code
+    return last is OpOverload.__call__.__code__
+
+
 def _composed() -> bool:
     """Is an operator being recorded that another one is made of?"""
     frame: Any = sys._getframe(3)
@@ -170,6 +181,7 @@ class Recorder:
         self.pulled = None  # the node of the tape whose formula is running
         self.latest = None  # the last one that ran, of the sweep of a joint graph
         self.annotations: dict[int, dict] = {}  # number of a node of the tape -> what the user said
+        self._numbers: dict[int, complex] = {}  # of operators that are made of others
         self.fresh: list | None = None  # nodes of a region that wants to know them
         self.sizes: SizeNodes | None = None  # with symbolic sizes: the nodes that compute them
 
@@ -197,6 +209,10 @@ class Recorder:
         if self.spelled and ov.name in NUMBERED and len(args) == 2 and not kwargs:
             if isinstance(args[1], (int, float, complex)) and self._compiled(args[1]):
                 ov = overload(NUMBERED[ov.name])
+                self._numbers[id(args[1])] = args[1]
+        if self.spelled and ov.name in _CORRECTED and not kwargs and len(args) > 1 and (
+                args[1] is not None and self.pulled is None and not _called_directly()):
+            kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
         meta["val"] = (
@@ -220,7 +236,7 @@ class Recorder:
         """
         if self.pulled is None:
             return _composed()
-        return of_formula(self.pulled, number)
+        return self._numbers.get(id(number)) is number or of_formula(self.pulled, number)
 
     def place(self, meta: dict) -> None:
         """Where a node comes from: its line; in a backward pass the operator and its formulas."""

@@ -3,7 +3,8 @@
 An operator of the table may be one kernel here and several operators in PyTorch (`where` with a
 number), or the other way round (`norm`), and a formula may be written for speed or for the sake of
 higher derivatives.  Graphs that people read (`make_fx`, `aot_function`, `aot_export_*`) follow
-PyTorch; eager mode and `compile` do not come here.  `formulas/printed.py` has the longer formulas.
+PyTorch; eager mode and `compile` do not come here.  The parts are in `spelled.py`, the longer
+formulas in `formulas/printed.py`.
 """
 
 from __future__ import annotations
@@ -11,11 +12,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from ..core import dtype as dt
 from ..core.formula import Rule
-from ..core.layout import STRIDED
 from ..core.op import registry
-from ..core.table import ops
+from .spelled import PARTS, TRACED
 
 # Composite here, one operator there.  Patterns end with `*`.
 WHOLE = """
@@ -113,8 +112,7 @@ FORMULAS: dict[str, dict[str, str]] = {
     "hypot": {"self": "grad * self / result", "other": "grad * other / result"},
     "lerp.Tensor": {"self": "grad * number_minus(1, weight).conj()"},
     "addcdiv": {"tensor1": "grad * number_over(value, tensor2).conj()"},
-    "xlogy.Tensor": {
-        "self": "xlogy(grad, other).masked_fill((self == 0.0) & (other <= 0.0), 0.0)"},
+    "xlogy.Tensor": {"self": "xlogy_backward(grad, self, other)"},
     "xlogy.Scalar_Other": {"self": "xlogy(grad, other) if other > 0 else"
                                    " xlogy(grad, other).masked_fill(self == 0.0, 0.0)"},
     "logaddexp": {"self": "logaddexp_backward(grad, self, other)",
@@ -151,12 +149,32 @@ FORMULAS: dict[str, dict[str, str]] = {
     "as_strided": {"self": (
         "as_strided_printed(grad, self.shape, self.stride(), self.storage_offset(), size, stride,"
         " storage_offset)")},
+    "_unsafe_index.Tensor": {"self": (
+        "_unsafe_index_put(new_zeros_like(grad, self.shape), indices, grad, True)")},
     "stack": {"tensors": "stack_backward(grad, len(tensors), dim)"},
     "index.Tensor": {
         "self": "index_put(new_zeros_like(grad, self.shape), indices, grad, True)"},
     "index_select": {
         "self": "new_zeros_like(grad, self.shape).index_add(dim, index, grad)"},
     "copy": {"self": "zeros_like(grad, memory_format='contiguous_format')"},
+    "index_put": {"self": (
+        "grad if accumulate else"
+        " index_put(grad, indices, zeros_in(values.shape, values.dtype, grad), False)")},
+    "linalg_inv_ex": {"A": "inverse_backward(grad, inverse)"},
+    "linalg_cholesky_ex": {"self": "cholesky_backward(grad, L, upper)"},
+    "_linalg_solve_ex": {"A, B": (
+        "solve_backward(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)")},
+    "_linalg_slogdet": {
+        "A": "slogdet_backward(grad_sign, grad_logabsdet, A, sign, LU, pivots)"},
+    "linalg_qr": {"A": "qr_backward(grad_Q, grad_R, Q, R, mode, A.shape)"},
+    "_linalg_eigh": {"A": (
+        "eigh_backward(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
+        " compute_v)")},
+    "_linalg_svd": {
+        "A": "svd_backward(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv)"},
+    "linalg_pinv.atol_rtol_tensor": {"self": "pinv_backward(grad, result, self)"},
+    "index_add": {"source": (
+        "index_source_backward(scale_by(grad, alpha), dim, index, source.ndim, source.shape)")},
     "put": {"self": "grad if accumulate else"
                     " grad.put(index, zeros_in(source.shape, source.dtype, grad), False)"},
     "take": {"self": "zeros_like(self).put(index, grad, True)"},
@@ -201,44 +219,6 @@ def formulas_of(ov) -> dict[str, str]:
         found.setdefault(key, "zeros_like(grad)" if like
                          else f"zeros_in({key}.shape, {key}.dtype, grad)")
     return found
-
-
-# parts
-
-PARTS: dict[str, Callable] = {}
-TRACED: dict[str, Callable] = {}  # of captures with PyTorch's dispatcher in Python
-
-
-def spells(*names: str, table: dict = PARTS):
-    """Enter the parts of operators."""
-    def enter(function: Callable) -> Callable:
-        table.update(dict.fromkeys(names, function))
-        return function
-    return enter
-
-
-def number(value, like, dtype=None):
-    """A number as a tensor, as C++ makes it."""
-    return ops.scalar_tensor(value, dtype=dtype or like.dtype, layout=STRIDED, device=like.device)
-
-
-@spells("where.ScalarOther")
-def _where_other(condition, self, other):
-    dtype = dt.result_type([self._data, other])
-    return ops.where(condition, self.to(dtype), number(other, self, dtype))
-
-
-@spells("where.ScalarSelf")
-def _where_self(condition, self, other):
-    dtype = dt.result_type([other._data, self])
-    return ops.where(condition, number(self, other, dtype), other.to(dtype))
-
-
-@spells("where.Scalar")
-def _where_both(condition, self, other):
-    dtype = dt.result_type([self, other])
-    second = number(other, condition, dtype)
-    return ops.where(condition, number(self, condition, dtype), second)
 
 
 @functools.cache

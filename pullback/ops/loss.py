@@ -501,16 +501,17 @@ def _smoothed(scores, target, weight, reduction, ignore_index, label_smoothing, 
     else:
         smooth = -(scores * _class_weights(weight, scores.ndim, dim)).sum(dim)
     ignored = target == ignore_index
-    smooth = ops.where(ignored, 0.0, smooth)
+    smooth = smooth.masked_fill(ignored, 0.0)
     if reduction == SUM:
         smooth = smooth.sum()
     elif reduction == MEAN:
         if weight is None:
-            total = ops.logical_not(ignored).sum()
+            total = ops.bitwise_not(ignored).sum()
         else:
             # the weights of the targets that count
             total = -ops.nll_loss_nd(
                 _class_weights(weight, scores.ndim, dim).expand(scores.shape), target, None, SUM,
                 ignore_index)
         smooth = smooth.sum() / total
-    return nll * (1 - label_smoothing) + smooth * (label_smoothing / scores.shape[dim])
+    smooth = smooth * (label_smoothing / scores.shape[dim])
+    return nll * (1 - label_smoothing) + smooth

@@ -10,7 +10,7 @@ import math
 
 from ..core import dtype as dt
 from ..core.dims import broadcast_shapes
-from ..core.op import Composite, Op
+from ..core.op import Composite, Op, overload
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import (
@@ -458,7 +458,8 @@ class pairwise_distance(Composite):
     method = False
 
     def compose(x1, x2, p, eps, keepdim):
-        return ops.norm(x1 - x2 + eps, p, [-1], keepdim)
+        offset = x1 - x2 + eps
+        return overload("norm.ScalarOpt_dim")(offset, float(p), [offset.ndim - 1], keepdim)
 
     def samples(s):
         yield s(s.real(3, 4), s.real(3, 4))
@@ -545,7 +546,7 @@ class triplet_margin_loss(Composite):
         far = ops.pairwise_distance(anchor, negative, p, eps)
         if swap:
             far = ops.minimum(far, ops.pairwise_distance(positive, negative, p, eps))
-        return reduce_loss((near - far + margin).clamp(min=0), reduction)
+        return reduce_loss(ops.clamp_min(margin + near - far, 0), reduction)
 
     def samples(s):
         for reduction in (0, 1, 2):

@@ -330,7 +330,7 @@ class _pad_enum(Composite):
                              f"{self.ndim}")
         word = PADDING_MODES[mode]
         if word == "constant":
-            return ops.constant_pad_nd(self, pad, 0 if value is None else value)
+            return ops.constant_pad_nd(self, pad, 0.0 if value is None else value)
         if value is not None and value != 0:
             raise ShapeError(f"Padding mode \"{word}\" doesn't take in value argument")
         rank = len(pad) // 2

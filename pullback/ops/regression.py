@@ -530,7 +530,8 @@ class kl_div(Composite):
         if log_target:
             terms = target.exp() * (target - self)
         else:
-            terms = ops.xlogy(target, target) - target * self
+            product = target * self
+            terms = ops.xlogy(target, target) - product
         return reduce_loss(terms, reduction)
 
     def samples(s):

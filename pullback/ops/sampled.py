@@ -36,7 +36,7 @@ def _steps(x, dim):
     size = x.shape[dim]
     if size == 0:
         return x
-    later, sooner = x.narrow(dim, 1, size - 1), x.narrow(dim, 0, size - 1)
+    sooner, later = x.narrow(dim, 0, size - 1), x.narrow(dim, 1, size - 1)
     return ops.logical_xor(later, sooner) if x.dtype is dt.bool_ else later - sooner
 
 
@@ -51,8 +51,7 @@ class diff(Composite):
             raise ShapeError("diff expects input to be at least one-dimensional")
         if n < 0:
             raise RuntimeError(f"order must be non-negative but got {n}")
-        dim = wrap_dim(dim, self.ndim)
-        whole = _ends(self, dim, prepend, append)
+        whole = _ends(self, wrap_dim(dim, self.ndim), prepend, append)
         if n == 0:
             return self.clone()
         for _ in range(min(n, whole.shape[dim])):

@@ -22,6 +22,7 @@ from ..core.dims import (
 )
 from ..core.handle import is_buffer
 from ..core.op import Composite, Op, View, overload_of
+from ..core.state import spelled
 from ..core.table import ops
 from .arrange import clone
 from .layout import inner, pad_rank, permutation, strided
@@ -138,9 +139,10 @@ class reshape(Composite):
             steps = view_strides(self.shape, self.stride(), size)
             if steps is None:
                 self = overload_of(clone).call(self, "contiguous_format")
-            if is_buffer(data):  # a copy is no view of anything; graphs know `view` only
-                return (ops._unsafe_view(self, size) if steps is None
-                        else ops._reshape_alias(self, size, steps))
+            if steps is None and (is_buffer(data) or spelled()):  # a copy is no view of anything
+                return ops._unsafe_view(self, list(size))
+            if is_buffer(data):  # graphs know `view` only
+                return ops._reshape_alias(self, size, steps)
         return overload_of(view).call(self, shape)
 
     def samples(s):

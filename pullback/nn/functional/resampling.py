@@ -13,7 +13,7 @@ from .arguments import _sequence
 def pad(input: Tensor, pad, mode: str = "constant", value: float | None = None) -> Tensor:
     """Extend the last dims; `pad` lists (before, after) from the last dim on."""
     if mode == "constant":
-        return ops.constant_pad_nd(input, list(pad), 0 if value is None else value)
+        return ops.constant_pad_nd(input, list(pad), 0.0 if value is None else value)
     return ops.pad(input, list(pad), mode, value)
 
 
