@@ -15,6 +15,7 @@ from .. import errors
 from . import dtype as dt
 from .catalog import PUBLIC, Catalog, load
 from .schema import Argument, Qualified, Schema
+from .state import fast
 
 registry: dict[str, type[Op]] = Catalog(lambda entry: entry)  # "mul.Tensor" -> entry
 families: dict[str, list[type[Op]]] = Catalog(lambda entries: entries[0])  # "mul" -> its entries
@@ -162,6 +163,29 @@ class OpName(str):
         return f"aten::{self}"
 
 
+OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
+
+
+class _Single:
+    """An overload as what a plan is made for: it has been chosen already."""
+
+    _inplace = False
+
+    def __init__(self, ov: OpOverload):
+        self.ov = ov
+
+    def entries(self) -> list[OpOverload]:
+        return [self.ov]
+
+    def resolve(self, args: tuple, kwargs: dict) -> tuple[OpOverload, tuple]:
+        return self.ov, args
+
+    def _general(self, *flat):
+        from .stack import bind
+
+        return bind(self.ov, flat)
+
+
 class OpOverload:
     """The runtime object of one table entry; callable with tensors."""
 
@@ -176,6 +200,8 @@ class OpOverload:
         self.is_view = op.kind == "view"
         self.is_composite = op.kind == "composite"
         self.is_random = op.kind == "random"
+        self._plans: dict = {}  # kind of call -> the function that does it
+        self._seen: dict = {}  # kind of call -> how often it came without a plan
 
     def __repr__(self) -> str:
         overload = self.name.partition(".")[2] or "default"
@@ -296,6 +322,8 @@ class OpOverload:
 
         Tensors that have a history keep it; graphs that were captured keep their derivatives.
         """
+        self._plans.clear()
+        self._seen.clear()
         for name in ("rule", "pushforward", "never_differentiable"):
             self.__dict__.pop(name, None)
         from .fast import renew
@@ -327,9 +355,20 @@ class OpOverload:
 
     def call(self, *flat):
         """Run with the flat argument tuple."""
+        kind = (*map(type, flat),)
+        plan = self._plans.get(kind)
+        if plan is not None:
+            return plan(*flat)
+        from .plan import make_plan
         from .stack import bind
 
-        return bind(self, flat)
+        out = bind(self, flat)
+        seen = self._seen[kind] = self._seen.get(kind, 0) + 1
+        if seen == OFTEN and not fast["ACTIVE"]:
+            plan = make_plan(_Single(self), flat, {})
+            if plan is not None:
+                self._plans[kind] = plan
+        return out
 
     def __call__(self, *args, **kwargs):
         out = kwargs.pop("out", None)

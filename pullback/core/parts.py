@@ -45,8 +45,9 @@ def split(key: str) -> tuple[str, ...]:
 def parts_of(overload, printed: dict[str, str] | None = None) -> dict[str, Parts]:
     """Dispatch key -> what the entry says for it; `printed` goes before its own formulas."""
     op = overload.op
-    push = op.push if isinstance(op.push, dict) else {overload.output_names[0]: op.push}
-    push = {} if op.push is None else push
+    push = {} if op.push is None else op.push
+    if not isinstance(push, dict):
+        push = {overload.output_names[0]: push}
     own = Parts(dict(op.grad), push, tuple(op.constant), tuple(op.nondiff))
     if printed:
         given = {n for key in printed for n in split(key)}

@@ -10,14 +10,12 @@ from ..errors import ArgumentError, DataDependentError, user_line
 from . import surface
 from .catalog import load_all
 from .handle import Tensor
-from .op import OpOverload, aliases, families, no_match, overload_of, registry
+from .op import OFTEN, OpOverload, aliases, families, no_match, overload_of, registry
 from .op import _watchers as watchers
 from .overriding import UNASKED, answered, arm, asked, members
 from .stack import bind
 from .state import fast, in_passing
 from .tape import place
-
-OFTEN = 12  # calls of a kind until it gets a plan, whose making costs as much as hundreds
 
 __all__ = ["Packet", "load_all", "method_packet", "ops", "registry"]
 
