@@ -264,7 +264,10 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
         else:
             if ov.dtype_rule is not None:
                 raise _No
-            lines += ["    if d is not F32 and d is not F64:", f"        {general}"]
+            whole = rule == "default" and all(
+                type(places[i][1]) is int for i in ov.promoted if i not in tensors)
+            test = " and d is not I64" if whole else ""  # whole numbers stay what they are
+            lines += [f"    if d is not F32 and d is not F64{test}:", f"        {general}"]
             for i in tensors:
                 if i in ov.promoted and i != first:
                     lines += [f"    if a{i}.dtype is not d:", f"        {general}"]
@@ -429,6 +432,7 @@ def _linked(ov, single: bool, flat: str) -> list[str]:
 space.update(
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
+    I64=np.dtype(np.int64),
     BOOL=np.dtype(np.bool_),
     HALF=_HALF,
     INTS={int},

@@ -56,14 +56,6 @@ class _NormBase(Module):
         self.reset_running_stats()
         _unit(self)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest) -> None:
-        version, key = local_metadata.get("version"), prefix + "num_batches_tracked"
-        if (version or 1) < 2 and self.track_running_stats and key not in state_dict:
-            own = self.num_batches_tracked
-            state_dict[key] = (ops.zeros([], dtype=dt.int64) if own is None or own.is_meta
-                               else own)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in self.ranks:
             raise ValueError(f"expected {self.words} input (got {input.ndim}D input)")

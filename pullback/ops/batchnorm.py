@@ -15,6 +15,7 @@ from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.surface import assign
 from ..core.table import ops
+from ..core.xp import sums
 from ..errors import ShapeError
 from ..formulas.batchnorm import (
     batch_norm_backward_parts,
@@ -22,7 +23,7 @@ from ..formulas.batchnorm import (
     per_channel,
 )
 from .layout import in_front
-from .norm import narrowed, widened
+from .norm import FEW, narrowed, widened
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -54,10 +55,14 @@ def _check_input(input, training):
 
 def _statistics(xp, x):
     """Mean and biased variance per channel of `_columns`, and the centred values."""
-    mean = x.mean(axis=(0, 2), keepdims=True)[0]
+    count = max(x.shape[0] * x.shape[2], 1)
+    mean = sums(xp, x, (0, 2))[0] / count
     centred = x - mean
-    var = xp.einsum("ncl,ncl->c", centred, centred)[:, None] / max(x.shape[0] * x.shape[2], 1)
-    return mean, var.astype(x.dtype), centred
+    if x.size < FEW:
+        var = sums(xp, centred * centred, (0, 2))[0]
+    else:
+        var = xp.einsum("ncl,ncl->c", centred, centred)[:, None]
+    return mean, var / count, centred
 
 
 def _scaled(xp, centred, rstd, weight, bias):
@@ -82,7 +87,7 @@ def _evaluated(xp, input, weight, bias, running_mean, running_var, eps):
 def _trained(xp, input, weight, bias, eps, dtype):
     """Output, saved mean, saved 1 / deviation, and the variance that the latter came from."""
     mean, var, centred = _statistics(xp, _columns(xp, input))
-    rstd = (1 / xp.sqrt(var + eps)).astype(centred.dtype)
+    rstd = 1 / xp.sqrt(var + eps)
     out = narrowed(_scaled(xp, centred, rstd, weight, bias), input.dtype).reshape(input.shape)
     return out, narrowed(mean[:, 0], dtype), narrowed(rstd[:, 0], dtype), (mean[:, 0], var[:, 0])
 

@@ -19,7 +19,7 @@ from ..errors import DTypeError, ShapeError
 from ..formulas.norm import layer_norm_backward_parts, trailing_dims
 from .matmul import is_half
 
-_FEW = 4096  # elements up to which products are made, not summed on the way
+FEW = 4096  # elements up to which products are made, not summed on the way
 
 def widened(xp, array):
     """A half-precision array as float32; others unchanged."""
@@ -447,7 +447,7 @@ def check_normalized(name, input, normalized_shape, *params):
 
 def _dots(xp, a, b):
     """Sums of products along the rows of two matrices, in a column."""
-    return sums(xp, a * b, 1) if a.size < _FEW else xp.einsum("ij,ij->i", a, b)[:, None]
+    return sums(xp, a * b, 1) if a.size < FEW else xp.einsum("ij,ij->i", a, b)[:, None]
 
 
 def statistics_shape(shape, normalized_shape):
@@ -587,7 +587,7 @@ class native_layer_norm_backward(Op):
             dx *= scale
             dx = narrowed(dx, input.dtype).reshape(input.shape)
         if output_mask[1] and weight is not None:
-            dw = sums(xp, g * normal, 0) if g.size < _FEW else xp.einsum("ij,ij->j", g, normal)
+            dw = sums(xp, g * normal, 0) if g.size < FEW else xp.einsum("ij,ij->j", g, normal)
             dw = narrowed(dw, weight.dtype).reshape(weight.shape)
         if output_mask[2]:
             dtype = input.dtype if bias is None else bias.dtype
