@@ -391,8 +391,10 @@ class Compiled:
         decides = backend.undecided is not None
         joint = capture(
             self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes)
-        simplify(joint.module)
         tensors = [v for v in flat if isinstance(v, Tensor)]
+        if backend.recall is not None and sizes is None:
+            return make_program(joint, joint.inputs(tensors), backend, known=backend.recall(joint))
+        simplify(joint.module)
         return self._program_of(joint, tensors, backend, sizes, wishes, self.numbers(flat))
 
     def _program_of(self, joint: Joint, tensors: list, backend: Backend, sizes, wishes,
@@ -439,6 +441,7 @@ class Backend:
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
+    recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
@@ -460,34 +463,48 @@ def checkpointed(module: GraphModule) -> bool:
 
 
 def make_program(
-    joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None
+    joint: Joint, tensors: list, backend: Backend, values: dict[str, int] | None = None,
+    known: Any = None
 ) -> Program:
     """The compiled parts of a captured function, each made when first needed.
 
-    `values` are those of its symbolic sizes.
+    `values` are those of its symbolic sizes, `known` is what the disk remembers: then the graph is
+    not simplified before somebody needs it.
     """
     module, count = joint.module, joint.forward_count
+    hooks = graph_hooks() if joint.differentiable else None
+    known = known if hooks is None else None
+
+    @functools.cache
+    def simplified():
+        return simplify(module) if backend.recall is not None and values is None else module
+
+    if known is None or known.facts is None:
+        simplified()
     makers = {}
     if joint.differentiable:
-        hooks = graph_hooks()
 
         @functools.cache
         def cut():
-            found = backend.partition(module, count)
+            found = backend.partition(simplified(), count)
             return found if hooks is None else with_hooks(found, count, hooks)
 
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: eager_module(without_forward_effects(module), values)
+        makers["eager"] = lambda: eager_module(without_forward_effects(simplified()), values)
         if (backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module)
                 and not any(map(is_late, module.graph.nodes))):
             makers["fused"] = lambda: backend.forward(
-                backend.seeded(module), "loss_and_gradients")
+                backend.seeded(simplified()), "loss_and_gradients")
     else:
-        module.writes = writes_of(joint)
-        given = module if backend.layout is None else backend.layout.module
-        makers["forward"] = lambda: backend.forward(given, "inference")
+
+        def inference():
+            simplified().writes = writes_of(joint)
+            given = module if backend.layout is None else backend.layout.module
+            return backend.forward(given, "inference")
+
+        makers["forward"] = inference
     if joint.decisions is not None:
         makers["decisions"] = lambda: backend.forward(simplify(joint.decisions), "decisions")
     nodes = module.graph.output_node().args[0][:count]
@@ -497,7 +514,7 @@ def make_program(
 
         facts = [(valued(shape, values.__getitem__), dtype) for shape, dtype in facts]
     program = Program(joint, makers, facts, backend.fuse)
-    program.graphs = halves if joint.differentiable else lambda: (module, None)
+    program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
     program.cut = cut if joint.differentiable else None
     if joint.differentiable and hooks is not None:
         program.inlined, program.fuse, program.closed = hooks, False, False
@@ -514,9 +531,34 @@ def make_program(
         (tensors[i]._data.shape, tensors[i]._data.dtype) if i >= 0 else facts[~i]
         for i in joint.grad_of
     )
+    if known is not None:
+        _remember(program, known)
     if backend.layout is None:  # else when it is called: inputs may share memory
         program.part("fused" if program.fuse else "forward")
     return program
+
+
+def _remember(program: Program, known: Any) -> None:
+    """Take the parts of a program from the disk, and put there what is compiled."""
+    if known.facts is None:
+        known.keep(program)
+    else:
+        known.fill(program)
+    module = program.joint.module
+
+    def remembered(name: str, make: Callable) -> Callable:
+        def made():
+            found = known.part(name, module, program)
+            if found is None:
+                found = make()
+                known.keep_part(name, found, program)
+            return found
+
+        return made
+
+    for name in ("forward", "backward", "fused"):
+        if name in program._makers:
+            program._makers[name] = remembered(name, program._makers[name])
 
 
 def eager_module(module: GraphModule, values: dict | None) -> Callable:

@@ -111,6 +111,10 @@ def compile(
         parts = Backend(
             forward, backward, cut, Everything(_WHOLE), fuse, undecided
         )
+        if backend == "native":
+            from .warm import recall
+
+            parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
         made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):
         from ..nn.compiled import OptimizedModule

@@ -10,6 +10,7 @@ NumPy (`interpret.py`), with one warning.
 from __future__ import annotations
 
 import marshal
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -44,13 +45,14 @@ class CompiledGraph:
     which kernel, which steps go through NumPy, and how much memory is used.
     """
 
-    __slots__ = ("name", "report", "source_path", "plan", "call", "__weakref__")
+    __slots__ = ("name", "report", "source_path", "plan", "call", "key", "__weakref__")
 
     def __init__(
-        self, name: str, call: Callable, report: dict, source_path: str | None, plan: dict
+        self, name: str, call: Callable, report: dict, source_path: str | None, plan: dict,
+        key: str,
     ):
         self.name, self.call, self.report = name, call, report
-        self.source_path, self.plan = source_path, plan
+        self.source_path, self.plan, self.key = source_path, plan, key
 
     def __call__(self, *arrays: np.ndarray) -> tuple:
         return self.call(*arrays)
@@ -173,6 +175,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
         if kept is None:
             unit = make_native(gm, name, tools)
             plan, report = unit.plan, unit.report
+            plan["externs"] = _externs(gm, plan)
             has_code = bool(unit.source)
             try:
                 if has_code:
@@ -193,9 +196,43 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
                 raise CompilerFailed(list(tools.command), str(error), f"{path[:-3]}.c") from error
             continue
         return CompiledGraph(
-            name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan
+            name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan, key
         )
     raise AssertionError("unreachable")
+
+
+def _externs(gm: object, plan: dict) -> dict[str, str]:
+    """The steps on NumPy: the name of the node -> what is called with what, nodes without names."""
+    wanted = {s[0] for s in plan["steps"] if len(s) == 3}
+    return {n.name: _called(n) for n in gm.graph.nodes if n.name in wanted} if wanted else {}
+
+
+def _called(node: object) -> str:
+    nested = any(getattr(a, "op", None) == "get_attr" and "val" not in a.meta for a in node.args)
+    empty = node.meta.get("val") is None
+    text = _text([list(node.args), node.kwargs])
+    return "" if nested else f"{node.target} {re.sub('%[A-Za-z0-9_]+', '%', text)} {empty}"
+
+
+def load_known(key: str, name: str, gm: object) -> CompiledGraph | None:
+    """A graph that was compiled before and follows from another one, `gm`, with its constants.
+
+    None where it is not there, or has steps on NumPy that are no nodes of that graph.
+    """
+    kept = _kept(key)
+    if kept is None:
+        return None
+    plan, report, has_code = kept
+    here = _externs(gm, plan)
+    if here != plan["externs"] or "" in here.values():
+        return None
+    try:
+        call = load(gm, name, plan, str(cache.path(f"{key}.so")) if has_code else None)
+    except (OSError, CompilerFailed, _NoRuntime):
+        return None  # the way with the graph says what is wrong
+    cache.used(key, True)
+    source = str(cache.path(f"{key}.c")) if has_code else None
+    return CompiledGraph(name, call, report, source, plan, key)
 
 
 def identity(tools: toolchain.Toolchain) -> tuple[str, ...]:

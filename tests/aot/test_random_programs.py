@@ -20,3 +20,19 @@ def test_program_compiled(seed):
     for number in range(seed, seed + 4):
         function, start, _ = make_program(number)
         check(function, start, ways=("numpy",), strides=False, writes=(True,))
+
+
+@pytest.mark.parametrize("seed", range(700, 708, 2))
+def test_program_known_to_the_disk(seed, tmp_path, monkeypatch):
+    """The second compilation takes its parts from the disk, and does the same."""
+    from pullback.compile import cache
+
+    monkeypatch.setenv("PULLBACK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(cache, "_folder", None)
+    for number in range(seed, seed + 2):
+        function, start, _ = make_program(number)
+        misses = []
+        for _ in range(2):
+            check(function, start, ways=("native",), strides=False, writes=(True,), orders=(1,))
+            misses.append(cache.info()["misses"])
+        assert misses[0] == misses[1]
