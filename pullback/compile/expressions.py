@@ -39,6 +39,8 @@ CALLS = {
     "pow",
     "max",
     "min",
+    "fmod",
+    "remainder",
 }
 
 

@@ -1,9 +1,8 @@
 """Graph to values: every node becomes views, pointwise values, reductions or calls.
 
 What an operator becomes is said by a rule, found by its name (`mul.Tensor`, then `mul`) in the
-tables of `rules_pointwise.py`, `rules_shape.py`, `rules_index.py`, `rules_composite.py` and
-`rules_window.py`. An operator without a rule, or of an element type that C does not take, becomes a
-NumPy step. Read `schedule.py` next.
+tables of the files `rules_*.py`. An operator without a rule, or of an element type that C does not
+take, becomes a NumPy step. Read `schedule.py` next.
 """
 
 from __future__ import annotations
@@ -54,13 +53,14 @@ def rules() -> dict[str, object]:
             rules_composite,
             rules_index,
             rules_pointwise,
+            rules_scan,
             rules_shape,
             rules_window,
         )
 
         _rules = {}
         for module in (
-            rules_pointwise, rules_shape, rules_index, rules_composite, rules_window
+            rules_pointwise, rules_shape, rules_index, rules_composite, rules_window, rules_scan
         ):
             _rules.update(module.RULES)
     return _rules

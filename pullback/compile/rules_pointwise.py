@@ -256,7 +256,33 @@ def from_template(
     return b.pointwise("template", *values, dtype=t, shape=shape, text=template)
 
 
+def _infinite(b: Builder, x: Ref) -> Ref:
+    if x.dtype not in "fd":
+        return b.full(x.shape, False, "b")
+    size = b.pointwise("abs", x, dtype=x.dtype)
+    return b.pointwise("eq", size, float("inf"), dtype="b", ct=x.dtype)
+
+
+def _modulo(op: str):
+    def rule(b: Builder, ex: object, x: object, y: object) -> Ref:
+        t = dtype_code(ex)
+        if t not in "fd":
+            raise Unsupported("remainders of whole numbers")
+        return b.pointwise(op, x, y, dtype=t, shape=shape_of(ex))
+
+    return rule
+
+
 _FUNCTIONS = {
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "atan",
+    "asin",
+    "acos",
+    "atan2",
     "exp",
     "expm1",
     "log",
@@ -296,7 +322,6 @@ RULES = {
     "pow": _pow,
     "maximum": _binary("max"),
     "minimum": _binary("min"),
-    "fmod": None,
     "where": where,
     "masked_fill": _masked_fill,
     "clamp": _clamp,
@@ -354,6 +379,9 @@ RULES = {
     "bitwise_or": _bitwise("or"),
     "bitwise_xor": _bitwise("xor"),
     "bitwise_not": _bitwise("not"),
+    "isinf": lambda b, ex, x: _infinite(b, x),
+    "fmod": _modulo("fmod"),
+    "remainder": _modulo("remainder"),
     "isnan": lambda b, ex, x: b.pointwise("ne", x, x, dtype="b", ct=x.dtype),
 }
 RULES = {k: v for k, v in RULES.items() if v is not None}

@@ -261,13 +261,29 @@ def _slice_scatter(
     end: int | None = None,
     step: int = 1,
 ) -> Ref:
-    if step != 1:
-        raise Unsupported("slice_scatter with a step")
     dim %= len(x.shape)
     start, end = bounds(x.shape[dim], start, end)
     if src.dtype != x.dtype:
         src = b.cast(src, x.dtype)
+    if step != 1:
+        return _between(b, x, src, dim, start, step)
     return join(b, [window(x, dim, 0, start), src, window(x, dim, end, x.shape[dim] - end)], dim)
+
+
+def _between(b: Builder, x: Ref, src: Ref, dim: int, start: int, step: int) -> Ref:
+    """`src` at every `step`-th place from `start` on; what lies between stays."""
+    size, count = x.shape[dim], src.shape[dim]
+    if step > 8 or not prod(src.shape):
+        raise Unsupported("slice_scatter with a long step")
+    past = min(size, start + count * step)
+    parts = [(window(x, dim, 0, start), 0, 1), (src, start, step)]
+    for first in range(start + 1, min(start + step, past)):
+        parts.append((window(x, dim, first, -(-(past - first) // step), step), first, step))
+    parts.append((window(x, dim, past, size - past), past, 1))
+    strides = contiguous(x.shape)
+    return b.join(x.shape, x.dtype, [
+        (part, at * strides[dim], (*strides[:dim], strides[dim] * by, *strides[dim + 1:]))
+        for part, at, by in parts if prod(part.shape)])
 
 
 def _select_scatter(b: Builder, ex: object, x: Ref, src: Ref, dim: int, index: int) -> Ref:
@@ -322,16 +338,37 @@ def _select_backward(b: Builder, ex: object, g: Ref, sizes: list, dim: int, inde
 
 
 def _pad(b: Builder, ex: object, x: Ref, pad: list[int], value: float = 0) -> Ref:
-    if any(p < 0 for p in pad):
-        raise Unsupported("negative padding")
     for i in range(len(pad) // 2):
         dim = len(x.shape) - 1 - i
+        cut = [max(0, -n) for n in pad[2 * i : 2 * i + 2]]  # negative: less on that side
+        if any(cut):
+            x = window(x, dim, cut[0], max(0, x.shape[dim] - sum(cut)))
         sides = []
-        for n in pad[2 * i : 2 * i + 2]:
+        for n in (max(0, n) for n in pad[2 * i : 2 * i + 2]):
             side = x.shape[:dim] + (n,) + x.shape[dim + 1 :]
             sides.append(b.full(side, value, x.dtype))
         x = join(b, [sides[0], x, sides[1]], dim)
     return x
+
+
+def _flip(b: Builder, ex: object, x: Ref, dims: list[int]) -> Ref:
+    strides, offset = list(x.strides), x.offset
+    for d in {d % max(1, len(x.shape)) for d in dims if x.shape}:
+        offset += strides[d] * max(0, x.shape[d] - 1)
+        strides[d] = -strides[d]
+    return b.copy(Ref(x.value, x.shape, offset, tuple(strides)))
+
+
+def _repeat(b: Builder, ex: object, x: Ref, repeats: list[int]) -> Ref:
+    shape = shape_of(ex)
+    if not prod(shape):
+        raise Unsupported("nothing repeated")
+    lead = len(repeats) - len(x.shape)
+    sizes = (1,) * lead + x.shape
+    strides = (0,) * lead + x.strides
+    both = tuple(n for pair in zip(repeats, sizes) for n in pair)
+    steps = tuple(s for step in strides for s in (0, step))
+    return b.reshape(Ref(x.value, both, x.offset, steps), shape)
 
 
 def _stack(b: Builder, ex: object, parts: list[Ref], dim: int = 0) -> Ref:
@@ -399,6 +436,8 @@ RULES = {
     "var_mean": _var_mean,
     "cat": _cat,
     "stack": _stack,
+    "flip": _flip,
+    "repeat": _repeat,
     "slice_scatter": _slice_scatter,
     "diagonal_scatter": _diagonal_scatter,
     "diagonal_backward": _diagonal_backward,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from ..ops.conv import Windows, window_plan
-from ..ops.pool import pool_windows
+from ..ops.pool import Windows as PoolWindows
+from ..ops.pool import adaptive_pool_windows, avg_pool_windows, pool_windows
 from .builder import Builder, Unsupported
 from .ir import Ref, contiguous, same_strides
 from .lower import dtype_code, shape_of
@@ -156,11 +157,93 @@ def _pool(x: Ref, rank: int, numbers: tuple, shape: tuple) -> dict:
     windows = pool_windows("max_pool", x.shape, rank, *given, ceil_mode)
     if any(first >= w.size for w in windows if w.dilation > 1 for first in w.firsts()):
         raise Unsupported("a dilated window without elements")
-    win = Windows(*(tuple(w[i] for w in windows) for i in (0, 5, 1, 2, 3, 4)))
+    win = _turned(windows)
     return {"planes": prod(x.shape[:-rank]), **_dims(win, _NEUTRAL)}
 
 
+# ---- sums over windows: convolutions of single channels with ones -----------------------------
+
+
+def _sums(b: Builder, planes: tuple, windows: list, t: str) -> tuple[_Form, Ref]:
+    """The convolution that adds up windows of (examples, channels, ...), and its weight."""
+    win = _turned(windows)
+    weight = (planes[1], 1, *win.kernel)
+    return _Form(b, planes, weight, win, planes[1], t), b.full(weight, 1.0, t)
+
+
+def _turned(windows: list) -> Windows:
+    """Windows dim by dim as those of a convolution."""
+    return Windows(*(tuple(w[i] for w in windows) for i in (0, 5, 1, 2, 3, 4)))
+
+
+def _batched(shape: tuple, rank: int) -> tuple:
+    """(examples, channels, ...): with one example where there is no such dim."""
+    return (1,) * (rank + 2 - len(shape)) + tuple(shape)
+
+
+def _means(rank: int, backward: bool):
+    def rule(b: Builder, ex: object, *args: object) -> Ref:
+        (grad, x), numbers = (args[:2], args[2:]) if backward else ((None, args[0]), args[1:])
+        numbers = (*numbers, *(None, [], 0, False, True, None)[len(numbers):])
+        *given, ceil_mode, with_padding, override = numbers
+        given = [[v] if isinstance(v, int) else list(v) for v in given]
+        windows = avg_pool_windows("avg_pool", x.shape, rank, *given, ceil_mode)
+        room = [w.size + 2 * w.padding * with_padding for w in windows]
+        if any(p for p in given[2]) and not with_padding or any(
+            (w.count - 1) * w.stride + w.kernel > n for w, n in zip(windows, room)
+        ):
+            if override is None:
+                raise Unsupported("windows of different sizes")
+        return _mean_windows(b, x, grad, windows, override or prod(w.kernel for w in windows))
+
+    return rule
+
+
+def _mean_windows(b: Builder, x: Ref, grad: Ref | None, windows: list, size: int) -> Ref:
+    """Sums over windows by their size, or the gradient of them."""
+    form, ones = _sums(b, _batched(x.shape, len(windows)), windows, x.dtype)
+    if grad is None:
+        shape = (*x.shape[: -len(windows)], *form.win.counts)
+        total = b.reshape(form.gather(b.reshape(x, form.image), ones, None), shape)
+        return b.pointwise("div", total, float(size), dtype=x.dtype)
+    grad = b.pointwise("div", grad, float(size), dtype=x.dtype)
+    return b.reshape(form.scatter(b.reshape(grad, form.map), ones), x.shape)
+
+
+def _adaptive_means(rank: int, backward: bool):
+    def rule(b: Builder, ex: object, *args: object) -> Ref:
+        grad, x = args[:2] if backward else (None, args[0])
+        sizes = grad.shape[-rank:] if backward else args[1]
+        windows = adaptive_pool_windows("adaptive_avg_pool", x.shape, rank, list(sizes))
+        if not all(isinstance(w, PoolWindows) for w in windows):
+            raise Unsupported("windows of different sizes")
+        return _mean_windows(b, x, grad, windows, prod(w.kernel for w in windows))
+
+    return rule
+
+
+def _nearest_backward(rank: int):
+    def rule(b: Builder, ex: object, grad: Ref, output_size: list, input_size: list,
+             *scales: object) -> Ref:
+        shape = shape_of(ex)
+        by = [n // max(1, m) for n, m in zip(grad.shape[2:], shape[2:])]
+        if [n * k for n, k in zip(shape[2:], by)] != list(grad.shape[2:]) or any(
+            s is not None and s != k for s, k in zip(scales, by)
+        ) or not prod(shape):
+            raise Unsupported("windows of different sizes")
+        windows = [PoolWindows(n, k, k, 0, 1, m)
+                   for n, k, m in zip(grad.shape[2:], by, shape[2:])]
+        form, ones = _sums(b, grad.shape, windows, grad.dtype)
+        return form.gather(grad, ones, None)
+
+    return rule
+
+
 RULES = {
+    **{f"{name}avg_pool{rank}d{tail}": make(rank, bool(tail))
+       for rank in (2, 3) for tail in ("", "_backward")
+       for name, make in (("", _means), ("_adaptive_", _adaptive_means))},
+    **{f"upsample_nearest{rank}d_backward": _nearest_backward(rank) for rank in (1, 2, 3)},
     "max_pool2d_with_indices": _max_pool(2),
     "max_pool3d_with_indices": _max_pool(3),
     "max_pool2d_with_indices_backward": _max_pool_backward(2),

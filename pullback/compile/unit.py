@@ -193,6 +193,8 @@ class UnitWriter:
             self._conv(call, out)
         elif call.kind.endswith("_windows"):
             self._windows(call, out)
+        elif call.kind == "scan":
+            self._scan(call, out)
         else:
             self._scatter(call, out)
 
@@ -242,6 +244,15 @@ class UnitWriter:
             f"pb->{call.kind}_{out.dtype}(&w); }}"
         )
         self.stage_cost += largest(out.numel, places.value.numel * prod(call.attrs["kernel"]))
+
+    def _scan(self, call: object, out: object) -> None:
+        a = call.attrs
+        sizes = f"{a['outer']}, {a['n']}, {a['inner']}, {a['product']}"
+        self.stage.append(
+            f"/* {call.name} */ pb->scan_{out.dtype}(p[{self.memory.slot[out]}], "
+            f"{self._address(call.args[0])}, {sizes});"
+        )
+        self.stage_cost += out.numel
 
     def _scatter(self, call: object, out: object) -> None:
         a, t = call.attrs, out.dtype

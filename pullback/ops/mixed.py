@@ -22,6 +22,7 @@ class atan2(Pointwise):
     schema = "atan2(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     ufunc = "arctan2"
+    c = "atan2({self}, {other})"
     grad = {
         "self": "grad * other / squared_radius(self, other)",
         "other": "grad * -self / squared_radius(self, other)",

@@ -332,6 +332,7 @@ class asin(Pointwise):
     schema = "asin(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arcsin(self)"
+    c = "asin({self})"
     grad = {"self": "grad * (1 - self * self).rsqrt().conj()"}
     complex = True
     aliases = ("arcsin",)
@@ -343,6 +344,7 @@ class acos(Pointwise):
     schema = "acos(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arccos(self)"
+    c = "acos({self})"
     grad = {"self": "grad * -(1 - self * self).rsqrt().conj()"}
     complex = True
     aliases = ("arccos",)
@@ -354,6 +356,7 @@ class atan(Pointwise):
     schema = "atan(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arctan(self)"
+    c = "atan({self})"
     grad = {"self": "grad / (self * self + 1).conj()"}
     complex = True
     aliases = ("arctan",)
@@ -365,6 +368,7 @@ class sinh(Pointwise):
     schema = "sinh(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.sinh(self)"
+    c = "sinh({self})"
     grad = {"self": "grad * self.cosh().conj()"}
     complex = True
     samples = points()
@@ -375,6 +379,7 @@ class cosh(Pointwise):
     schema = "cosh(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.cosh(self)"
+    c = "cosh({self})"
     grad = {"self": "grad * self.sinh().conj()"}
     complex = True
     samples = points()
@@ -418,6 +423,7 @@ class asinh(Pointwise):
     schema = "asinh(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arcsinh(self)"
+    c = "asinh({self})"
     grad = {"self": "grad * (self * self + 1).rsqrt().conj()"}
     complex = True
     aliases = ("arcsinh",)
@@ -429,6 +435,7 @@ class acosh(Pointwise):
     schema = "acosh(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arccosh(self)"
+    c = "acosh({self})"
     # two roots instead of one of the product: only so is the branch right for complex numbers
     grad = {"self": "grad * ((self - 1).rsqrt() * (self + 1).rsqrt()).conj()"}
     complex = True
@@ -441,6 +448,7 @@ class atanh(Pointwise):
     schema = "atanh(Tensor self) -> Tensor"
     promote = "float"
     run = "xp.arctanh(self)"
+    c = "atanh({self})"
     grad = {"self": "grad / (1 - self * self).conj()"}
     complex = True
     aliases = ("arctanh",)

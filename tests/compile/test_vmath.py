@@ -20,6 +20,14 @@ ONE = [
     "tan",
     "sqrt",
     "rsqrt",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "atan",
+    "asin",
+    "acos",
 ]
 TYPES = {"f": ("float", np.float32), "d": ("double", np.float64)}
 
@@ -37,6 +45,14 @@ BOUNDS = {
     "tan": (4, 4),
     "sqrt": (0.51, 0.51),
     "rsqrt": (1.5, 1.5),
+    "sinh": (4, 4),
+    "cosh": (4, 4),
+    "asinh": (4, 4),
+    "acosh": (4, 4),
+    "atanh": (4, 4),
+    "atan": (4, 4),
+    "asin": (4, 4),
+    "acos": (4, 4),
 }
 RANGES = {
     "exp": (-103, 88),
@@ -51,6 +67,14 @@ RANGES = {
     "tan": (-300, 300),
     "sqrt": (0, 1e30),
     "rsqrt": (1e-30, 1e30),
+    "sinh": (-88, 88),
+    "cosh": (-88, 88),
+    "asinh": (-1e+10, 1e+10),
+    "acosh": (1, 1e+10),
+    "atanh": (-0.9999, 0.9999),
+    "atan": (-100, 100),
+    "asin": (-1, 1),
+    "acos": (-1, 1),
 }
 
 
@@ -67,8 +91,9 @@ def lib():
         for fn in ONE:
             text += f"void {fn}_{t}({kind} *x, {kind} *y, int64_t n) {{\n"
             text += f"  {loop}{fn}_{t}{lanes}({one})); }}\n"
-        text += f"void pow_{t}({kind} *x, {kind} *e, {kind} *y, int64_t n) {{\n"
-        text += f"  {loop}pow_{t}{lanes}({one}, {two})); }}\n"
+        for fn in ("pow", "atan2", "fmod", "remainder"):
+            text += f"void {fn}_{t}({kind} *x, {kind} *e, {kind} *y, int64_t n) {{\n"
+            text += f"  {loop}{fn}_{t}{lanes}({one}, {two})); }}\n"
     name = "test-vmath-" + cache.key(text, native.runtime_text(), toolchain.find().identity)
     path = native.build(cache.write(name + ".c", text.encode()), name + ".so")
     return ctypes.CDLL(str(path))
@@ -183,3 +208,19 @@ def test_pow(lib, t):
     a, b = (m.ravel() for m in np.meshgrid(np.array(edge, dtype), np.array(edge, dtype)))
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(apply(lib, "pow", t, a, b), np.power(a, b), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fn", ["atan2", "fmod", "remainder"])
+def test_functions_of_two_numbers(lib, fn):
+    edge = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 3.0, -2.5, 1e-30, -1e30]
+    rng = np.random.default_rng(0)
+    for t, (_, dtype) in TYPES.items():
+        a, b = (np.concatenate([g.ravel(), rng.normal(size=3000)]).astype(dtype)
+                for g in np.meshgrid(edge, edge))
+        reference = {"atan2": np.arctan2, "fmod": np.fmod, "remainder": np.remainder}[fn]
+        with np.errstate(all="ignore"):
+            want = reference(a, b)
+        got = apply(lib, fn, t, a, b)
+        np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=0)
+        known = ~np.isnan(want)
+        assert (np.signbit(got) == np.signbit(want))[known].all()

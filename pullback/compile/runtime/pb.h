@@ -56,6 +56,10 @@ typedef struct {
   void (*max_windows_d)(const pb_windows *);
   void (*spread_windows_f)(const pb_windows *);
   void (*spread_windows_d)(const pb_windows *);
+  // running sums or products along the middle one of three dims
+  void (*scan_f)(float *out, const float *x, int64_t outer, int64_t n, int64_t inner, int product);
+  void (*scan_d)(double *out, const double *x, int64_t outer, int64_t n, int64_t inner, int product);
+  void (*scan_l)(int64_t *out, const int64_t *x, int64_t outer, int64_t n, int64_t inner, int product);
 } pb_api;
 
 // what a matrix product library sees of the runtime

@@ -1,4 +1,4 @@
-// Rows added into a table: gradients of embedding and index_add.
+// Rows added into a table: gradients of embedding and index_add; and running sums.
 #include <stdint.h>
 #include "pb.h"
 
@@ -36,3 +36,36 @@
   }
 SCATTER_(pb_scatter_rows_f, float)
 SCATTER_(pb_scatter_rows_d, double)
+
+// Each chunk owns whole blocks [n][inner], so sums are in order on every thread.
+#define SCAN_(name, T, U)                                                                          \
+  typedef struct {                                                                                 \
+    T *out;                                                                                        \
+    const T *x;                                                                                    \
+    int64_t n, inner;                                                                              \
+    int product;                                                                                   \
+  } name##_job;                                                                                    \
+  static void name##_run(void **p, int64_t begin, int64_t end) {                                   \
+    name##_job *j = (name##_job *)p;                                                               \
+    int64_t inner = j->inner, size = j->n * inner;                                                 \
+    for (int64_t o = begin; o < end; o++) {                                                        \
+      T *restrict out = j->out + o * size;                                                         \
+      const T *restrict x = j->x + o * size;                                                       \
+      for (int64_t i = 0; i < inner; i++) out[i] = x[i];                                           \
+      if (inner == 1) {                                                                            \
+        U sum = (U)x[0];                                                                           \
+        for (int64_t i = 1; i < size; i++) out[i] = (T)(sum = j->product ? sum * (U)x[i] : sum + (U)x[i]); \
+      } else if (j->product) {                                                                     \
+        for (int64_t i = inner; i < size; i++) out[i] = (T)((U)out[i - inner] * (U)x[i]);          \
+      } else {                                                                                     \
+        for (int64_t i = inner; i < size; i++) out[i] = (T)((U)out[i - inner] + (U)x[i]);          \
+      }                                                                                            \
+    }                                                                                              \
+  }                                                                                                \
+  static void name(T *out, const T *x, int64_t outer, int64_t n, int64_t inner, int product) {     \
+    name##_job j = {out, x, n, inner, product};                                                    \
+    pb_parallel(name##_run, (void **)&j, outer, 1 + 8192 / (n * inner + 1));                       \
+  }
+SCAN_(pb_scan_f, float, float)
+SCAN_(pb_scan_d, double, double)
+SCAN_(pb_scan_l, int64_t, uint64_t)  // whole numbers wrap around

@@ -16,7 +16,8 @@
 
 // the matrix products come later, from libraries of their own
 static pb_api api = {pb_parallel, NULL, NULL, NULL, NULL, pb_scatter_rows_f, pb_scatter_rows_d, pb_bad_index,
-                     pb_max_windows_f, pb_max_windows_d, pb_spread_windows_f, pb_spread_windows_d};
+                     pb_max_windows_f, pb_max_windows_d, pb_spread_windows_f, pb_spread_windows_d,
+                     pb_scan_f, pb_scan_d, pb_scan_l};
 static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_free};
 
 #ifndef PyDataType_ELSIZE

@@ -388,3 +388,107 @@ INLINE VD FN(pow_d)(VD x, VD y) {
 #undef PB_FAR
 #undef PB_FAR_F
 #undef PB_FAR_D
+
+// ---- hyperbolic functions and their inverses ------------------------------------------------------
+
+// halves of e^|x| are multiplied last, so that results near the largest number do not overflow before
+#define PB_HYPERBOLIC(V, t, sel, big, ln2)                                                          \
+  INLINE V FN(sinh_##t)(V x) {                                                                      \
+    V a = FN(abs_##t)(x), e = FN(expm1_##t)(a), h = FN(exp_##t)(a * (__typeof__(x[0])).5);          \
+    V y = (e + e / (e + 1)) * (__typeof__(x[0])).5;                                                 \
+    return FN(copysign_##t)(FN(sel)(a > 20, h * (__typeof__(x[0])).5 * h, y), x);                   \
+  }                                                                                                 \
+  INLINE V FN(cosh_##t)(V x) {                                                                      \
+    V a = FN(abs_##t)(x), e = FN(exp_##t)(a), h = FN(exp_##t)(a * (__typeof__(x[0])).5);            \
+    return FN(sel)(a > 20, h * (__typeof__(x[0])).5 * h, (e + 1 / e) * (__typeof__(x[0])).5);       \
+  }                                                                                                 \
+  INLINE V FN(asinh_##t)(V x) {                                                                     \
+    V a = FN(abs_##t)(x), s = a * a;                                                                \
+    V y = FN(log1p_##t)(a + s / (FN(sqrt_##t)(s + 1) + 1));                                         \
+    return FN(copysign_##t)(FN(sel)(a > big, FN(log_##t)(a) + ln2, y), x);                          \
+  }                                                                                                 \
+  INLINE V FN(acosh_##t)(V x) {                                                                     \
+    V d = x - 1, y = FN(log1p_##t)(d + FN(sqrt_##t)(d * (d + 2)));                                  \
+    y = FN(sel)(x > big, FN(log_##t)(x) + ln2, y);                                                  \
+    return FN(sel)(x < 1, FN(splat_##t)(PB_NAN), y);                                                \
+  }                                                                                                 \
+  INLINE V FN(atanh_##t)(V x) {                                                                     \
+    V a = FN(abs_##t)(x);                                                                           \
+    return FN(copysign_##t)(FN(log1p_##t)(2 * a / (1 - a)) * (__typeof__(x[0])).5, x);              \
+  }
+PB_HYPERBOLIC(VF, f, sel_f, 1e4f, .693147180559945309f)
+PB_HYPERBOLIC(VD, d, sel_dl, 1e8, .693147180559945309)
+#undef PB_HYPERBOLIC
+
+// ---- angles -----------------------------------------------------------------------------------------
+
+// Angles up to 22.5 degrees by a polynomial (float) or a quotient of two (double); larger ones are seen
+// from 45 or 90 degrees, whose numbers come in two parts.
+INLINE VF FN(atan_f)(VF x) {
+  VF a = FN(abs_f)(x);
+  VI steep = a > 2.414213562373095f, middle = ~steep & (a > .4142135623730950f);
+  VF z = FN(sel_f)(steep, -1.f / a, FN(sel_f)(middle, (a - 1.f) / (a + 1.f), a)), s = z * z;
+  VF p = s * 8.05374449538e-2f - 1.38776856032e-1f;
+  p = p * s + 1.99777106478e-1f;
+  p = p * s - 3.33329491539e-1f;
+  VF y = p * s * z + z;
+  y += FN(sel_f)(steep, FN(splat_f)(1.5707963267948966f), FN(sel_f)(middle, FN(splat_f)(.7853981633974483f), (VF){}));
+  return FN(copysign_f)(y, x);
+}
+INLINE VD FN(atan_d)(VD x) {
+  VD a = FN(abs_d)(x);
+  VL steep = a > 2.41421356237309504880, middle = ~steep & (a > .66);
+  VD z = FN(sel_dl)(steep, -1. / a, FN(sel_dl)(middle, (a - 1.) / (a + 1.), a)), s = z * z;
+  VD p = s * -8.750608600031904122785e-1 - 1.615753718733365076637e1;
+  p = p * s - 7.500855792314704667340e1;
+  p = p * s - 1.228866684490136173410e2;
+  p = p * s - 6.485021904942025371773e1;
+  VD q = s + 2.485846490142306297962e1;
+  q = q * s + 1.650270098316988542046e2;
+  q = q * s + 4.328810604912902668951e2;
+  q = q * s + 4.853903996359136964868e2;
+  q = q * s + 1.945506571482613964425e2;
+  VD y = p * s / q * z + z;
+  VD rest = FN(sel_dl)(steep, FN(splat_d)(6.123233995736765886130e-17),
+                       FN(sel_dl)(middle, FN(splat_d)(3.061616997868382943065e-17), (VD){}));
+  y = FN(sel_dl)(steep, FN(splat_d)(1.57079632679489661923),
+                 FN(sel_dl)(middle, FN(splat_d)(.785398163397448309616), (VD){})) + (y + rest);
+  return FN(copysign_d)(y, x);
+}
+#define PB_ANGLES(V, t, W, sel, half, pi)                                                           \
+  INLINE V FN(asin_##t)(V x) {                                                                      \
+    return 2 * FN(atan_##t)(x / (FN(sqrt_##t)((1 - x) * (1 + x)) + 1));                             \
+  }                                                                                                 \
+  INLINE V FN(acos_##t)(V x) { return 2 * FN(atan_##t)(FN(sqrt_##t)((1 - x) / (1 + x))); }          \
+  INLINE V FN(atan2_##t)(V y, V x) {                                                                \
+    V a = FN(abs_##t)(y), b = FN(abs_##t)(x);                                                       \
+    W over = a > b;                                                                                 \
+    V low = FN(sel)(over, b, a), high = FN(sel)(over, a, b);                                        \
+    V r = FN(sel)(low == high, FN(splat_##t)(1), low / high);  /* two infinities */                 \
+    r = FN(sel)(high == 0, (V){}, r);                                                               \
+    r = FN(atan_##t)(r);                                                                            \
+    r = FN(sel)(over, half - r, r);                                                                 \
+    r = FN(sel)((W)x < 0, pi - r, r);  /* the sign bit: -0, too */                                  \
+    r = FN(copysign_##t)(r, y);                                                                     \
+    return FN(sel)((x != x) | (y != y), x + y, r);                                                  \
+  }
+PB_ANGLES(VF, f, VI, sel_f, 1.57079632679489661923f, 3.14159265358979323846f)
+PB_ANGLES(VD, d, VL, sel_dl, 1.57079632679489661923, 3.14159265358979323846)
+#undef PB_ANGLES
+
+// ---- remainders -------------------------------------------------------------------------------------
+
+// exact, element by element; the remainder has the sign of the divisor
+#define PB_REMAINDERS(V, t, sel, fn)                                                                \
+  INLINE V FN(fmod_##t)(V x, V y) {                                                                 \
+    for (int k = 0; k < PB_L; k++) x[k] = fn(x[k], y[k]);                                           \
+    return x;                                                                                       \
+  }                                                                                                 \
+  INLINE V FN(remainder_##t)(V x, V y) {                                                            \
+    V m = FN(fmod_##t)(x, y);                                                                       \
+    V zero = FN(copysign_##t)((V){}, y);                                                            \
+    return FN(sel)(m == 0, zero, FN(sel)((y < 0) != (m < 0), m + y, m));                            \
+  }
+PB_REMAINDERS(VF, f, sel_f, __builtin_fmodf)
+PB_REMAINDERS(VD, d, sel_dl, __builtin_fmod)
+#undef PB_REMAINDERS
