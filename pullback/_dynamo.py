@@ -133,6 +133,11 @@ def _marked(t, index, name: str) -> list[int]:
             raise errors.DimError(
                 f"a tensor with {t.ndim} dims has no dim {dim} to mark ({errors.user_line(3)})")
     t.__dict__.setdefault(name, set()).update(dims)
+    if hasattr(type(t), "__tensor_flatten__"):  # of a wrapper: what is inside, too
+        for attribute in t.__tensor_flatten__()[0]:
+            inner = getattr(t, attribute)
+            if inner.ndim == t.ndim:
+                _marked(inner, dims, name)
     return dims
 
 

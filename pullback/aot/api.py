@@ -105,9 +105,9 @@ class Compiled:
         return self if instance is None else functools.partial(self, instance)
 
     def like(self, function) -> Compiled:
-        """Another one for a function of known sizes, with the same compilers."""
+        """Another one for another function, with the same compilers."""
         new = copy.copy(self)
-        new.function, new.dynamic, new._last = function, False, None
+        new.function, new._last = function, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
         return new
 
@@ -367,7 +367,15 @@ class Compiled:
                      sources=[local(names[k]) for k in tensors],
                      numbers={k: (local(names[k]), w) for k, w in zip(numbers, wishes.numbers)})
         made.env.plain = True
-        return made
+        return self._of_wrappers(made, tensors)
+
+    def _of_wrappers(self, sizes: Sizes, tensors: list[int]) -> Sizes:
+        """With what is known of numbers that are sizes of wrappers."""
+        if isinstance(self.function, Inside):
+            sizes.sizes, sizes.strides = self.function.numbers(), self.function.strides
+            for k, (i, d) in self.function.following(tensors).items():
+                sizes.numbers[k] = sizes.numbers[k][0], sizes.wanted[i][d] is not False
+        return sizes
 
     def _named(self, flat: list) -> tuple[list[int], list[int]]:
         """Places of tensors and of numbers."""

@@ -632,6 +632,9 @@ class Sizes:
         self.sources = names if sources is None else sources  # what symbols are called after
         # position among all arguments -> (source, is it to be a symbol?)
         self.numbers, self.special = numbers or {}, special
+        self.sizes: set[int] = set()  # those that are sizes or strides of a wrapper
+        self.strides: dict[int, tuple] = {}  # and strides, which may follow from sizes
+        self.made: dict = {}  # position -> what it has become
         self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
 
     def of(self, i: int, t: Tensor) -> Tensor:
@@ -648,10 +651,21 @@ class Sizes:
         from ..core.symbolic.env import Source
 
         source, wanted = known
-        if wanted:
-            value = self.env.number(value, Source(source, k), special=self.special)
+        if k in self.strides:
+            value = self._stride(k, value)
+        elif wanted:
+            value = self.env.number(
+                value, Source(source, k), special=self.special or k in self.sizes)
         self.shapes.append((value,))
+        self.made[k] = value
         return value
+
+    def _stride(self, k: int, value):
+        """A stride of a wrapper, by its sizes where it follows from them."""
+        from ..fx.sizes import following_strides
+
+        places, dim, plan = self.strides[k]
+        return following_strides(plan.size, plan.stride, [self.made[p] for p in places])[dim]
 
 
 @dataclass
@@ -685,6 +699,7 @@ class Joint:
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
+    sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
     # for PyTorch's convention (`layout.py`)
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
     ends: list = field(default_factory=list)  # the node of each input, at the end
@@ -765,7 +780,7 @@ def capture(
         if sizes is not None and sizes.numbers:
             inputs = [sizes.number(k, v) for k, v in enumerate(inputs)]
             for k in sizes.numbers:
-                recorder.sizes.given(inputs[k])
+                recorder.sizes.given(k, inputs[k])
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
         own = unseen(level, tree_flatten(out)[0])
@@ -880,7 +895,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             node.meta.pop("cut", None)
     if recorder.sizes is not None:
         joint.shapes = [o._data.shape if isinstance(o, Tensor) else () for o in leaves]
-        joint.leaves = recorder.sizes.in_place_of(joint.leaves)
+        joint.leaves = recorder.sizes.of_forward(joint.leaves)
     if level.decisions is not None:
         joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
     joint.module = recorder.module(tuple(results.nodes), "joint")

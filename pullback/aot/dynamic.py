@@ -116,6 +116,8 @@ def names_of(function: Callable, args: Sequence, kwargs: dict) -> list[str]:
     """What the function calls its arguments, one name for each tensor or other value in them."""
     from ..core.pytree import keystr, tree_flatten_with_path
 
+    if hasattr(function, "titles"):  # of tensors inside of wrappers
+        return function.titles
     try:
         parameters = list(inspect.signature(
             getattr(function, "forward", function)).parameters.values())
@@ -208,7 +210,7 @@ def check_demands(joint: Joint, env: ShapeEnv, wishes: Wishes, shapes: list, nam
              "or change the line so that it does not depend on the number"]))
 
 
-def with_numbers(module: GraphModule) -> tuple[GraphModule, list[str], int]:
+def with_numbers(module: GraphModule) -> tuple[GraphModule, list, int]:
     """A graph with numbers of the arguments as inputs, in front of tangents; which, and where."""
     nodes = module.graph.find_nodes(op="call_function", target=argument)
     inputs = module.graph.find_nodes(op="placeholder")
@@ -219,8 +221,8 @@ def with_numbers(module: GraphModule) -> tuple[GraphModule, list[str], int]:
     numbers = {n.args[0]: n for n in nodes}
 
     def add() -> None:
-        for symbol, node in numbers.items():
-            copied[node] = graph.placeholder(symbol)
+        for place, node in numbers.items():
+            copied[node] = graph.placeholder(f"number_{place}")
             copied[node].meta = dict(node.meta)
 
     for k, node in enumerate(module.graph.nodes):
@@ -233,7 +235,7 @@ def with_numbers(module: GraphModule) -> tuple[GraphModule, list[str], int]:
     made = GraphModule(module, graph)
     if hasattr(module, "writes"):
         made.writes = module.writes
-    return made, list(numbers), place
+    return made, [n.meta["val"] for n in numbers.values()], place
 
 
 def given(run: Callable, numbers: list, place: int) -> Callable:
@@ -247,8 +249,8 @@ def runs_eagerly(module: GraphModule, values: dict | None) -> Callable:
     """A joint graph as a function of tensors, for given sizes."""
     if values is None:
         return module
-    lifted, symbols, place = with_numbers(module)
-    return given(lifted, [values[s] for s in symbols], place)
+    lifted, numbers, place = with_numbers(module)
+    return given(lifted, valued(numbers, values.__getitem__), place)
 
 
 class SymbolicProgram:
@@ -277,12 +279,12 @@ class SymbolicProgram:
                 if is_symbolic(node.args) or is_symbolic(node.kwargs.values()):
                     raise errors.CompileError(
                         f"a symbolic size is written into the graph: {node.name} {node.args}")
-            lifted, symbols, place = with_numbers(module)
-            found = self._shared[name] = compiler(lifted, name), symbols, place
-        run, symbols, place = found
+            lifted, numbers, place = with_numbers(module)
+            found = self._shared[name] = compiler(lifted, name), numbers, place
+        run, numbers, place = found
         at = getattr(run, "at", None)
         run = run if at is None else at(values)
-        return given(run, [values[s] for s in symbols], place)
+        return given(run, valued(numbers, values.__getitem__), place)
 
     def saved_marks(self) -> list[frozenset]:
         """Of what the forward saves: dims that are symbols."""
@@ -300,6 +302,8 @@ class SymbolicProgram:
             self.joint,
             outputs=_outputs(self.joint.outputs, of),
             reviewed=[(i, valued(steps, of)) for i, steps in self.joint.reviewed],
+            wrapped={k: plan.sized(lambda n: valued(n, of))
+                     for k, plan in self.joint.wrapped.items()},
         )
         own = replace(
             backend,

@@ -23,7 +23,7 @@ from .capture import Joint, Sizes, capture
 from .context import compiling, config, next_program
 from .layout import Layout
 from .runtime import Program
-from .subclasses import is_wrapper
+from .subclasses import Inside, is_wrapper
 
 
 class AotFunction(Compiled):
@@ -43,7 +43,8 @@ class AotFunction(Compiled):
         """Capture and compile for one signature."""
         tensors = [v for v in flat if isinstance(v, Tensor)]
         joint = self._captured(flat, spec, tensors, roots, shared, sizes)
-        layout = Layout(joint, flat, self.keep, getattr(self.function, "groups", None))
+        wrappers = self.function if isinstance(self.function, Inside) else None
+        layout = Layout(joint, flat, self.keep, wrappers)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
         number = functools.cache(next_program)  # counted when it is compiled
@@ -57,10 +58,11 @@ class AotFunction(Compiled):
     def sizes(self, flat: list, names: list[str], wishes: Any) -> Sizes:
         """What is to be symbolic, named as PyTorch's `aot_function` does."""
         tensors, numbers = self._named(flat)
-        return Sizes(wishes.dims, [names[k] for k in (*tensors, *numbers)],
-                     sources=[f"__meta_utils_unknown_tensor{i}" for i in range(len(tensors))],
-                     numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, wishes.numbers)},
-                     special=True)
+        return self._of_wrappers(Sizes(
+            wishes.dims, [names[k] for k in (*tensors, *numbers)],
+            sources=[f"__meta_utils_unknown_tensor{i}" for i in range(len(tensors))],
+            numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, wishes.numbers)}, special=True),
+            tensors)
 
     def prepare(self, args: tuple, kwargs: dict) -> None:
         """Compile for arguments like these, which may be without data; nothing runs."""

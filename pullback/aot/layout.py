@@ -15,7 +15,6 @@ have more of them, in an order of their own, and compilers, partitioners and tes
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import numpy as np
@@ -36,6 +35,7 @@ from ..fx.printer import Trees
 from ..fx.sizes import argument
 from .capture import Joint, Output
 from .context import config
+from .subclasses import Inside
 from .tokens import Threaded, effectful
 
 _WRITE = InplaceOverload(overload("copy"))
@@ -44,12 +44,11 @@ _WRITE = InplaceOverload(overload("copy"))
 class Layout:
     """The graph of a captured function under PyTorch's convention."""
 
-    def __init__(self, joint: Joint, flat: list, keep: bool, groups: list[int] | None = None):
-        self.joint, self.keep = joint, keep
+    def __init__(self, joint: Joint, flat: list, keep: bool, wrappers: Inside | None = None):
+        self.joint, self.keep, self.wrappers = joint, keep, wrappers
         # places of inputs that are one wrapper with those before them: one None is all they get
-        ends = list(itertools.accumulate(groups or ()))
-        self.silent = {n for end, size in zip(ends, groups or ())
-                       for n in range(end - size + 1, end)}
+        self.silent: set[int] = set()
+        self.ends: dict[int, list] = {}  # last tensor of a wrapper -> nodes of its gradient's sizes
         old = joint.module.graph
         self.old_inputs = [n for n in old.nodes if n.op == "placeholder"]
         self.tangents = [n for n in self.old_inputs if n.name.startswith("tangents_")]
@@ -99,21 +98,31 @@ class Layout:
 
     def _slots(self, flat: list) -> list[tuple]:
         """The inputs of the graph in order: ("input", number), ("value", what it is) or
-        ("number", its symbol)."""
+        ("number", its place among the arguments)."""
         joint = self.joint
         count = sum(isinstance(v, Tensor) for v in flat)
         own = {i: n for n, i in enumerate(range(count) if joint.unique is None else joint.unique)}
         roots = range(len(own), len(own) + len(joint.roots))
         slots: list[tuple] = [("input", i) for i in roots]
         tensors = iter(range(count))
-        symbols = {_place(node): name for name, node in self.symbols.items()}
+        hidden = set() if self.wrappers is None else self.wrappers.numbers()
+        at: dict[int, int] = {}  # place among the arguments -> place here
         for k, v in enumerate(flat):
             if not isinstance(v, Tensor):
-                slots.append(("value", v) if k not in symbols else ("number", symbols[k]))
+                if k in self.symbols or k not in hidden:
+                    at[k] = len(slots)
+                    slots.append(("number", k) if k in self.symbols else ("value", v))
                 continue
             number = own.get(next(tensors))
             if number is not None and number not in joint.members:
+                at[k] = len(slots)
                 slots.append(("input", number))
+        if self.wrappers is not None:
+            for n, (span, plan) in enumerate(zip(self.wrappers.spans, self.wrappers.plans)):
+                if plan is not None:
+                    self.silent |= {at[k] for k in span[1:] if k in at}
+                    last = max((at[k] for k in span[:plan.count] if k in at), default=-1)
+                    self.ends[last] = self.wrappers.sized_gradients.get(n, [])
         first = len(own) + len(joint.roots)
         return slots + [("input", i) for i in range(first, first + len(joint.adopted))]
 
@@ -273,6 +282,9 @@ class Layout:
             for k in own:
                 self.gradients[k] = len(found)
                 found.append(nodes[k])
+            if own:  # sizes of a gradient that is a wrapper
+                sizes = joint.sized_wrappers.get(own[0]) or self.ends.get(position, ())
+                found += [self.new[n] if isinstance(n, Node) else n for n in sizes]
         for k, node in enumerate(nodes):
             if self.gradients[k] < 0:
                 self.gradients[k] = len(found)
@@ -290,7 +302,8 @@ class Layout:
 
         def run(*arrays, values=None):
             args = [make(arrays[what]) if kind == "input" else
-                    what if kind == "value" else values[what] for kind, what in slots]
+                    what if kind == "value" else numbers[what].value(values.__getitem__)
+                    for kind, what in slots]
             args = [*tokens, *args] if tokens else args
             out = called(compiled, args, not as_given)
             found = [arrays[i] if i is not None else out[k] for i, k in take]
@@ -298,6 +311,7 @@ class Layout:
                 found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]
             return (*found, *[_raw(o) for o in out[count:]])
 
+        numbers = {k: n.meta["val"].node.raw for k, n in self.symbols.items()}
         if any(kind == "number" for kind, _ in slots):
             run.at = lambda values: partial(run, values=values)
         return run
@@ -324,12 +338,6 @@ class Layout:
         known = [results[self.position[k]] if k in self.position else None
                  for k in range(self.joint.forward_count)]
         return known, results[self.count:], self.names
-
-
-def _place(node: Node) -> int:
-    """Where among all arguments a number stands."""
-    value = node.meta["val"].node
-    return next(s.input for s in value.shape_env.symbols[node.args[0]].sources if s.dim < 0)
 
 
 def strides_of(node: Node) -> tuple | None:

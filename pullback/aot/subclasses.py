@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import errors
@@ -24,11 +24,13 @@ from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.dispatching import Outer, again
 from ..core.handle import Tensor, cell_of, make
 from ..core.pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
+from ..core.size import Symbolic
 from ..core.state import sequence, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Node, port
 from ..core.views import copy_slices, replay
+from ..fx.node import map_aggregate
 
 
 class Wrapped(Exception):
@@ -76,17 +78,38 @@ class Plan:
     def __post_init__(self) -> None:
         self.count = sum(1 if p is None else p.count for p in self.inner)
 
-    @property
-    def key(self) -> tuple:
-        """What a graph depends on."""
+    def key(self, sized: bool) -> tuple:
+        """What a graph depends on; sizes may be arguments of it (`sized`)."""
         try:
             hash(self.meta)
             meta = self.meta
         except TypeError:
             meta = repr(self.meta)
-        inner = tuple([None if p is None else p.key for p in self.inner])
-        return (self.cls, self.names, meta, self.size, self.stride, inner, self.tracked, self.leaf,
-                self.held)
+        inner = tuple([None if p is None else p.key(sized) for p in self.inner])
+        own = (len(self.size), self.follows) if sized else (self.size, self.stride)
+        return (self.cls, self.names, meta, *own, inner, self.tracked, self.leaf, self.held)
+
+    def numbers(self) -> list:
+        """Sizes and strides, those of wrappers inside first."""
+        found = [n for p in self.inner if p is not None for n in p.numbers()]
+        return [*found, *self.size, *self.stride]
+
+    def symbols(self) -> list:
+        """Sizes and strides that are not known yet."""
+        return [n for n in self.numbers() if isinstance(n, Symbolic)]
+
+    def sized(self, number: Callable[[Any], Any]) -> Plan:
+        """With other sizes and strides: what a function says of each, in the order above."""
+        inner = tuple([None if p is None else p.sized(number) for p in self.inner])
+        size, stride = (tuple([number(n) for n in own]) for own in (self.size, self.stride))
+        return replace(self, size=size, stride=stride, inner=inner)
+
+    def like(self, other: Plan | None) -> Plan:
+        """With the sizes of another of its kind, where its own are not known."""
+        if other is None or not self.symbols():
+            return self
+        inner = tuple([None if p is None else p.like(q) for p, q in zip(self.inner, other.inner)])
+        return replace(self, size=other.size, stride=other.stride, inner=inner)
 
     def fits(self, other: Plan) -> bool:
         """Is it the same kind of wrapper, whatever its history?"""
@@ -221,6 +244,7 @@ class Parted(Node):
         kind = self.kinds.get(self.number, self.plan)
         if kind is None:
             return [next(g for g in grads if g is not None)]
+        kind = kind.like(self.plan)
         full = [ops.zeros(shape, dtype=dtype) if g is None else g
                 for g, (shape, dtype) in zip(grads, self.facts)]
         return [closed(full, kind)]
@@ -274,10 +298,16 @@ def spread(level: Any, joint: Any, chosen: list, grads: list) -> list:
     for (i, _), g in zip(chosen, grads):
         parts = parts_of(g) if g is not None and is_wrapper(g) else [g]
         if g is not None and is_wrapper(g):
-            joint.wrapped[len(joint.grad_of)] = plan_of(g)
+            joint.wrapped[len(joint.grad_of)] = plan = plan_of(g)
+            joint.sized_wrappers[len(joint.grad_of)] = _nodes(plan)
         joint.grad_of += [i] * len(parts)
         nodes += [None if p is None else level.node(p) for p in parts]
     return nodes
+
+
+def _nodes(plan: Plan) -> list:
+    """The nodes of sizes that are not known yet, in the graph that is being recorded."""
+    return [n.node.shape_env.recorder.node(n) for n in plan.symbols()]
 
 
 def gathered(wrapped: dict, grads: list) -> list:
@@ -303,16 +333,35 @@ class Flat:
         self.leaf = leaf  # was it made to require grad?
 
 
-register_pytree_node(Flat, lambda f: (f.parts, (f.plan, f.guess, f.source, f.leaf)),
-                     lambda parts, context: Flat(list(parts), *context))
+def _flattened(f: Flat) -> tuple[list, tuple]:
+    """Tensors, then numbers that are not known yet: sizes, and those in the views of an input."""
+    views: list = []
+    if f.source is not None:
+        map_aggregate(f.source[1], lambda v: views.append(v) if isinstance(v, Symbolic) else v)
+    return [*f.parts, *f.plan.symbols(), *views], (f.plan, f.guess, f.source, f.leaf)
+
+
+def _unflattened(leaves: Any, context: tuple) -> Flat:
+    plan, guess, source, leaf = context
+    leaves = list(leaves)
+    numbers = iter(leaves[plan.count:])
+    filled = lambda n: next(numbers) if isinstance(n, Symbolic) else n
+    plan = plan.sized(filled)
+    if source is not None:
+        source = source[0], map_aggregate(source[1], filled), source[2]
+    return Flat(leaves[: plan.count], plan, guess, source, leaf)
+
+
+register_pytree_node(Flat, _flattened, _unflattened)
 
 
 class Inside:
     """The user's function as one of the tensors inside of its arguments."""
 
     def __init__(self, function: Callable, plans: list[Plan | None], spec: Any,
-                 outside: tuple[Tensor, ...], within: list[tuple]):
+                 outside: tuple[Tensor, ...], within: list[tuple], names: list[str], sized: bool):
         self.function, self.plans, self.spec, self.outside = function, plans, spec, outside
+        self.sized = sized  # are sizes and strides of wrappers arguments, too?
         self.within = within  # places inside of arguments that are inputs by themselves, too
         self.__name__ = getattr(function, "__name__", type(function).__name__)
         if hasattr(function, "modules"):
@@ -320,10 +369,55 @@ class Inside:
         # by argument: what kind their gradients are, None if they come as they are
         self.kinds: dict[int, Plan | None] = {}
         self.moves = [0] * len(plans)  # how often each wrapper is written
-        # how many inputs of the graph each argument is
-        self.groups = [1 if p is None else p.count for p in plans]
+        self.sized_gradients: dict[int, list] = {}  # by argument: nodes of its gradient's sizes
+        self.titles: list[str] = []  # what each inner argument is called
+        self.spans: list[range] = []  # of each argument: its tensors, and the numbers behind them
+        self.strides: dict[int, tuple] = {}  # place of a stride -> (its sizes, dim, plan)
+        for n, p in enumerate(plans):
+            title, start = names[n] if n < len(names) else f"input{n}", len(self.titles)
+            self.titles += [title] if p is None else self._titled(title, p)
+            self.spans.append(range(start, len(self.titles)))
+
+    def _titled(self, title: str, plan: Plan) -> list[str]:
+        """Names of the tensors of a wrapper, then of its numbers."""
+        parts: list[str] = []
+        numbers: list[tuple] = []
+
+        def walk(own: str, p: Plan) -> None:
+            for name, q in zip(p.names, p.inner):
+                parts.append(f"{own}.{name}") if q is None else walk(f"{own}.{name}", q)
+            numbers.append((own, p))
+
+        walk(title, plan)
+        names = list(parts)
+        first = len(self.titles)
+        for own, p in numbers if self.sized else ():
+            at = first + len(names)
+            rank = len(p.size)
+            for d in range(rank):
+                self.strides[at + rank + d] = range(at, at + rank), d, p
+            names += [f"{own}.size({d})" for d in range(rank)]
+            names += [f"{own}.stride({d})" for d in range(rank)]
+        return names
+
+    def following(self, tensors: list[int]) -> dict[int, tuple[int, int]]:
+        """Place of a wrapper's size -> (tensor, dim) inside of it that has the same."""
+        found = {}
+        for places, _, plan in self.strides.values():
+            title = self.titles[places[0]].rpartition(".")[0] if places else ""
+            part = f"{title}.{plan.follows}"
+            if plan.follows and part in self.titles:
+                i = tensors.index(self.titles.index(part))
+                found.update({p: (i, d) for d, p in enumerate(places)})
+        return found
+
+    def numbers(self) -> set[int]:
+        """Places of sizes and strides among the inner arguments."""
+        return {k for span, p in zip(self.spans, self.plans) if p is not None
+                for k in span[p.count:]}
 
     def __call__(self, *inner: Any) -> Any:
+        self.sized_gradients = {}  # of this capture
         given, values, wrappers = iter(inner), [], {}
         known: dict = {}  # the same argument twice is one wrapper
         for n, plan in enumerate(self.plans):
@@ -331,6 +425,8 @@ class Inside:
                 values.append(next(given))
                 continue
             parts = [next(given) for _ in range(plan.count)]
+            if self.sized:
+                plan = plan.sized(lambda _: next(given))
             key = tuple(map(id, parts))
             if key not in known:
                 known[key] = self._wrapper(n, plan, parts, wrappers)
@@ -383,6 +479,7 @@ class Inside:
         kind = plan_of(grad) if is_wrapper(grad) else None
         same = kind is not None and kind.count == plan.count
         self.kinds[n] = kind if same else None
+        self.sized_gradients[n] = _nodes(kind) if same else []
         return same
 
     def _finish(self, w: Tensor, start: Any, parts: list, edges: list, facts: tuple) -> None:
@@ -536,11 +633,15 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any) -> Any:
             within.append((n, *names))
             values.append(found)
     plans = [plan_of(v) if is_wrapper(v) else None for v in values]
-    key = (spec, tuple([None if p is None else p.key for p in plans]), tuple(map(id, outside)),
-           tuple(within))
+    sized = compiled.dynamic is not False
+    key = (spec, tuple([None if p is None else p.key(sized) for p in plans]),
+           tuple(map(id, outside)), tuple(within))
     inner = known.get(key)
     if inner is None:
-        function = Inside(compiled.function, plans, spec, outside, within)
+        from .dynamic import names_of
+
+        names = names_of(compiled.function, *tree_unflatten(flat, spec))
+        function = Inside(compiled.function, plans, spec, outside, within, names, sized)
         inner = known[key] = compiled.like(function)
     arguments, wrappers, known_parts = [], [], {}
     for n, (v, plan) in enumerate(zip(values, plans)):
@@ -551,6 +652,8 @@ def _called(compiled: Any, known: dict, flat: list, spec: Any) -> Any:
             known_parts[id(v)] = parts = opened(v, inner.function.kinds, n)
             wrappers.append((v, plan, parts, [p._edge for p in parts]))
         arguments += known_parts[id(v)]
+        if sized:
+            arguments += plan.numbers()
     out = inner(*arguments)
     compiled.programs.update({(key, *k): p for k, p in inner.programs.items()})
     for v, plan, parts, edges in wrappers:

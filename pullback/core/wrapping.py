@@ -19,7 +19,7 @@ from .dispatching import Outer, called
 from .handle import Cell, Tensor, disabled
 from .layout import STRIDED
 from .op import overload
-from .size import Size, Symbolic
+from .size import Size, Symbolic, whole
 from .state import state
 
 _new = object.__new__
@@ -66,7 +66,7 @@ def make_wrapper_subclass(
             f"'sizes' ({errors.user_line(2)})")
     shape = _checked(size, strides, storage_offset)
     kind = (dt.as_dtype(dtype) or dt.default()).np
-    steps = None if strides is None else tuple([int(s) * kind.itemsize for s in strides])
+    steps = None if strides is None else tuple([whole(s) * kind.itemsize for s in strides])
     place = dev.chosen(None if device is None else dev.Device(device))
     box = Outer(shape, kind, steps, "cpu" if place is None else str(place), None,
                 (storage_offset or 0) * kind.itemsize)

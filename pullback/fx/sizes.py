@@ -32,7 +32,7 @@ class SizeNodes:
         self.env = ShapeEnv() if env is None else env
         if not inner:  # the graph of a branch or a loop belongs to another one
             self.env.recorder = self
-        self.recorder, self.inputs_only, self.inner = recorder, inputs_only, inner
+        self.recorder, self.inputs_only = recorder, inputs_only
         self.live: Any = None  # the level whose arithmetic is recorded as it happens
         self.count = 0  # inputs so far
         self._nodes: dict[Any, Node] = {}  # expression -> its node
@@ -55,10 +55,10 @@ class SizeNodes:
             self._nodes.setdefault(made.node.raw, node)
         return made
 
-    def given(self, value: Any) -> None:
+    def given(self, place: int, value: Any) -> None:
         """A number among the arguments of a capture, also where it equals a size."""
-        if isinstance(value, Symbolic) and value.node.raw not in self._nodes:
-            self._nodes[value.node.raw] = self._argument(value)
+        if isinstance(value, Symbolic):
+            self._nodes[value.node.raw] = self._call(argument, (place,), value)
 
     def defined(self, value: Any, node: Node) -> None:
         """A number that a node computes from data."""
@@ -84,6 +84,16 @@ class SizeNodes:
         number = how[1][0] if how is not None else value  # the truth of a bool asks for 1
         self.defined(number, node)
 
+    def of_forward(self, values: Any) -> Any:
+        """The same for results of the forward, which a backward has been recorded after."""
+        before = self._nodes, self._sizes
+        self._nodes = {e: n for e, n in self._nodes.items() if not _is_late(n)}
+        self._sizes = {e: at for e, at in self._sizes.items() if not _is_late(at[0])}
+        try:
+            return self.in_place_of(values)
+        finally:
+            self._nodes, self._sizes = before
+
     def in_place_of(self, values: Any) -> Any:
         """Arguments with nodes in the place of symbolic numbers."""
         return map_aggregate(values, lambda v: self.node(v) if isinstance(v, Symbolic) else v)
@@ -108,7 +118,7 @@ class SizeNodes:
         elif isinstance(raw, Expr):
             found = self._spelled(raw)
         elif getattr(raw, "symbol", None) is not None:
-            found = self._argument(value)
+            return _plain(value)  # of the graph around this one
         else:
             found = self._call(COMPARE[raw.op], tuple([self._part(e) for e in raw[1:]]), value)
         if isinstance(found, Node):
@@ -148,13 +158,6 @@ class SizeNodes:
             total = term if total is None else self._step(operator.add, total, term)
         return 0 if total is None else total
 
-    def _argument(self, value: Any) -> Any:
-        """The node of a number among the arguments."""
-        sources = self.env.symbols[value.node.raw.symbol].sources
-        if self.inner or not any(s.input >= 0 and s.dim < 0 for s in sources):
-            return _plain(value)  # of the graph around this one
-        return self._call(argument, (value.node.raw.symbol,), value)
-
     def _step(self, function: Any, a: Any, b: Any) -> Any:
         values = [x.meta["val"] if isinstance(x, Node) else x for x in (a, b)]
         value = function(*values)
@@ -172,9 +175,9 @@ class SizeNodes:
             if found is None:
                 place = self._sizes.get(e)
                 value = SymInt.of(self.env, e, None)
-                found = self._argument(value) if place is None else self._call(_SIZE, place, value)
-                if isinstance(found, Node):
-                    self._nodes[e] = found
+                if place is None:
+                    return int(value)  # a size of the graph around this one
+                found = self._nodes[e] = self._call(_SIZE, place, value)
             return found
         args = [self._part(a) for a in atom.args]
         out = args[0]
@@ -183,12 +186,20 @@ class SizeNodes:
         return out
 
 
-def argument(symbol: str) -> Any:
-    """A number among the arguments of a program, under the name of its symbol.
+def _is_late(node: Node) -> bool:
+    """Does it depend on gradients of outputs?"""
+    if node.op == "placeholder":
+        return node.name.startswith("tangents_")
+    return any(map(_is_late, node.all_input_nodes)) if isinstance(
+        node.meta.get("val"), Symbolic) else False
+
+
+def argument(place: int) -> Any:
+    """A number among the arguments of a program, by its place among them.
 
     Such a node becomes an input, or a number, before a graph runs: `aot/dynamic.py`.
     """
-    raise errors.CompileError(f"the number {symbol} of a captured graph has no value")
+    raise errors.CompileError(f"the number in place {place} of a captured graph has no value")
 
 
 def _plain(v: Any) -> Any:
@@ -230,13 +241,16 @@ def symbolic_input(
 
 
 def _strides(data: Fake, shape: list) -> tuple:
-    """Strides with sizes in them, where they follow from the sizes of the dims inside."""
-    item = data.dtype.itemsize
-    order = sorted(range(len(shape)), key=lambda d: (data.strides[d], -d))
+    return following_strides(data.shape, data.strides, shape, data.dtype.itemsize)
+
+
+def following_strides(sizes: tuple, strides: tuple, shape: list, item: int = 1) -> tuple:
+    """Strides with symbols in them, where they follow from the sizes of the dims inside."""
+    order = sorted(range(len(shape)), key=lambda d: (strides[d], -d))
     found: dict[int, Any] = {}
-    known: dict[int, Any] = {item: item}  # byte stride -> the same as an expression
+    known: dict[int, Any] = {item: item}  # stride -> the same as an expression
     for d in order:
-        step = data.strides[d]
+        step = strides[d]
         found[d] = known.get(step, step)
-        known.setdefault(step * max(data.shape[d], 1), found[d] * shape[d])
+        known.setdefault(step * max(sizes[d], 1), found[d] * shape[d])
     return tuple([found[d] for d in range(len(shape))])
