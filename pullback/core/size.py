@@ -92,9 +92,8 @@ class Size(tuple):
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
 
-    def __getitem__(self, key):
-        found = tuple.__getitem__(self, key)
-        return Size(found) if isinstance(key, slice) else found
+    def __getitem__(self, key, _get=tuple.__getitem__):
+        return _get(self, key) if key.__class__ is not slice else Size(_get(self, key))
 
     def __add__(self, other):
         return Size(tuple.__add__(self, tuple(other)))

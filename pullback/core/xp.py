@@ -65,6 +65,25 @@ def maxima(xp, x, axis):
     return np.maximum.reduce(x, axis, None, None, True) if xp is np else x.max(axis, keepdims=True)
 
 
+def picked(xp, x, places, axis: int):
+    """Elements at places along an axis: `take_along_axis`, of vectors and matrices without it."""
+    if x.ndim == 1:
+        return x[places]
+    if x.ndim == 2:
+        if axis % 2:
+            return x[xp.arange(x.shape[0])[:, None], places]
+        return x[places, xp.arange(x.shape[1])]
+    return xp.take_along_axis(x, places, axis)
+
+
+def extremes(array) -> tuple:
+    """Smallest and largest element; Python finds those of a few faster than NumPy does."""
+    if array.size > 16:
+        return array.min(), array.max()
+    values = array.reshape(-1).tolist()
+    return min(values), max(values)
+
+
 def accumulate_at(xp, name: str, target, places, values) -> None:
     """`xp.NAME.at(target, places, values)`, by way of the host where a namespace lacks it
     (CuPy: multiply).

@@ -9,6 +9,7 @@ from ..core.batching import dims
 from ..core.dims import wrap_dim, wrap_dims
 from ..core.op import Composite, Reduction
 from ..core.table import ops
+from ..core.xp import picked
 from .pointwise import refuse
 from .reduce import check_size, extremes, extremes_of_all, one_dim, reduced, rows, spaced
 
@@ -98,7 +99,7 @@ def _extreme_along(name: str, xp, self, dim, keepdim):
         return self.copy(), xp.zeros((), dtype=xp.int64)
     find = xp.argmax if name == "max" else xp.argmin
     indices = find(self, axis=dim, keepdims=True)
-    values = xp.take_along_axis(self, indices, dim)
+    values = picked(xp, self, indices, dim)
     indices = xp.asarray(indices, dtype=xp.int64)
     if keepdim:
         return values, indices
@@ -284,7 +285,7 @@ class median_dim(_Places):
             return self.copy(), xp.zeros((), dtype=xp.int64)
         place = _median_place(xp, xp.moveaxis(self, dim, -1))
         indices = xp.expand_dims(xp.asarray(place, dtype=xp.int64), dim)
-        values = xp.take_along_axis(self, indices, dim)
+        values = picked(xp, self, indices, dim)
         if keepdim:
             return values, indices
         return xp.squeeze(values, axis=dim), xp.squeeze(indices, axis=dim)

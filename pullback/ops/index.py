@@ -14,7 +14,7 @@ from ..core.fake import Fake
 from ..core.op import Composite, Op
 from ..core.state import state
 from ..core.table import ops
-from ..core.xp import accumulate_at
+from ..core.xp import accumulate_at, extremes
 from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
 from .layout import in_front, pad_rank
 
@@ -108,7 +108,7 @@ def in_range(xp, index, size: int, dim: int, error=IndexError, negative: bool = 
     """The index with negative entries counted from the end, or the error that names one."""
     if index.size == 0:
         return index
-    low, high = index.min(), index.max()
+    low, high = extremes(index)
     if high >= size or low < (-size if negative else 0):
         bad = high if high >= size else low
         raise error(f"index {int(bad)} is out of bounds for dimension {dim} with size {size}")

@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
+from ..core.xp import extremes
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
 from .norm import narrowed, widened
@@ -75,22 +76,14 @@ def _known_targets(xp, self, target, ignore_index, dim):
     known, classes = None, self.shape[dim]
     if not target.size:
         return target.astype(xp.int64), None
-    low, high = _extremes(target)
+    low, high = extremes(target)
     if low <= ignore_index <= high:
         known = target != ignore_index
         target = xp.where(known, target, 0)
-        low, high = _extremes(target)
+        low, high = extremes(target)
     if low < 0 or high >= classes:
         raise IndexError(f"Target {int(low if low < 0 else high)} is out of bounds.")
     return target.astype(xp.int64, copy=False), known
-
-
-def _extremes(array) -> tuple:
-    """Smallest and largest element; Python finds those of a few faster than NumPy does."""
-    if array.size > 16:
-        return array.min(), array.max()
-    values = array.reshape(-1).tolist()
-    return min(values), max(values)
 
 
 def _at_classes(xp, safe, dim):

@@ -10,6 +10,7 @@ from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
+from ..core.xp import picked
 from ..errors import DTypeError, ShapeError
 from .index import needs_data, size_by_data
 from .layout import along, in_front, inner
@@ -23,8 +24,8 @@ def sorted_places(xp, array, dim: int, descending: bool):
     if not descending:
         return xp.argsort(array, axis=dim, kind="stable")
     size = array.shape[dim]
-    flipped = xp.flip(xp.argsort(xp.flip(array, dim), axis=dim, kind="stable"), dim)
-    return size - 1 - flipped
+    back = along(dim, slice(None, None, -1))
+    return size - 1 - xp.argsort(array[back], axis=dim, kind="stable")[back]
 
 
 def _sort(xp, self, dim: int, descending: bool):
@@ -34,7 +35,7 @@ def _sort(xp, self, dim: int, descending: bool):
     if self.ndim == 0:
         return self.copy(), xp.zeros((), xp.int64)
     places = sorted_places(xp, self, dim, descending).astype(xp.int64)
-    return xp.take_along_axis(self, places, axis=dim), places
+    return picked(xp, self, places, dim), places
 
 
 def _two_shapes(shape) -> list:
@@ -189,12 +190,12 @@ class topk(Op):
             chosen = xp.argpartition(self, cut, axis=dim)
             part = slice(size - k, None) if largest else slice(0, k)
             chosen = xp.sort(chosen[along(dim, part)], axis=dim)
-            values = xp.take_along_axis(self, chosen, axis=dim)
+            values = picked(xp, self, chosen, dim)
             order = sorted_places(xp, values, dim, largest)
-            places = xp.take_along_axis(chosen, order, axis=dim)
+            places = picked(xp, chosen, order, dim)
         else:
             places = sorted_places(xp, self, dim, largest)[along(dim, slice(0, k))]
-        return xp.take_along_axis(self, places, axis=dim), places.astype(xp.int64)
+        return picked(xp, self, places, dim), places.astype(xp.int64)
 
     def shape(self, k, dim, largest, sorted):
         return _two_shapes(_topk_shape(tuple(self.shape), k, dim))
@@ -237,7 +238,7 @@ class kthvalue(Op):
         if self.ndim == 0:
             return self.copy(), xp.zeros((), xp.int64)
         places = sorted_places(xp, self, dim, False)[along(dim, slice(k - 1, k))]
-        values = xp.take_along_axis(self, places, axis=dim)
+        values = picked(xp, self, places, dim)
         if not keepdim:
             values, places = values.squeeze(dim), places.squeeze(dim)
         return values.copy(), places.astype(xp.int64)

@@ -28,6 +28,17 @@ from .arrange import clone
 from .layout import inner, pad_rank, permutation, strided
 
 
+def _has_view(array, size: tuple) -> bool:
+    """Can an array be shown in another shape without a copy?"""
+    try:
+        array.reshape(size, copy=False)
+    except ValueError:
+        return False
+    except TypeError:  # an array library without that argument
+        return view_strides(array.shape, array.strides, size) is not None
+    return True
+
+
 class view(View):
     """The same elements in another shape, without a copy."""
 
@@ -40,7 +51,7 @@ class view(View):
     def run(xp, self, size):
         size = infer_size(size, self.size)
         # NumPy copies silently where no view exists
-        if not self.flags.c_contiguous and view_strides(self.shape, self.strides, size) is None:
+        if not self.flags.c_contiguous and not _has_view(self, size):
             raise RuntimeError(
                 "view size is not compatible with input tensor's size and stride (at least one "
                 "dimension spans across two contiguous subspaces). Use .reshape(...) instead."
@@ -136,7 +147,10 @@ class reshape(Composite):
         data = self._data
         if not (isinstance(data, np.ndarray) and data.flags.c_contiguous):
             size = infer_size(shape, self.numel())
-            steps = view_strides(self.shape, self.stride(), size)
+            if is_buffer(data) and not _has_view(data, size):
+                steps = None
+            else:
+                steps = view_strides(self.shape, self.stride(), size)
             if steps is None:
                 self = overload_of(clone).call(self, "contiguous_format")
             if steps is None and (is_buffer(data) or spelled()):  # a copy is no view of anything
