@@ -453,6 +453,13 @@ class TransformError(PullbackError, RuntimeError):
     """
 
 
+class MappingError(TransformError, ValueError):
+    """`vmap` cannot map the function over what it was given, or return what it gave.
+
+    Cause: `in_dims` or `out_dims` that do not fit, sizes that differ, outputs that are no tensors.
+    """
+
+
 class CheckpointError(PullbackError, RuntimeError):
     """A checkpointed function computed something else when it ran again.
 

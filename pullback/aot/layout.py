@@ -15,6 +15,7 @@ have more of them, in an order of their own, and compilers, partitioners and tes
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..core.handle import Tensor, make
 from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
 from ..core.pytree import tree_flatten
-from ..core.size import is_symbolic
+from ..core.size import hinted, is_symbolic
 from ..core.state import state
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
@@ -340,15 +341,34 @@ class Layout:
         return known, results[self.count:], self.names
 
 
-def strides_of(node: Node) -> tuple | None:
-    """How the value of a node lies in memory; None if that is not known as numbers."""
-    strides = node.meta["val"]._data.strides
-    return strides if all(type(s) is int for s in strides) else None
+@dataclass(frozen=True)
+class Order:
+    """The order of dims in memory, where sizes are symbols."""
+
+    dims: tuple[int, ...] | None
+
+    def strides(self, array: np.ndarray) -> tuple[int, ...]:
+        """Those that an array of this shape has in this order, without gaps."""
+        step, found = array.itemsize, [0] * array.ndim
+        for d in reversed(self.dims or range(array.ndim)):
+            found[d] = step
+            step *= array.shape[d]
+        return tuple(found)
 
 
-def coerced(array: np.ndarray, strides: tuple | None) -> np.ndarray:
+def strides_of(node: Node) -> tuple | Order:
+    """How the value of a node lies in memory."""
+    data = node.meta["val"]._data
+    if all(type(s) is int for s in data.strides):
+        return data.strides
+    return Order(strides_order(hinted(data.shape), hinted(data.strides)))
+
+
+def coerced(array: np.ndarray, strides: tuple | Order) -> np.ndarray:
     """A gradient in the layout that its graph was captured for."""
-    if strides is None or array.strides == strides or array.flags.c_contiguous and array.size < 2:
+    if isinstance(strides, Order):
+        strides = strides.strides(array)
+    if array.strides == strides or array.flags.c_contiguous and array.size < 2:
         return array
     made = ordered(partial(np.empty, dtype=array.dtype), array.shape,
                    strides_order(array.shape, strides))

@@ -190,6 +190,7 @@ class FunctionNode(Node):
     """A call of a `Function` on the tape; each function has a class of its own, for its name."""
 
     __slots__ = ("ctx", "function", "outputs", "places", "spaces", "width")
+    boxed = None  # a backward that takes the gradients in one list
 
     class _Rule:
         saves = ()
@@ -214,14 +215,21 @@ class FunctionNode(Node):
         self.saved = self.ctx._kept = None
 
     def apply(self, grads: list, needs: list) -> list:
-        ctx = self.ctx
+        ctx, given = self.ctx, grads
         some = self.outputs > 1 or grads[0] is None
         if some and ctx.materialize_grads and any(g is None for g in grads):
             grads = [
                 _zeros(space) if g is None and space is not None else g
                 for g, space in zip(grads, self.spaces)
             ]
-        found = self.function(ctx, *grads)
+        if self.boxed is None:
+            found = self.function(ctx, *grads)
+        else:  # nobody else holds them, so that it may let them go
+            held = list(grads)
+            if self.hooks is None or "post" not in self.hooks:
+                given.clear()
+            grads = None
+            found = self.boxed(ctx, held)
         if found.__class__ is not tuple:
             found = tuple(found) if isinstance(found, (tuple, list)) else (found,)
         places = self.places
@@ -331,7 +339,11 @@ class _Plan:
             (FunctionCtx,),
             {"_forward_cls": cls, "__module__": cls.__module__},
         )
-        self.node = type(self.context.__name__, (FunctionNode,), {"__slots__": ()})
+        facts = {"__slots__": ()}
+        if cls.boxed_grads_call:
+            facts["boxed"] = staticmethod(
+                cls.vjp if cls.vjp is not Function.vjp else cls.backward)
+        self.node = type(self.context.__name__, (FunctionNode,), facts)
         own, other = cls.backward is not Function.backward, cls.vjp is not Function.vjp
         if own and other:
             raise errors.TransformError(

@@ -181,6 +181,8 @@ class _Cond(Function):
 def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], moving: list[int],
           grads: Sequence[Tensor]) -> tuple:
     """Gradients of some operands of a function of flat tensors."""
+    if not moving:
+        return tuple([ops.zeros_like(values[i]) for i in wanted])
 
     def varying(*chosen: Tensor) -> tuple:
         out = function(*with_those(values, wanted, chosen))
@@ -193,6 +195,9 @@ def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], m
 def push_forward(function: Callable, values: Sequence[Tensor], places: list[int], moving: list[int],
           tangents: Sequence[Tensor]) -> tuple:
     """Tangents of the results of a function of flat tensors."""
+    if not (places and moving):
+        out = function(*values) if moving else ()
+        return tuple([ops.zeros_like(out[i]) for i in moving])
 
     def varying(*chosen: Tensor) -> tuple:
         out = function(*with_those(values, places, chosen))

@@ -6,6 +6,7 @@ from .jacobian import hessian, jacfwd, jacrev
 from .vmap import vmap
 
 __all__ = [
+    "functional_call",
     "functionalize",
     "grad",
     "grad_and_value",
@@ -14,6 +15,8 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
+    "stack_module_state",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -21,13 +21,21 @@ from ..interp.lift import Lift
 
 
 def _positions(argnums, count: int) -> tuple:
+    if not isinstance(argnums, (int, tuple, list)):
+        raise errors.TransformError(
+            f"argnums must be int or Tuple[int, ...], got {type(argnums)} ({errors.user_line()})")
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if not numbers:
+        raise errors.TransformError(f"argnums must be non-empty ({errors.user_line()})")
     for n in numbers:
         if not isinstance(n, int):
-            raise TypeError(f"argnums must be int or tuple of ints, got {argnums}")
+            raise errors.TransformError(
+                f"argnums must be int or Tuple[int, ...], each element must be int, got {argnums} "
+                f"({errors.user_line()})")
         if not -count <= n < count:
             raise errors.TransformError(
-                f"argnum {n} is out of bounds for {count} positional inputs ({errors.user_line()})"
+                f"argnum {n} is out of range: got argnum={n}, but only {count} positional inputs "
+                f"({errors.user_line()})"
             )
     if len({n % count for n in numbers}) != len(numbers):
         raise errors.TransformError(
@@ -170,6 +178,13 @@ def grad(func, argnums=0, has_aux: bool = False):
     return wrapped
 
 
+def _not_empty(what: str, outputs: list) -> None:
+    if not outputs:
+        raise errors.TransformError(
+            f"{what}: Expected f to be a function that has non-empty output "
+            f"({errors.user_line(3)})")
+
+
 def vjp(func, *primals, has_aux: bool = False):
     """The output of `func(*primals)` and a function from cotangents to gradients."""
     level = Lift("func.vjp")
@@ -182,6 +197,7 @@ def vjp(func, *primals, has_aux: bool = False):
         if has_aux:
             out, aux = out
         outputs, spec = tree_flatten(out)
+        _not_empty("vjp(f, *primals)", outputs)
         for o in outputs:
             if not isinstance(o, Tensor):
                 raise errors.TransformError(
@@ -198,7 +214,7 @@ def vjp(func, *primals, has_aux: bool = False):
         flat, given_spec = tree_flatten(given)
         if given_spec != spec and not (len(flat) == len(outputs) == 1):
             raise errors.TransformError(
-                "vjp: the cotangents have another structure than the outputs "
+                "Expected pytree structure of cotangents to be the same as that of the outputs "
                 f"({errors.user_line()})\n"
                 f"  cotangents: {given_spec}\n  outputs: {spec}"
             )
@@ -236,6 +252,15 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
             f"jvp: primals and tangents differ in structure ({errors.user_line()})\n"
             f"  primals: {spec}\n  tangents: {other}"
         )
+    if not flat:
+        raise errors.TransformError(
+            "jvp(f, primals, tangents): Expected primals to contain at least one Tensor, but they "
+            f"are empty ({errors.user_line(2)})")
+    for given in (*flat, *directions):
+        if not isinstance(given, Tensor):
+            raise errors.TransformError(
+                "jvp(f, primals, tangents): Expected primals and tangents to only contain Tensors, "
+                f"got {type(given).__name__} ({errors.user_line(2)})")
     for p, t in zip(flat, directions):
         if isinstance(p, Tensor) and tuple(p.shape) != tuple(t.shape):
             raise errors.TransformError(
@@ -252,6 +277,7 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
         if has_aux:
             out, aux = out
         outputs, out_spec = tree_flatten(out)
+        _not_empty("jvp(f, primals, tangents)", outputs)
         values, derivatives = [], []
         for o in outputs:
             if not isinstance(o, Tensor):

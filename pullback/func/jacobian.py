@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 
+from .. import errors
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.table import ops
@@ -37,6 +38,16 @@ def _split(stacked: Tensor, values: list[Tensor]) -> list[Tensor]:
     return pieces
 
 
+def _real(name: str, what: str, tensors: list) -> None:
+    """Refuse complex numbers: a Jacobian would be right for holomorphic functions alone."""
+    for i, t in enumerate(tensors):
+        if isinstance(t, Tensor) and t.dtype.is_complex:
+            raise errors.TransformError(errors.text(
+                f"{name}: Expected all {what} to be real but received complex tensor at flattened "
+                f"{what[:-1]} idx: {i} ({errors.user_line(3)})",
+                cure="differentiate with respect to view_as_real(x)"))
+
+
 def _closed(func, args, chosen, kwargs):
     def partial(*picked):
         full = list(args)
@@ -49,6 +60,10 @@ def _closed(func, args, chosen, kwargs):
 
 def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = None):
     """The Jacobian of `func` by reverse mode."""
+    if chunk_size is not None and chunk_size < 1:
+        raise errors.BadValue(
+            f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size}) "
+            f"({errors.user_line()})")
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
@@ -57,6 +72,8 @@ def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = N
         result = vjp(_closed(func, args, chosen, kwargs), *picked, has_aux=has_aux)
         out, pull = result[0], result[1]
         outputs, out_spec = tree_flatten(out)
+        _real("jacrev", "inputs", tree_flatten(picked)[0])
+        _real("jacrev", "outputs", outputs)
         basis = _basis(outputs)
 
         def rows(units):
@@ -88,6 +105,7 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error")
         chosen = _positions(argnums, len(args))
         picked = tuple(args[n] for n in chosen)
         inputs, in_spec = tree_flatten(picked)
+        _real("jacfwd", "inputs", inputs)
         basis = _basis(inputs)
         call = _closed(func, args, chosen, kwargs)
         extra: list = []
@@ -100,6 +118,7 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error")
 
         tangents = vmap(columns, randomness=randomness)(tuple(basis))
         leaves, out_spec = tree_flatten(tangents)
+        _real("jacfwd", "outputs", leaves)
         jacobian = []
         for leaf in leaves:
             pieces = []

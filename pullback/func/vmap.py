@@ -14,6 +14,7 @@ from ..interp.vmap import Batched, Vmap
 
 def _spread(dims, tree, what: str) -> list:
     """One dimension per leaf of `tree` from a prefix of its structure."""
+    of = "inputs" if what == "in_dims" else "outputs"
     if dims is None or isinstance(dims, int):
         return [dims] * len(tree_flatten(tree)[0])
     if (
@@ -24,9 +25,10 @@ def _spread(dims, tree, what: str) -> list:
         return [d for sub, item in zip(dims, tree) for d in _spread(sub, item, what)]
     if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
         return [d for key in tree for d in _spread(dims[key], tree[key], what)]
-    raise errors.TransformError(
+    raise errors.MappingError(
         errors.text(
-            f"vmap: {what}={dims} does not fit the structure of the values ({errors.user_line(3)})",
+            f"vmap: {what}={dims} is not compatible with the structure of `{of}` "
+            f"({errors.user_line(3)})",
             cure=f"{what} must be an int, None, or a structure like the values'",
         )
     )
@@ -44,19 +46,29 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
             f"({errors.user_line()})"
         )
 
+    if chunk_size is not None and chunk_size < 1:
+        raise errors.BadValue(
+            f"vmap: chunk_size should be None or greater than 0. (got {chunk_size}) "
+            f"({errors.user_line()})")
+
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
+        if not args:
+            raise errors.MappingError(errors.text(
+                f"vmap({_title(func)})(<inputs>): got no inputs ({errors.user_line(2)})",
+                cure="give the function at least one argument to map over"))
         flat, spec = tree_flatten(args)
         dims = _spread(in_dims, args, "in_dims")
         dims = [_checked(d, v) for d, v in zip(dims, flat)]
         sizes = [v.shape[d] for v, d in zip(flat, dims) if d is not None]
         if not sizes:
-            raise errors.TransformError(
-                f"vmap: at least one input must be mapped ({errors.user_line(2)})"
+            raise errors.MappingError(
+                f"vmap: in_dims={in_dims} maps nothing: at least one Tensor among the inputs must "
+                f"be mapped ({errors.user_line(2)})"
             )
         size = sizes[0]
         if any(n != size for n in sizes):
-            raise errors.TransformError(
+            raise errors.MappingError(
                 errors.text(
                     "vmap: Expected all tensors to have the same size in the mapped dimension, "
                     "got sizes "
@@ -70,16 +82,20 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
     return wrapped
 
 
+def _title(func) -> str:
+    return getattr(func, "__name__", type(func).__name__)
+
+
 def _checked(dim, value):
     if dim is None:
         return None
     if not isinstance(value, Tensor):
-        raise errors.TransformError(
+        raise errors.MappingError(
             f"vmap: in_dims asks to map a {type(value).__name__}; use None for it "
             f"({errors.user_line(3)})"
         )
     if value.ndim == 0 or not -value.ndim <= dim < value.ndim:
-        raise errors.TransformError(
+        raise errors.MappingError(
             errors.text(
                 f"vmap: in_dims {dim} is out of range for an input of shape {list(value.shape)} "
                 f"({errors.user_line(3)})"
@@ -96,10 +112,10 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
         outputs, out_spec = tree_flatten(out)
         for o in outputs:
             if not isinstance(o, Tensor):
-                raise errors.TransformError(
+                raise errors.MappingError(
                     errors.text(
-                        f"vmap: the function must return only tensors, got {type(o).__name__} "
-                        f"({errors.user_line(3)})"
+                        f"vmap({_title(func)}, ...): the function must return only tensors, got "
+                        f"type {type(o)} ({errors.user_line(3)})"
                     )
                 )
         places = _spread(out_dims, out, "out_dims")
@@ -114,7 +130,7 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
 def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if place is None:
         if level.mine(t):
-            raise errors.TransformError(
+            raise errors.MappingError(
                 f"vmap: out_dims=None for an output that differs per example ({errors.user_line()})"
             )
         return t
@@ -123,8 +139,8 @@ def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     else:
         inner, dim = t._data.inner, t._data.dim
     if not -inner.ndim <= place < inner.ndim:
-        raise errors.TransformError(
-            f"vmap: out_dims {place} is out of range for an output of {inner.ndim} dims "
+        raise errors.DimError(
+            f"vmap: Dimension out of range: out_dims {place} for an output of {inner.ndim} dims "
             f"({errors.user_line()})"
         )
     place %= inner.ndim

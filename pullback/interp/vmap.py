@@ -11,6 +11,7 @@ import warnings
 
 from .. import errors
 from ..core import dtype as dt
+from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
 from ..core.table import ops
@@ -54,6 +55,13 @@ class Batched(Wrapped):
 
     def describe(self, handle) -> str:
         return f"BatchedTensor(lvl={self.interp.level}, bdim={self.dim}, value={self.inner!r})"
+
+
+# draws that look at the shape and dtype of a tensor alone
+_BY_SHAPE = {
+    "rand_like", "rand_like.generator", "randn_like", "randn_like.generator", "randint_like",
+    "randint_like.low_dtype", "bernoulli.p", "uniform", "normal_functional", "normal.fill",
+    "random", "random.to", "random.from", "exponential", "geometric", "cauchy", "log_normal"}
 
 
 class Vmap(Interpreter):
@@ -111,12 +119,34 @@ class Vmap(Interpreter):
                 )
             )
         batched = any(self.mine(v) for v in flat)
-        if self.randomness == "same" and not batched:
-            return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
+        if self.randomness == "same":
+            if not batched:
+                return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
+            if ov.name in _BY_SHAPE:  # one draw is that of all examples
+                return self._below(ov, tuple(self._pick(v, 0) for v in flat))
+            return self._same_numbers(ov, flat)
         outs = [self._below(ov, tuple(self._pick(v, i) for v in flat)) for i in range(self.size)]
         if isinstance(outs[0], Tensor):
             return self.wrap(ops.stack(outs, 0))
         return tuple(self.wrap(ops.stack(list(parts), 0)) for parts in zip(*outs))
+
+    def _same_numbers(self, ov, flat):
+        """A draw that depends on values: each example gets it from the same state."""
+        from ..core.state import state
+
+        if state.mode:
+            raise errors.TransformError(errors.text(
+                "Vmap does not currently support same randomness with a batched tensor input in a "
+                f"captured function: {ov.op.base_name} ({errors.user_line(3)})",
+                cure="draw numbers of its shape first (torch.rand_like), and use these"))
+        source = next((v for v in flat if type(v) is Generator), default_generator)
+        before, outs = source.get_state(), []
+        for i in range(self.size):
+            source.set_state(before)
+            out = self._below(ov, tuple(self._pick(v, i) for v in flat))
+            outs.append(out if isinstance(out, tuple) else (out,))
+        found = tuple([self.wrap(ops.stack(list(parts), 0)) for parts in zip(*outs)])
+        return found if isinstance(out, tuple) else found[0]
 
     def _below(self, ov, flat):
         from ..core.state import state

@@ -1158,3 +1158,38 @@ def test_out_dims_must_fit(dims):
 
     with pytest.raises(RuntimeError, match="out_dims that do not fit"):
         func.vmap(Wrong.apply)(torch.ones(2, 2))
+
+
+def test_gradients_in_a_box_are_let_go():
+    """A function with `boxed_grads_call` gets one list, and nobody else holds what is in it."""
+    import weakref
+
+    gone = []
+
+    class Boxed(torch.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 2, y * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            assert type(grads) is list
+            refs = [weakref.ref(g) for g in grads]
+            first, second = grads[0] * 2, grads[1] * 3
+            grads.clear()
+            gone.append([r() is None for r in refs])
+            return first, second
+
+    x, y = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    a, b = Boxed.apply(x, y)
+    (a.sin() + b.exp()).sum().backward()
+    assert gone == [[True, True]]
+    assert torch.allclose(x.grad, 2 * torch.full((3,), 2.0).cos())
+    a, b = Boxed.apply(x, y)
+    grads = torch.autograd.grad((a + b).sum(), (x, y), create_graph=True)
+    assert [g.tolist() for g in grads] == [[2.0] * 3, [3.0] * 3]
+    kept = torch.ones(3), torch.ones(3)
+    torch.autograd.backward(Boxed.apply(x, y), kept)
+    assert gone[2] == [False, False]  # the caller has them
