@@ -221,6 +221,13 @@ class BadValue(PullbackError, ValueError):
     """
 
 
+class UnknownSetting(PullbackError, AttributeError, RuntimeError):
+    """A `config` has no setting of this name.
+
+    Cure: the message names those that look alike; `config.to_dict()` has all of them.
+    """
+
+
 class RefusedValue(PullbackError, RuntimeError):
     """An argument has a value that the operator does not take.
 

@@ -19,10 +19,11 @@ import numpy as np
 from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..core import tape
+from ..core.evaluate import channels_last, raw_of
 from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
-from ..core.layout import strides_order
+from ..core.layout import is_arranged, memory_format, strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -103,6 +104,9 @@ class Capture(Trace):
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
+        self.inputs: list[Tensor] = []  # when its backward is captured
+        self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
+        self.silent: dict[int, int] = {}  # writes that no version counts, by tensor
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
@@ -161,6 +165,22 @@ class Capture(Trace):
     def blurs(self, t: Tensor) -> None:
         if t._edge is not None and not self.joined:
             self.blurred = self.blurred or tape.place()
+
+    def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
+        if self.literal and self.mine(handle) and self.mine(new):
+            self.writes.append((handle._data.node, new._data.node, self.late))
+        return super().rebound_to(handle, new)
+
+    def unpacked(self, t: Tensor) -> Tensor:
+        owner = next((h for h in self.inputs if h._data is t._data and h._link is None), None)
+        if owner is None or t._link is not None:
+            return t
+        alias = make(t._data, t._edge)
+        link_detached(alias, owner)
+        return alias
+
+    def uncounted(self, t: Tensor) -> None:
+        self.silent[id(t)] = self.silent.get(id(t), 0) + 1
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history, marked in the graph: it may be differentiated again."""
@@ -348,6 +368,12 @@ class Capture(Trace):
             return self.detached(flat[0]) if self.literal else self.cut(flat[0])
         if not (state.record[self.level] or self.joined or self.recorder.origin):
             flat = tuple([map_tensors(self._untracked, v) for v in flat])
+        if ov.is_random and config.functionalize_rng_ops:
+            raise errors.CompileError(errors.text(
+                f"{ov.op.base_name} cannot be functionalized: the CPU's generator has no state of "
+                f"seed and offset ({errors.user_line()})",
+                "config.functionalize_rng_ops is True",
+                "set it to False: a seed gives the same numbers in eager and compiled code"))
         if ov.is_random and self.streams:
             given = next((v for v in flat if type(v) is Generator), default_generator)
             if given in self.streams:
@@ -361,6 +387,22 @@ class Capture(Trace):
             if out is None:
                 raise
             return out
+
+    def _replaced(self, ov, replacement, flat):
+        out = super()._replaced(ov, replacement, flat)
+        if (self.literal if ov.in_rows else ov.op.lies != "channels"):
+            return out
+        raw = raw_of([map_tensors(self._value, v) for v in flat])
+        lasts = {n: None if ov.in_rows else channels_last(raw, n) for n in (4, 5)}
+        return map_tensors(lambda t: self._lying(t, lasts.get(t.ndim)), out)
+
+    def _lying(self, t: Tensor, kind: str | None) -> Tensor:
+        """A result in the memory format that its operator promises, whatever its parts give."""
+        data = t._data.inner._data if self.mine(t) else None
+        if type(data) is not Fake or data.symbolic or is_arranged(data, kind):
+            return t
+        clone, wanted = overload("clone"), memory_format.known[kind or "contiguous_format"]
+        return self._recorded(clone, (t, wanted), self.below(clone, (self._value(t), wanted)))
 
     def met_gradient(self, t: Tensor, replaced: bool) -> None:
         """The `.grad` of a tensor is about to be read or replaced."""
@@ -618,6 +660,7 @@ class Mutation:
     tracked: bool  # has it a new history?
     count: int  # how many writes; 0 if another input counts them, that has the memory
     moved: bool = False  # does its handle look at other memory now (`x.data = y`)?
+    silent: int = 0  # of the writes, those through `.data`, which no version counts
 
 
 class Sizes:
@@ -704,6 +747,7 @@ class Joint:
     leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
     ends: list = field(default_factory=list)  # the node of each input, at the end
     members: set[int] = field(default_factory=set)  # inputs that follow from a root
+    writes: list[tuple] = field(default_factory=list)  # nodes before and after (`rewriting.py`)
 
     def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants."""
@@ -834,12 +878,13 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         if t._data is not box:
             if view is not None:
                 tracked = t._edge is not None and t._edge is not start
-            count = 0 if apart else 1 if t._cell is None else t._cell.version
+            moved = id(t) in level.moved
+            count = 0 if apart else 1 - moved if t._cell is None else t._cell.version
             if count:  # changes of shape are counted when they are made again
                 count -= sum(len(v.steps) for v in level.views.values()
                              if v.handle is t or v.handle._cell is t._cell)
             joint.mutated.append(
-                Mutation(i, len(results.nodes), tracked, count, id(t) in level.moved))
+                Mutation(i, len(results.nodes), tracked, count, moved, level.silent.get(id(t), 0)))
             results.add(t if tracked else make(t._data))
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
@@ -859,7 +904,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
     inputs = {id(a.handle) for a in level.adopted}
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
-    joint.blurred = level.blurred
+    joint.blurred, joint.writes = level.blurred, level.writes
     varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]
     joint.swept = [k for k, v in varying if used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]
@@ -880,6 +925,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
         before = [t._data for t in handles], [t._data for t in tangents]
         level.joined = level.late = True
+        level.inputs = handles
         with contextlib.ExitStack() as modes:
             _autocast(modes)
             collected = modes.enter_context(Collected(level, handles))
@@ -929,6 +975,8 @@ def _dense(data: Fake) -> Fake:
     if not all(type(s) is int for s in data.strides):
         return data  # symbolic sizes are not to be compared
     order = strides_order(data.shape, data.strides)
+    if not config.guess_tangent_strides_as_outputs and order not in ((0, 2, 3, 1), (0, 2, 3, 4, 1)):
+        order = None
     if order is None:
         return Fake(data.shape, data.dtype, None, data.device_name)
     lying = contiguous_strides(tuple([data.shape[d] for d in order]), data.dtype.itemsize)

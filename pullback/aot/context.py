@@ -7,16 +7,73 @@ from collections.abc import Iterator
 
 from ..core.settings import Settings
 
+_SWITCH = (True, False)
+
+
+def _fraction(value: object) -> bool:
+    """a number from 0 to 1"""
+    return isinstance(value, (int, float)) and 0 <= value <= 1
+
+
+def _function(value: object) -> bool:
+    """None or a function of the joint graph and its inputs"""
+    return value is None or callable(value)
+
+
+def _casts(value: object) -> bool:
+    """"same_as_forward", "off" or a list of dicts, the arguments of autocast"""
+    return value in ("same_as_forward", "off") or (
+        isinstance(value, (list, tuple)) and all(isinstance(v, dict) for v in value))
+
+
+# What has an effect here: name -> (default, values that it takes).
+_ACTING = {
+    "backward_pass_autocast": ("same_as_forward", _casts),  # of backward graphs
+    "debug_assert": (False, _SWITCH),  # check at every call what a program was compiled for
+    "debug_partitioner": (False, _SWITCH),  # print what is saved and what is computed again
+    "force_non_lazy_backward_lowering": (False, _SWITCH),  # compile both passes at once
+    "functionalize_rng_ops": (False, _SWITCH),  # refuse draws that have no (seed, offset) state
+    "guess_tangent_strides_as_outputs": (True, _SWITCH),  # else row-major or channels last
+    "joint_custom_pass": (None, _function),  # changes joint graphs before they are cut
+    "saved_tensors_hooks_filtering_mode": (  # for hooks that are graphs: see packing.py
+        "donated", ("donated", "no_static", "all")),
+    "unlift_effect_tokens": (False, _SWITCH),  # do graphs make the tokens of effects themselves?
+    "activation_memory_budget": (1.0, _fraction),  # of min cuts: from least memory to least work
+}
+# PyTorch's settings of machinery that is not here, or that has nothing to choose: kept as they are
+# set.  Partitioning weighs work against memory by one measure and needs no rules of thumb.
+_KEPT = {
+    "activation_memory_budget_runtime_estimator": "flops", "activation_memory_budget_solver": "dp",
+    "activation_offload_cpu_gpu_bw": 50.0, "activation_offload_separate_stream": False,
+    "activation_offload_sink_wait": False, "activation_reload_prefetch": False,
+    "aggressive_recomputation": False, "autograd_cache_allow_custom_autograd_functions": False,
+    "autograd_cache_normalize_inputs": True, "ban_recompute_long_fusible_chains": True,
+    "ban_recompute_materialized_backward": True, "ban_recompute_not_in_allowlist": True,
+    "ban_recompute_reductions": True, "ban_recompute_used_far_apart": True,
+    "bundled_autograd_cache": False, "bypass_autograd_cache_key": False,
+    "check_custom_op_aliasing": True, "cse": True,
+    "custom_op_default_layout_constraint": "needs_exact_strides",
+    "decompose_custom_triton_ops": True,
+    "disable_guess_zero_tangent_for_mutated_input_subclass": False, "donated_buffer": True,
+    "enable_activation_offloading": False, "enable_autograd_cache": True,
+    "enable_complex_wrapper": False, "enable_remote_autograd_cache": None,
+    "error_on_custom_op_aliasing": False, "fake_tensor_allow_meta": True,
+    "fake_tensor_allow_unsafe_data_ptr_access": True, "fake_tensor_crossref": False,
+    "fake_tensor_prefer_device_type": None, "fake_tensor_propagate_real_tensors": False,
+    "force_autograd_cache": False, "generate_fake_kernels_from_real_mismatches": False,
+    "graphsafe_rng_functionalization": True, "is_non_builtin_to_include": False,
+    "max_dist_from_bw": 1000, "memory_budget_pareto_dir": None, "recompute_views": False,
+    "remat_using_tags_for_fwd_loss_bwd_graph": True, "selective_decompose": False,
+    "static_weight_shapes": True, "strict_autograd_cache": False,
+    "torch_compile_graph_format": "svg", "treat_parameters_as_free_to_save": True,
+    "unsafe_allow_optimization_of_collectives": False,
+    "unsafe_treat_script_objects_as_zero_size": False, "view_replay_for_aliased_outputs": True,
+    "visualize_memory_budget_pareto": False,
+}
 config = Settings(
-    "aot.config", "Settings of ahead-of-time compilation.",
-    # of backward graphs: "same_as_forward", "off", or arguments of autocast, one dict for each
-    backward_pass_autocast="same_as_forward",
-    debug_assert=False,  # check at every call what a program was compiled for
-    functionalize_rng_ops=False,  # of CUDA's draws in PyTorch; exports refuse it, as there
-    saved_tensors_hooks_filtering_mode="donated",  # for hooks that are graphs: see packing.py
-    unlift_effect_tokens=False,  # do graphs make the tokens of effects, instead of taking them?
-    activation_memory_budget=1.0,  # of min-cut partitions: from 0, least memory, to 1, least work
-)
+    "aot.config", "Settings of ahead-of-time compilation; PyTorch's others are kept and unused.",
+    {name: values for name, (_, values) in _ACTING.items()},
+    **{name: default for name, (default, _) in _ACTING.items()}, **_KEPT)
 
 _names: list[str] = []
 _model = "model"

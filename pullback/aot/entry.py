@@ -33,9 +33,9 @@ class AotFunction(Compiled):
     kinds = (int,)
 
     def __init__(self, function: Callable, backend: Backend, keep: bool, inference: Callable,
-                 dynamic: bool = False):
+                 dynamic: bool = False, writes: bool = False):
         super().__init__(function, backend, dynamic)
-        self.keep, self.inference = keep, inference
+        self.keep, self.inference, self.writes = keep, inference, writes
         self.duplicates: dict[tuple, tuple[int, tuple]] = {}  # programs whose inputs were merged
 
     def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None,
@@ -44,7 +44,7 @@ class AotFunction(Compiled):
         tensors = [v for v in flat if isinstance(v, Tensor)]
         joint = self._captured(flat, spec, tensors, roots, shared, sizes)
         wrappers = self.function if isinstance(self.function, Inside) else None
-        layout = Layout(joint, flat, self.keep, wrappers)
+        layout = Layout(joint, flat, self.keep, wrappers, self.writes)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
         number = functools.cache(next_program)  # counted when it is compiled
@@ -53,6 +53,9 @@ class AotFunction(Compiled):
         program.number, program.tracked = number, [t._edge is not None for t in tensors]
         if program.symbolic is not None:
             program.symbolic.notes = {"number": number, "tracked": program.tracked}
+        if config.force_non_lazy_backward_lowering and joint.differentiable:
+            program.part("forward")
+            program.part("backward")
         return program
 
     def sizes(self, flat: list, names: list[str], wishes: Any) -> Sizes:
@@ -118,11 +121,12 @@ class AotFunction(Compiled):
         @functools.cache
         def halves() -> tuple:
             with compiling(number(), "joint"):
-                inputs = examples(layout.module)
+                module, inputs = layout.module, examples(layout.module)
                 count = len(layout.slots) + layout.tokens
-                return backend.partition(
-                    layout.module, [inputs[:count], inputs[count:]],
-                    num_fwd_outputs=layout.count)
+                inputs = [inputs[:count], inputs[count:]]
+                if config.joint_custom_pass is not None:
+                    module = config.joint_custom_pass(module, inputs)
+                return backend.partition(module, inputs, num_fwd_outputs=layout.count)
 
         forward = compiled(backend.forward, "forward", layout.forward)
         inference = compiled(self.inference, "inference", layout.forward)
@@ -208,17 +212,15 @@ def aot_function(
     `partition_fn` cuts the joint graph.  With `keep_inference_input_mutations` writes into inputs
     that autograd does not see are part of the graph, as `copy_` at its end; otherwise new values
     are graph outputs.  With `dynamic` sizes of tensors are symbols, and a graph serves all of them
-    that its guards allow.
+    that its guards allow.  With `disable_functionalization` in-place operators of the function stay
+    in the graphs, in their order, wherever nobody wants the value that they overwrite.
     """
-    if disable_functionalization:
-        raise ValueError("aot_function: graphs are always free of writes but those at their end; "
-                         "disable_functionalization=True is not supported")
     if partition_fn is None:
         from .partition import default_partition as partition_fn  # type: ignore[no-redef]
     backend = Backend(fw_compiler, bw_compiler or fw_compiler, partition_fn,
                       normalized(decompositions))
     return AotFunction(fn, backend, keep_inference_input_mutations,
-                       inference_compiler or fw_compiler, dynamic)
+                       inference_compiler or fw_compiler, dynamic, disable_functionalization)
 
 
 compiled_function = aot_function

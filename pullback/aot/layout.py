@@ -36,6 +36,7 @@ from ..fx.printer import Trees
 from ..fx.sizes import argument
 from .capture import Joint, Output
 from .context import config
+from .rewriting import rewritten
 from .subclasses import Inside
 from .tokens import Threaded, effectful
 
@@ -45,8 +46,9 @@ _WRITE = InplaceOverload(overload("copy"))
 class Layout:
     """The graph of a captured function under PyTorch's convention."""
 
-    def __init__(self, joint: Joint, flat: list, keep: bool, wrappers: Inside | None = None):
-        self.joint, self.keep, self.wrappers = joint, keep, wrappers
+    def __init__(self, joint: Joint, flat: list, keep: bool, wrappers: Inside | None = None,
+                 writes: bool = False):
+        self.joint, self.keep, self.wrappers = joint, keep and not writes, wrappers
         # places of inputs that are one wrapper with those before them: one None is all they get
         self.silent: set[int] = set()
         self.ends: dict[int, list] = {}  # last tensor of a wrapper -> nodes of its gradient's sizes
@@ -91,6 +93,12 @@ class Layout:
         else:
             self.graph.output(tuple(forward))
         eliminate_dead_code(self.graph)
+        if writes:
+            pairs = [(self.new[a], self.new[b], late) for a, b, late in joint.writes
+                     if a in self.new and b in self.new]
+            there = set(self.graph.nodes)
+            rewritten(self.graph, [p for p in pairs if p[0] in there and p[1] in there])
+            eliminate_dead_code(self.graph)
         for node in self.graph.nodes:
             if isinstance(node.meta.get("val"), Tensor):
                 node.meta["tensor_meta"] = metadata(node.meta["val"])

@@ -130,7 +130,10 @@ def min_cut_rematerialization_partition(
             f"{steps}\n"
             "  Fix: clone an input that is overwritten later, or relax a checkpoint policy."
         ) from error
-    return _cut(joint, saved, cost)
+    partition = _cut(joint, saved, cost)
+    if config.debug_partitioner:
+        print(partition.report)
+    return partition
 
 
 def _cut(joint: JointGraph, saved: list[Node], cost: int | None) -> Partition:

@@ -33,6 +33,7 @@ class Output:
     half: bool = False  # all of them but the last one
     early: bool = False  # to be made before the input changes its shape
     apart: bool = False  # a detached alias
+    writes: int | None = None  # of an alias by `.data`, which has a version of its own
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
     opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
@@ -90,6 +91,8 @@ class Results:
             of = self.place(link.base)
             found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
+            if link.apart and not link.counts:
+                found.writes = self.level.silent.get(id(link.base), 0)
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
             before = self.level.stand_ins.get(id(link.base))
             if before is not None:

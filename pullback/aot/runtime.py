@@ -33,6 +33,7 @@ from ..fx.traits import cost_of, viewed
 from .capture import Identity, Joint, Output
 from .decisions import contents
 from .packing import PackedValues, graph_hooks, pack
+from .rewriting import memory
 from .subclasses import gathered, plain_tangents
 
 _new = object.__new__
@@ -188,10 +189,10 @@ class Program:
         else:
             made, saved, inputs = self.layout.saved(forward)
         private = {*self.copied, *[m.output for m in joint.mutated]}  # nobody else has them
-        outputs = {viewed(n): k for k, n in enumerate(made) if k not in private}
+        outputs = {memory(n): k for k, n in enumerate(made) if k not in private}
         checked, checked_outputs = set(), set()
         for k, node in enumerate(saved):
-            root = viewed(node) if hasattr(node, "graph") else None
+            root = memory(node) if hasattr(node, "graph") else None
             if root is None:
                 continue
             if root.op == "placeholder":
@@ -594,7 +595,9 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
         if o.half:
             t = replay(t, o.chain[-1:])
         if o.apart:
-            t = t.detach()
+            t = t.detach() if o.writes is None else make(t._data)
+            if o.writes:
+                cell_of(t).version = o.writes
         if o.stale:
             t._link.seen = -1
     if o.leaf:
@@ -650,13 +653,14 @@ def write_all(joint: Joint, tensors: list[Tensor], made: list[Tensor]) -> None:
         else:
             if made[m.output]._data is not t._data:  # not written in place
                 np.copyto(t._data, made[m.output]._data)
-            plain.append(t)
+            if m.count > m.silent:
+                plain.append(t)
             if t._link is not None:
                 t._link.seen = -1
     if plain:
         mark_written(*plain)
     for m in joint.mutated:
-        if m.count > 1:
+        if m.count - m.silent > 1:
             cell = cell_of(tensors[m.input])
             if cell is not INFERENCE:
-                cell.version += m.count - 1
+                cell.version += m.count - m.silent - 1

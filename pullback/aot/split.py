@@ -159,7 +159,8 @@ class JointGraph:
         """
         writes: dict[Node, Node] = {}
         for node in self.early_effects:
-            if is_write(node) and node.args and isinstance(node.args[0], Node):
+            if (is_write(node) and node.args and isinstance(node.args[0], Node)
+                    and "in_order" not in node.meta):
                 if viewed(node.args[0]).op == "placeholder":
                     writes[viewed(node.args[0])] = node
         stale: dict[Node, Node] = {}

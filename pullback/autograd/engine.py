@@ -22,6 +22,7 @@ from ..core import dtype as dt
 from ..core.dispatching import looked_at, shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
+from ..core.layout import copied_like
 from ..core.project import project
 from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
@@ -336,9 +337,9 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or sys.getrefcount(data) > 3
             or g._link is not None
             or isinstance(data.base, type(data))
-            or not data.flags.c_contiguous
+            or data.strides != array.strides
         ):
-            g = make(data.copy())
+            g = make(copied_like(data, array))
         elif not is_buffer(data) and getattr(getattr(data, "interp", None), "shares", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)

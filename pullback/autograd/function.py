@@ -125,6 +125,8 @@ class FunctionCtx:
                     again = make(value._data, port(node, number))
                     again._cell = cell
                     value = again
+                elif not is_buffer(value._data) and hasattr(value._data, "interp"):
+                    value = value._data.interp.unpacked(value)
             values.append(value)
         return tuple(values)
 

@@ -11,10 +11,10 @@ import operator
 from dataclasses import dataclass, field
 
 from ..core.effects import effect_of
-from .builder import Builder, Unsupported, code_of
+from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported
 from .interpret import attribute
-from .ir import CTYPES, Ref, Value, contiguous
+from .ir import CTYPES, Ref, Value, contiguous, same_strides
 from .number import Number
 
 
@@ -113,10 +113,13 @@ def lower(gm: object) -> Lowered:
         elif node.op == "call_function":
             continue
     _constants(b, out, env, constants, gm)
+    returned = {_base(n) for n in gm.graph.output_node().all_input_nodes}
     for node in gm.graph.nodes:
         if node.op == "call_function":
             b.name, b.origin = node.name, origin_of(node)
             env[node] = _call(b, out, env, node)
+            if node in returned:
+                env[node] = _laid_out(b, env[node], node.meta.get("val"))
         elif node.op == "output":
             out.outputs = _outputs(b, env, node.args[0], {})
         elif node.op not in ("placeholder", "get_attr"):
@@ -149,6 +152,25 @@ def _is_dense(shape: tuple, strides: tuple) -> bool:
             return False
         run *= n
     return True
+
+
+def _laid_out(b: Builder, made: object, example: object, own: bool = False) -> object:
+    """A result in the memory layout that eager execution gives it, which the user can see; with
+    `own` it is a copy in any case."""
+    if isinstance(made, (list, tuple)) and not isinstance(made, Ref):
+        return [_laid_out(b, m, e) for m, e in zip(made, example)]
+    if not isinstance(made, Ref) or made.dtype not in CTYPES and not own:
+        return made
+    wanted = tuple([int(s) for s in example.stride()]) if hasattr(example, "stride") else ()
+    if len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted):
+        wanted = contiguous(made.shape)
+    same = same_strides(made.shape, made.strides, wanted)
+    if not own and (same or wanted == contiguous(made.shape)):
+        return made
+    order = sorted(range(len(wanted)), key=lambda i: (-wanted[i], i))
+    look = permute(made, order)
+    copy = Value("pointwise", b.fresh_name(), look.shape, look.dtype, "copy", (look,))
+    return permute(b.add(copy).ref(), [order.index(i) for i in range(len(order))])
 
 
 def _constants(b: Builder, out: Lowered, env: dict, nodes: list, gm: object) -> None:
@@ -301,8 +323,6 @@ def _outputs(b: Builder, env: dict, value: object, owners: dict) -> list:
             owner = owners.setdefault(ref.value, base)
             if owner is not base or (ref.value.kind == "input" and base.op == "call_function"):
                 b.name = value.name
-                ref = b.add(
-                    Value("pointwise", b.fresh_name(), ref.shape, ref.dtype, "copy", (ref,))
-                ).ref()
+                ref = _laid_out(b, ref, value.meta.get("val"), own=True)
         out.append(ref)
     return out

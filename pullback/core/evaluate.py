@@ -19,6 +19,7 @@ from . import dtype as dt
 from .dims import broadcast_shapes
 from .fake import Fake, contiguous_strides, device_name
 from .handle import Box, Tensor, make
+from .layout import arranged, is_arranged, wants_channels_last
 from .size import Symbolic, hinted, is_symbolic
 from .state import state
 
@@ -131,6 +132,20 @@ def escaped(ov, box) -> Exception:
 
 def run_raw(ov, raw, xp=None):
     """Promotion and kernel on raw arguments; `xp` is given where all arrays are known to be its."""
+    out = _run_raw(ov, raw, xp)
+    return in_rows(out) if ov.in_rows else out
+
+
+def in_rows(out):
+    """A result in row-major order, whatever order the array library has chosen for it."""
+    if type(out) is _ndarray:
+        return out if out.ndim < 2 or out.flags.c_contiguous else out.copy()
+    if type(out) is tuple or type(out) is list:
+        return type(out)([in_rows(o) for o in out])
+    return out
+
+
+def _run_raw(ov, raw, xp):
     if xp is None:
         xp = space_of(ov, raw)
         if xp is None:
@@ -322,7 +337,9 @@ def run_fake(ov, raw: tuple):
         else [shape] * len(returns)
     )
     dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(returns)
-    return tuple(None if s is None else Fake(s, d.np, None, where) for s, d in zip(shapes, dtypes))
+    return tuple(
+        None if s is None else Fake(s, d.np, _fake_strides(ov, s, d.np, raw, where), where)
+        for s, d in zip(shapes, dtypes))
 
 
 _MAKERS = ("creation", "random")
@@ -350,7 +367,13 @@ def _fake_device(ov, raw: tuple) -> str:
 def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | None:
     """Byte strides of a result, None for those of a row-major array."""
     copies = "memory_format" in ov.schema.names
-    if ov.kind == "creation" and copies:  # zeros_like and its kin: row-major for an expanded one
+    if ov.op.lies == "self" and not copies and device == "cpu":
+        return pointwise_strides(shape, dtype, tuple(_arrays(raw))[:1])
+    if ov.op.lies == "channels":
+        kind = channels_last(raw, len(shape))
+        return None if kind is None or device != "cpu" else pointwise_strides(
+            shape, dtype, tuple(_arrays(raw))[:1])
+    if ov.kind in ("creation", "random") and copies:  # zeros_like and its kin: not the gaps of one
         if any(n > 1 and type(t) is int and not t
                for a in _arrays(raw) for n, t in zip(a.shape, a.strides)):
             return None
@@ -359,7 +382,10 @@ def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | N
     if copies:
         wanted = raw[ov.schema.names.index("memory_format")]
         if wanted is not None and not str(wanted).endswith("preserve_format"):
-            return None
+            if not wants_channels_last(wanted, len(shape)):
+                return None
+            steps = contiguous_strides((shape[0], *shape[2:], shape[1]), dtype.itemsize)
+            return steps[0], steps[-1], *steps[1:-1]
     return pointwise_strides(shape, dtype, raw)
 
 
@@ -368,7 +394,7 @@ def pointwise_strides(shape: tuple, dtype, raw: tuple) -> tuple | None:
 
     The array library itself says which order that is, asked about two elements in each dim.
     """
-    operands = list(_arrays(raw))
+    operands = [a for a in _arrays(raw) if len(a.shape) <= len(shape)]
     if all(a.strides == contiguous_strides(a.shape, a.dtype.itemsize) for a in operands):
         return None
     small = [
@@ -401,6 +427,37 @@ def relaid(xp, out, operands: tuple):
     return xp.ascontiguousarray(out.transpose(order)).transpose(
         sorted(range(out.ndim), key=order.__getitem__)
     )
+
+
+def lying_like_self(xp, out, operands: tuple):
+    """Results whose dims lie in memory in the order of those of the first tensor."""
+    first = next(_arrays(operands))
+    if type(out) in (tuple, list):
+        return type(out)([lying_like_self(xp, o, (first,)) for o in out])
+    if out is None or out.ndim < 2 or out.flags.c_contiguous and first.flags.c_contiguous:
+        return out
+    return relaid(xp, out, (first,)) if out.ndim == first.ndim else in_rows(out)
+
+
+def lying_with_channels(xp, out, operands: tuple):
+    """Results with channels last if the first operand, or each of its items, has them there."""
+    if type(out) in (tuple, list):
+        return type(out)([lying_with_channels(xp, o, operands) for o in out])
+    kind = None if out is None or out.ndim < 4 else channels_last(operands, out.ndim)
+    if kind is None or is_arranged(out, kind):
+        return out if kind else in_rows(out)
+    return arranged(out, kind)
+
+
+def channels_last(operands: tuple, ndim: int) -> str | None:
+    """The memory format with channels last that the first operand has; None if it is another."""
+    kind = {4: "channels_last", 5: "channels_last_3d"}.get(ndim)
+    first = operands[0] if type(operands[0]) is list else next(_arrays(operands), None)
+    for a in first if type(first) is list else (first,):
+        if kind is None or a is None or a.ndim != ndim or is_arranged(a) or not is_arranged(
+                a, kind):
+            return None
+    return kind
 
 
 def _is_shape(value) -> bool:

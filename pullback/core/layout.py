@@ -132,6 +132,17 @@ def arranged(array, kind):
     return array.transpose(order).copy("C").transpose(back)
 
 
+def copied_like(array, other):
+    """A copy that lies in memory as another array of its shape does; row-major if that has gaps."""
+    order = memory_order(other)
+    if order is None:
+        return array.copy("C")
+    back = sorted(range(array.ndim), key=order.__getitem__)
+    if not is_arranged(other.transpose(order)):
+        return array.copy("C")
+    return array.transpose(order).copy("C").transpose(back)
+
+
 def is_arranged(array, kind=None) -> bool:
     """Do the elements lie in this memory format, without gaps?"""
     try:

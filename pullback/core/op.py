@@ -24,6 +24,9 @@ aliases: dict[str, str] = {  # "multiply" -> "mul"
 }
 
 
+_LIES = {"self": "lying_like_self", "channels": "lying_with_channels"}
+
+
 class Op:
     """An operator that is none of the special kinds."""
 
@@ -32,6 +35,9 @@ class Op:
     promote = "same"  # default | float | bool | real | same | keep: see `evaluate.py`
     check = None  # function of the raw arguments before promotion; raises what PyTorch would
     ordered = True  # pointwise kernel: keeps the order that its operands' dims have in memory
+    # how other results than pointwise ones lie in memory: in "rows", as "self" lies, or with
+    # "channels" last if self has them there and in rows otherwise
+    lies = "rows"
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # the array function that the kernel is if other arguments are default
@@ -247,11 +253,22 @@ class OpOverload:
     @functools.cached_property
     def kernel(self):
         made = rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
+        several = len(self.schema.returns) > 1
+        if self.op.lies in _LIES and (self.kind == "op" or self.kind == "random" and several):
+            from . import evaluate
+
+            lying = getattr(evaluate, _LIES[self.op.lies])
+            return lambda xp, *args: lying(xp, made(xp, *args), args)
         if self.op.ordered:
             return made
         from .evaluate import relaid
 
         return lambda xp, *args: relaid(xp, made(xp, *args), args)
+
+    @functools.cached_property
+    def in_rows(self) -> bool:
+        """Are its results row-major, however its operands lie in memory?"""
+        return self.kind in ("op", "reduction") and self.op.lies == "rows"
 
     @functools.cached_property
     def check(self):

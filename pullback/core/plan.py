@@ -15,7 +15,7 @@ import numpy as np
 from . import dtype as dt
 from . import recorder, stack, surface, tape
 from .device import Device
-from .evaluate import _HALF, _arrays_only, _finish, wrap, wrap_all
+from .evaluate import _HALF, _arrays_only, _finish, in_rows, wrap, wrap_all
 from .generator import Generator
 from .handle import INFERENCE, Link, Tensor, one_more
 from .state import fast as space
@@ -296,7 +296,7 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
         ]
     else:
         lines.append(f"    r = finish(np, r, {dtype})")
-    return lines
+    return lines + _rows(ov)
 
 
 def _may_write(tensors: list, lists: list, general: str) -> list[str]:
@@ -346,7 +346,17 @@ def _promoting_lists(ov, tensors, lists, general, values, flat, own) -> list[str
         own["check"] = ov.check
         lines += _guarded(f"check({', '.join(values)})", flat)
     lines += _guarded(f"r = kernel(np, {', '.join(values)})", flat)
-    return [*lines, "    r = finish(np, r, d)"]
+    return [*lines, "    r = finish(np, r, d)", *_rows(ov)]
+
+
+def _rows(ov) -> list[str]:
+    """Statements that put a result into row-major order, where the operator promises it."""
+    if not ov.in_rows:
+        return []
+    returns = ov.schema.returns
+    if len(returns) == 1 and not returns[0].is_list:
+        return ["    if r.ndim > 1 and not r.flags.c_contiguous:", "        r = r.copy()"]
+    return ["    r = in_rows(r)"]
 
 
 def _result(ov, tensors, lists, flat: str, own: dict) -> list[str]:
@@ -448,6 +458,7 @@ space.update(
     bump=surface.bump,
     copyto=np.copyto,
     finish=_finish,
+    in_rows=in_rows,
     failure=stack.failure,
     link_views=surface.link_views,
     mark_inference=surface.mark_inference,

@@ -1,23 +1,62 @@
 """`Settings`: names with values that programs set, for a while or for good.
 
 PyTorch's `config` modules are such: attributes are read and assigned, `patch` changes some for a
-`with` block or a decorated function.
+`with` block or a decorated function.  Settings with `checks` know all their names: another name is
+refused, and so is a value that its check does not take.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
 import types
 from collections.abc import Callable
 from typing import Any
 
+from .. import errors
+
 
 class Settings(types.ModuleType):
     """A module of settings; programs may import it as one."""
 
-    def __init__(self, name: str, doc: str, **values: Any):
+    def __init__(self, name: str, doc: str, checks: dict[str, Any] | None = None, **values: Any):
         super().__init__(name, doc)
-        self.__dict__.update(values)
+        self.__dict__.update(values, __checks__=checks)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._check({name: value})
+        super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        if self.__dict__["__checks__"] is None or name.startswith("__"):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> errors.UnknownSetting:
+        near = difflib.get_close_matches(name, self.shallow_copy_dict(), 3)
+        return errors.UnknownSetting(errors.text(
+            f"{self.__name__}.{name} does not exist ({errors.user_line(2)})",
+            cure=f"did you mean {' or '.join(near)}?" if near else
+            f"list({self.__name__}.to_dict()) shows all settings"))
+
+    def _check(self, changes: dict[str, Any]) -> None:
+        """Refuse names that do not exist and values that are not among those of a setting."""
+        checks = self.__dict__["__checks__"]
+        if checks is None:
+            return
+        for name, value in changes.items():
+            if name.startswith("__"):
+                continue
+            if name not in self.__dict__:
+                raise self._unknown(name)
+            wanted = checks.get(name)
+            if wanted is None or (wanted(value) if callable(wanted) else value in wanted):
+                continue
+            shown = (wanted.__doc__ or "").strip() if callable(wanted) else (
+                f"one of {', '.join(map(repr, wanted))}")
+            raise errors.BadValue(errors.text(
+                f"{self.__name__}.{name} cannot be {value!r} ({errors.user_line(2)})",
+                f"it is {self.__dict__[name]!r}", f"set it to {shown}"))
 
     def patch(self, *args: Any, **changes: Any) -> Patch:
         """Other settings for a `with` block or a decorated function: `patch("name", value)`,
@@ -25,6 +64,7 @@ class Settings(types.ModuleType):
         """
         if args:
             changes = {**args[0], **changes} if isinstance(args[0], dict) else {args[0]: args[1]}
+        self._check(changes)
         return Patch(self, changes)
 
     def shallow_copy_dict(self) -> dict[str, Any]:

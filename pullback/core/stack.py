@@ -58,6 +58,13 @@ class Interpreter:
     def keep_old(self, ov, flat: tuple, t: Tensor) -> None:
         """Told of a value that an operator is about to overwrite (`literal`)."""
 
+    def unpacked(self, t: Tensor) -> Tensor:
+        """What a backward gets for a tensor that was saved: it may write there."""
+        return t
+
+    def uncounted(self, t: Tensor) -> None:
+        """Told of a tensor that was written through its `.data`."""
+
     def was_read(self, t: Tensor) -> None:
         """Told of the values of a tensor from outside that became Python values (`modal` only)."""
 

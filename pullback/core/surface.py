@@ -277,6 +277,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         with _recording(level, False):
             root = base._link.base
             state.stack[level].blurs(root)
+            if not base._link.counts:
+                state.stack[level].uncounted(root)
             rebind(root, scatter(make(root._data), base._link.chain, make(whole._data)))
     if not moved:
         bump(x)

@@ -71,8 +71,12 @@ class Detached(Link):
     Real memory needs none: there both look at the same array.
     """
 
-    __slots__ = ()
+    __slots__ = ("counts",)
     apart = True
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.counts = True  # do writes move the version of the source? Not those through `.data`
 
     def stale(self, t: Tensor) -> None:
         """The values were written through another alias."""

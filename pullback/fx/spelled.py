@@ -333,7 +333,11 @@ def _nearest(name: str, dims: int, shift: float) -> None:
             for _ in range(dims - 1 - i):
                 line = line.unsqueeze(-1)
             places.append(line)
-        return ops._unsafe_index(self, [None, None, *places])
+        out = ops._unsafe_index(self, [None, None, *places])
+        last = {2: "channels_last", 3: "channels_last_3d"}.get(dims)
+        if last is None or self.is_contiguous() or not self.is_contiguous(memory_format=last):
+            return out
+        return out.contiguous(memory_format=last)
 
     def by_factors(input, output_size, scale_factors):
         sizes = output_size or [

@@ -311,6 +311,7 @@ class _prelu_kernel_backward(Op):
 
     schema = ("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight)"
               " -> (Tensor, Tensor)")
+    lies = "self"
     promote = "default"
     grad = {
         "grad_output": "prelu_backward_grad_output(grads, self, weight)",
@@ -404,6 +405,7 @@ class rrelu_with_noise_functional(Random):
     schema = ("rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125,"
               " Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None)"
               " -> (Tensor, Tensor noise_out)")
+    lies = "self"
     grad = {"self": ("rrelu_with_noise_backward(grad, self, noise_out, lower, upper, training,"
                      " False)")}
     push = {"result0": ("rrelu_with_noise_backward(self_t, self_p, noise_out, lower, upper,"
@@ -493,6 +495,7 @@ class glu(Op):
     """First half along a dim times the sigmoid of the second half."""
 
     schema = "glu(Tensor self, int dim=-1) -> Tensor"
+    lies = "self"
     out = ("castable",)
     grad = {"self": "glu_backward(grad, self, dim)"}
     push = "glu_push(self_p, self_t, dim)"

@@ -204,6 +204,7 @@ class copy(Op):
     """`src` broadcast to the shape, and cast to the dtype, of `self`."""
 
     schema = "copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor"
+    lies = "self"
     inplace_node = "CopyBackwards"
     promote = "keep"
     function = False
@@ -305,6 +306,7 @@ class flip(Op):
     """The order of the elements reversed along dims."""
 
     schema = "flip(Tensor self, int[] dims) -> Tensor"
+    lies = "self"
     promote = "keep"
     complex = True
     linear = ("self",)
@@ -589,6 +591,7 @@ class constant_pad_nd(Op):
     """A constant border around the last dims; negative widths cut off."""
 
     schema = "constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+    lies = "channels"
     promote = "keep"
     method = False
     complex = True

@@ -189,6 +189,7 @@ class _native_batch_norm_legit_functional(Op):
     schema = ("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+    lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
                                                  "training")}
@@ -251,6 +252,7 @@ class _native_batch_norm_legit_no_stats(Op):
 
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    lies = "self"
     number = 1
     promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("None", "None", "training")}
@@ -299,6 +301,7 @@ class _native_batch_norm_legit_no_training(Op):
     schema = ("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
+    lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": (
         "batch_norm_grads((grad, None, None), input, weight, running_mean, running_var, result1,"
@@ -392,6 +395,7 @@ class native_batch_norm_backward(Op):
     schema = ("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight,"
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd,"
               " bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_invstd": (
         "batch_norm_double_grads(grads, grad_out, input, weight, running_mean, running_var,"
@@ -444,6 +448,7 @@ class batch_norm_backward(Op):
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var,"
               " bool update, float eps, bool[3] output_mask, Tensor reserve)"
               " -> (Tensor, Tensor, Tensor)")
+    lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_var": (
         "batch_norm_double_grads(grads, grad_out, input, weight, running_mean, running_var,"

@@ -420,6 +420,7 @@ class convolution(Op):
     schema = ("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride,"
               " SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding,"
               " SymInt groups) -> Tensor")
+    lies = "channels"
     promote = "keep"
     grad = {"input, weight, bias": (
         "(None, None, None) if grad is None else convolution_backward("
@@ -533,6 +534,7 @@ class convolution_backward(Op):
               " SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation,"
               " bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    lies = "channels"
     promote = "keep"
     grad = {"grad_output, input, weight": (
         "convolution_double_grads(grads, grad_output.conj(), input.conj(), weight.conj(),"

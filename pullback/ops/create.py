@@ -834,6 +834,7 @@ class fill_Tensor(Op):
     """The shape of `self` filled with a 0-d tensor."""
 
     schema = "fill.Tensor(Tensor self, Tensor value) -> Tensor"
+    lies = "self"
     number = 1
     inplace_node = "FillBackward3"
     inplace = True

@@ -133,6 +133,7 @@ class native_dropout(Random):
     """`dropout` that also returns the mask of the elements that were kept."""
 
     schema = "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)"
+    lies = "self"
     method = False
     diff_outputs = (True, False)
     grad = {

@@ -308,6 +308,7 @@ class index_fill_int_Tensor(_Rewritten):
     """A copy of `self` with one 0-d tensor at the listed indices of one dim."""
 
     schema = "index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor"
+    lies = "self"
     number = 1
     linear = ("self", "value")
     grad = {
@@ -338,6 +339,7 @@ class index_fill_int_Scalar(_Rewritten):
     """A copy of `self` with a number at the listed indices of one dim."""
 
     schema = "index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor"
+    lies = "self"
     number = 0
     grad = {"self": "grad.index_fill(dim, index, 0)"}
     push = "self_t.index_fill(dim, index, 0)"

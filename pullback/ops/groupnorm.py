@@ -51,6 +51,7 @@ class native_group_norm(Op):
 
     schema = ("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C,"
               " SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
+    lies = "channels"
     promote = "keep"
     grad = {"input, weight, bias": (
         "group_norm_grads(grads, input, weight, result1, result2, N, C, HxW, group,"
@@ -158,6 +159,7 @@ class native_group_norm_backward(Op):
     schema = ("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd,"
               " Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    lies = "channels"
     promote = "keep"
     grad = {"grad_out, input, mean, rstd, weight": (
         "group_norm_double_grads(grads, grad_out, input, mean, rstd, weight, N, C, HxW, group)")}

@@ -336,6 +336,7 @@ class index_put(Op):
     schema = (
         "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor"
     )
+    lies = "self"
     complex = True
     inplace = True
     linear = ("self", "values")
@@ -581,6 +582,7 @@ class put(Op):
     """A copy of `self` with elements written, or added, by their flattened position."""
 
     schema = "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor"
+    lies = "self"
     complex = True
     inplace = True
     linear = ("self", "source")

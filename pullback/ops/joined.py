@@ -55,6 +55,7 @@ class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
+    lies = "channels"
     method = False
     promote = "keep"
     complex = True

@@ -35,6 +35,7 @@ class soft_margin_loss(Op):
     """log(1 + exp(-target * x)), reduced."""
 
     schema = "soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    lies = "self"
     promote = "default"
     grad = {"self": "soft_margin_loss_backward(grad, self, target, reduction)"}
     push = "reduce_loss(soft_margin_slope(self_p, target) * self_t, reduction)"
@@ -76,6 +77,7 @@ class soft_margin_loss_backward(Op):
 
     schema = ("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction) -> Tensor")
+    lies = "self"
     promote = "default"
     grad = {
         "grad_output": ("grad * soft_margin_slope(self, target)"

@@ -19,6 +19,7 @@ class frexp_Tensor(Op):
     """Each element as m 2^e with 0.5 <= |m| < 1."""
 
     schema = "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
+    lies = "self"
     grad = {"self": "ldexp(grad, -exponent)"}
     push = {"mantissa": "ldexp(self_t, -exponent)"}
     diff_outputs = (True, False)

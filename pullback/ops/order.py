@@ -48,6 +48,7 @@ class sort(Op):
     schema = (
         "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)"
     )
+    lies = "self"
     promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)
@@ -83,6 +84,7 @@ class sort_stable(Op):
         "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)"
         " -> (Tensor values, Tensor indices)"
     )
+    lies = "self"
     promote = "keep"
     cost = "reduce"
     diff_outputs = (True, False)

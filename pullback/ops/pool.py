@@ -414,6 +414,7 @@ def _entries(rank: int) -> None:
         schema = (f"max_pool{d}_with_indices(Tensor self, int[{rank}] kernel_size,"
                   f" int[{rank}] stride=[], int[{rank}] padding=0, int[{rank}] dilation=1,"
                   " bool ceil_mode=False) -> (Tensor, Tensor)")
+        lies = "channels"
         grad = {"self": (f"max_pool{d}_with_indices_backward(grad, self, kernel_size, stride,"
                          " padding, dilation, ceil_mode, result1)")}
         push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
@@ -448,6 +449,7 @@ def _entries(rank: int) -> None:
         schema = (f"max_pool{d}_with_indices_backward(Tensor grad_output, Tensor self,"
                   f" int[{rank}] kernel_size, int[{rank}] stride, int[{rank}] padding,"
                   f" int[{rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor")
+        lies = "channels"
         linear = ("grad_output",)
         constant = ("self",)
         nondiff = ("indices",)
@@ -493,6 +495,7 @@ def _entries(rank: int) -> None:
         schema = (f"avg_pool{d}(Tensor self, int[{rank}] kernel_size, int[{rank}] stride=[],"
                   f" int[{rank}] padding=0, bool ceil_mode=False, bool count_include_pad=True,"
                   " int? divisor_override=None) -> Tensor")
+        lies = "channels"
         linear = ("self",)
         grad = {"self": (f"avg_pool{d}_backward(grad, self, kernel_size, stride, padding,"
                          " ceil_mode, count_include_pad, divisor_override)")}
@@ -531,6 +534,7 @@ def _entries(rank: int) -> None:
         schema = (f"avg_pool{d}_backward(Tensor grad_output, Tensor self, int[{rank}] kernel_size,"
                   f" int[{rank}] stride, int[{rank}] padding, bool ceil_mode,"
                   " bool count_include_pad, int? divisor_override) -> Tensor")
+        lies = "channels"
         linear = ("grad_output",)
         constant = ("self",)
         grad = {"grad_output": (f"avg_pool{d}(grad, kernel_size, stride, padding, ceil_mode,"
@@ -564,6 +568,7 @@ def _entries(rank: int) -> None:
         """Means over as many windows of the last dims as the result has elements."""
 
         schema = f"_adaptive_avg_pool{d}(Tensor self, SymInt[{rank}] output_size) -> Tensor"
+        lies = "channels"
         linear = ("self",)
         grad = {"self": f"_adaptive_avg_pool{d}_backward(grad, self)"}
         cost = "reduce"
@@ -590,6 +595,7 @@ def _entries(rank: int) -> None:
         """Gradients of adaptive means, spread over their windows."""
 
         schema = f"_adaptive_avg_pool{d}_backward(Tensor grad_output, Tensor self) -> Tensor"
+        lies = "channels"
         linear = ("grad_output",)
         constant = ("self",)
         grad = {"grad_output": f"_adaptive_avg_pool{d}(grad, grad_output.shape[-{rank}:])"}
@@ -634,6 +640,7 @@ def _entries(rank: int) -> None:
         """Maxima over as many windows as the result has elements, and their flat places."""
 
         schema = f"adaptive_max_pool{d}(Tensor self, int[{rank}] output_size) -> (Tensor, Tensor)"
+        lies = "channels"
         grad = {"self": f"adaptive_max_pool{d}_backward(grad, self, result1)"}
         push = {"result0": f"max_pool_double_backward(self_t, result1, {rank})"}
         diff_outputs = (True, False)
@@ -665,6 +672,7 @@ def _entries(rank: int) -> None:
 
         schema = (f"adaptive_max_pool{d}_backward(Tensor grad_output, Tensor self, Tensor indices)"
                   " -> Tensor")
+        lies = "channels"
         linear = ("grad_output",)
         constant = ("self",)
         nondiff = ("indices",)

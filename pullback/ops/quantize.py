@@ -78,6 +78,7 @@ class fake_quantize_per_tensor_affine_cachemask(_Quantized):
     """Values rounded to a grid, and the mask of those that were not cut off."""
     schema = ("fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point,"
               " int quant_min, int quant_max) -> (Tensor output, Tensor mask)")
+    lies = "self"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, quant_min, quant_max):
@@ -155,6 +156,7 @@ class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(_Quantized):
     schema = ("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale,"
               " Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
+    lies = "self"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
@@ -271,6 +273,7 @@ class fake_quantize_per_channel_affine_cachemask(_Quantized):
     schema = ("fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale,"
               " Tensor zero_point, int axis, int quant_min, int quant_max)"
               " -> (Tensor output, Tensor mask)")
+    lies = "self"
     grad = {"self": "fake_quantize_per_channel_affine_cachemask_backward(grad, mask)"}
 
     def run(xp, self, scale, zero_point, axis, quant_min, quant_max):
@@ -353,6 +356,7 @@ class _fake_quantize_learnable_per_tensor_affine(Op):
     """Values rounded to a grid whose scale and zero point are learned."""
     schema = ("_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale,"
               f" Tensor zero_point, {LEARNABLE}) -> Tensor")
+    lies = "self"
     promote = "keep"
     grad = {"self, scale, zero_point": "learnable_pullback(grad, self, scale, zero_point, None,"
                                        " quant_min, quant_max, grad_factor)"}
@@ -427,6 +431,7 @@ class _fake_quantize_learnable_per_channel_affine(Op):
     """Values rounded to grids of channels whose scales and zero points are learned."""
     schema = ("_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale,"
               f" Tensor zero_point, int axis, {LEARNABLE}) -> Tensor")
+    lies = "self"
     promote = "keep"
     grad = {"self, scale, zero_point": "learnable_pullback(grad, self, scale, zero_point, axis,"
                                        " quant_min, quant_max, grad_factor)"}
@@ -560,6 +565,7 @@ class _fused_moving_avg_obs_fq_helper_functional(Op):
               f" Tensor running_max, Tensor scale, Tensor zero_point, {HELPER})"
               " -> (Tensor output, Tensor mask, Tensor running_min_out, Tensor running_max_out,"
               " Tensor scale_out, Tensor zero_point_out)")
+    lies = "self"
     promote = "keep"
     grad = {"self": "fake_quantize_per_tensor_affine_cachemask_backward(grad, mask)"}
     push = {"output": "self_t * mask.to(self_t.dtype)"}

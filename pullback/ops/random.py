@@ -290,6 +290,7 @@ class rand_like(Random):
     """`rand` with the shape of another tensor."""
 
     schema = f"rand_like(Tensor self, *, {LIKE}) -> Tensor"
+    lies = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
@@ -326,6 +327,7 @@ class randn_like(Random):
     """`randn` with the shape of another tensor."""
 
     schema = f"randn_like(Tensor self, *, {LIKE}) -> Tensor"
+    lies = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
@@ -362,6 +364,7 @@ class randint_like(Random):
     """`randint` with the shape and dtype of another tensor."""
 
     schema = f"randint_like(Tensor self, SymInt high, *, {LIKE}) -> Tensor"
+    lies = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
@@ -381,6 +384,7 @@ class randint_like_low_dtype(Random):
     """`randint` from `low` with the shape and dtype of another tensor."""
 
     schema = f"randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, {LIKE}) -> Tensor"
+    lies = "self"
     method = False
     nondiff = ("self",)
     shape = "tuple(self.shape)"
@@ -423,6 +427,7 @@ class bernoulli_Tensor(Random):
     """Ones with the probabilities that another tensor gives, in the dtype of self."""
 
     schema = "bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     inplace = True
     constant = ("self", "p")
     shape = "tuple(self.shape)"
@@ -606,6 +611,7 @@ class uniform(_Draw):
     schema = (
         "uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor"
     )
+    lies = "self"
     batch = _fill_batch("uniform")
 
     def shape(self, low, high, generator):
@@ -636,6 +642,7 @@ class normal_functional(Random):
         "normal_functional(Tensor self, float mean=0, float std=1, *, Generator? generator=None)"
         " -> Tensor"
     )
+    lies = "self"
     method = False
     function = False
     constant = ("self",)
@@ -697,6 +704,7 @@ class random(_Draw):
     """The shape of self filled with integers over the range of its dtype."""
 
     schema = "random(Tensor self, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     number = 2
     shape = "tuple(self.shape)"
 
@@ -714,6 +722,7 @@ class random_to(_Draw):
     """The shape of self filled with integers below a bound."""
 
     schema = "random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     shape = "tuple(self.shape)"
 
     def run(xp, self, to, generator):
@@ -731,6 +740,7 @@ class random_from(_Draw):
     """The shape of self filled with integers between bounds."""
 
     schema = "random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     number = 0
 
     def shape(self, low, high, generator):
@@ -758,6 +768,7 @@ class exponential(_Draw):
     """The shape of self filled with waiting times."""
 
     schema = "exponential(Tensor self, float lambd=1, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("exponential")
 
@@ -773,6 +784,7 @@ class geometric(_Draw):
     """The shape of self filled with numbers of trials up to a success."""
 
     schema = "geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("geometric")
 
@@ -789,6 +801,7 @@ class cauchy(_Draw):
     schema = (
         "cauchy(Tensor self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor"
     )
+    lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("cauchy")
 
@@ -806,6 +819,7 @@ class log_normal(_Draw):
     schema = (
         "log_normal(Tensor self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor"
     )
+    lies = "self"
     shape = "tuple(self.shape)"
     batch = _fill_batch("log_normal")
 

@@ -61,6 +61,7 @@ class mse_loss(Op):
     """Squared differences, reduced."""
 
     schema = "mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor"
+    lies = "self"
     out = ("castable",)
     promote = "default"
     grad = {
@@ -107,6 +108,7 @@ class mse_loss_backward(Op):
 
     schema = ("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction)"
               " -> Tensor")
+    lies = "self"
     promote = "default"
     grad = {
         "grad_output": ("grad * (self - target)"
@@ -149,6 +151,7 @@ class smooth_l1_loss(Op):
 
     schema = ("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.)"
               " -> Tensor")
+    lies = "self"
     out = ("castable",)
     promote = "default"
     grad = {
@@ -195,6 +198,7 @@ class smooth_l1_loss_backward(Op):
 
     schema = ("smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, float beta) -> Tensor")
+    lies = "self"
     promote = "default"
     grad = {
         "grad_output": ("grad * smooth_l1_slope(self - target, beta)"
@@ -241,6 +245,7 @@ class huber_loss(Op):
 
     schema = ("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.)"
               " -> Tensor")
+    lies = "self"
     out = ("castable",)
     promote = "default"
     grad = {
@@ -284,6 +289,7 @@ class huber_loss_backward(Op):
 
     schema = ("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction,"
               " float delta) -> Tensor")
+    lies = "self"
     promote = "default"
     grad = {
         "grad_output": ("grad * (self - target).clamp(-delta, delta)"
@@ -377,6 +383,7 @@ class binary_cross_entropy(Op):
 
     schema = ("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None,"
               " int reduction=Mean) -> Tensor")
+    lies = "self"
     grad = {
         "self": "binary_cross_entropy_backward(grad, self, target, weight, reduction)",
         "target": ("grad * bce_target_slope(self, weight)"
@@ -423,6 +430,7 @@ class binary_cross_entropy_backward(Op):
 
     schema = ("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
+    lies = "self"
     grad = {
         "grad_output": ("grad * bce_slope(self, target, weight)"
                         " * loss_scale(reduction, self.shape, target.shape)"),
@@ -473,6 +481,7 @@ class binary_cross_entropy_with_logits(Op):
 
     schema = ("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None,"
               " Tensor? pos_weight=None, int reduction=Mean) -> Tensor")
+    lies = "self"
     promote = "default"
     grad = {
         "self": ("grad * logits_slope(self, target, weight, pos_weight)"

@@ -254,6 +254,7 @@ def _entries(name: str, kind: str, rank: int, aligned: bool) -> None:
         __doc__ = f"The last {rank} dim(s) resized by {WAYS[kind]}."
 
         schema = f"{name}(Tensor self, SymInt[{rank}] output_size,{flag} {scales_text}) -> Tensor"
+        lies = "channels"
         linear = ("self",)
         grad = {"self": f"{backward}(grad, output_size, self.shape, {call})"}
         cost = "cheap"
@@ -296,6 +297,7 @@ def _entries(name: str, kind: str, rank: int, aligned: bool) -> None:
 
         schema = (f"{backward}(Tensor grad_output, SymInt[{rank}] output_size,"
                   f" SymInt[{rank + 2}] input_size,{flag} {scales_text}) -> Tensor")
+        lies = "channels"
         linear = ("grad_output",)
         grad = {"grad_output": f"{name}(grad, output_size, {call})"}
         cost = "cheap"
@@ -766,6 +768,7 @@ class pixel_shuffle(Op):
     """Each r * r channels become blocks of r by r pixels."""
 
     schema = "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor"
+    lies = "channels"
     linear = ("self",)
     grad = {"self": "pixel_unshuffle(grad, upscale_factor)"}
     complex = True
@@ -796,6 +799,7 @@ class pixel_unshuffle(Op):
     """Blocks of r by r pixels become r * r channels."""
 
     schema = "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor"
+    lies = "channels"
     linear = ("self",)
     grad = {"self": "pixel_shuffle(grad, downscale_factor)"}
     complex = True
@@ -843,6 +847,7 @@ class channel_shuffle(Op):
     """Channels in groups are interleaved: the first of each group, then the second of each, ..."""
 
     schema = "channel_shuffle(Tensor self, SymInt groups) -> Tensor"
+    lies = "channels"
     linear = ("self",)
     grad = {"self": "channel_shuffle(grad, grad.shape[1] // groups if groups else 1)"}
     complex = True

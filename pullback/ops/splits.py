@@ -108,6 +108,7 @@ class unsafe_split_Tensor(Op):
     """`split` whose pieces count as fresh memory: writes to them are not seen by the derivative."""
 
     schema = "unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
+    lies = "parts"
     unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     promote = "keep"
     complex = True
@@ -133,6 +134,7 @@ class unsafe_split_with_sizes(Op):
     """`split_with_sizes` whose pieces count as fresh memory, as those of `unsafe_split`."""
 
     schema = "unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]"
+    lies = "parts"
     unchecked = ("pure",)  # the pieces are memory of the input, that is the point
     promote = "keep"
     complex = True

@@ -29,6 +29,7 @@ class select_scatter(Op):
     """A copy of `self` with `src` written where `select` reads."""
 
     schema = "select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor"
+    lies = "self"
     promote = "keep"
     linear = ("self", "src")
     complex = True
@@ -64,6 +65,7 @@ class slice_scatter(Op):
         "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1) -> Tensor"
     )
+    lies = "self"
     promote = "keep"
     linear = ("self", "src")
     complex = True
@@ -98,6 +100,7 @@ class diagonal_scatter(Op):
     schema = (
         "diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor"
     )
+    lies = "self"
     promote = "keep"
     linear = ("self", "src")
     complex = True
@@ -148,6 +151,7 @@ class as_strided_scatter(Op):
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
     )
+    lies = "self"
     promote = "keep"
     linear = ("self", "src")
     cost = "cheap"

@@ -193,7 +193,10 @@ def _get_data(self) -> Tensor:
     _meet(self)
     data = shown(self)
     if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
-        return ops.detach(self)
+        out = ops.detach(self)
+        if out._link is not None:
+            out._link.counts = False
+        return out
     return make(_primal(data))
 
 

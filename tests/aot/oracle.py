@@ -17,6 +17,7 @@ WAYS = {
     "nop": lambda f: pb.aot.aot_function(f, pb.aot.nop),
     "boxed": lambda f: pb.aot.aot_function(
         f, pb.aot.make_boxed_compiler(pb.aot.nop), keep_inference_input_mutations=True),
+    "writing": lambda f: pb.aot.aot_function(f, pb.aot.nop, disable_functionalization=True),
     "numpy": lambda f: pb.compile(f, backend="numpy"),
     "native": pb.compile,
 }

@@ -1,0 +1,93 @@
+"""`aot.config`: settings act, and what is none of them is refused."""
+
+import pytest
+
+import pullback as pb
+from pullback import aot, errors
+from pullback.aot.partition import min_cut_rematerialization_partition
+
+
+def loss(x):
+    return x.sin().exp().sum()
+
+
+def test_unknown_names():
+    with pytest.raises(AttributeError, match=r"debug_asert does not exist .*py:"):
+        aot.config.debug_asert = True
+    with pytest.raises(errors.UnknownSetting, match="did you mean debug_assert"):
+        aot.config.patch(debug_asert=True)
+    with pytest.raises(AttributeError, match="does not exist"):
+        aot.config.nothing_like_it
+    assert "debug_asert" not in aot.config.to_dict()
+
+
+@pytest.mark.parametrize(("name", "value"), [
+    ("backward_pass_autocast", "on"), ("activation_memory_budget", 2), ("debug_assert", "yes"),
+    ("saved_tensors_hooks_filtering_mode", "some"), ("joint_custom_pass", 3)])
+def test_values(name, value):
+    before = getattr(aot.config, name)
+    with pytest.raises(ValueError, match=f"{name} cannot be .*py:"):
+        setattr(aot.config, name, value)
+    with pytest.raises(ValueError, match="Fix: set it to"):
+        aot.config.patch({"debug_assert": True, name: value})
+    assert getattr(aot.config, name) == before and aot.config.debug_assert is False
+
+
+def test_settings_of_other_machinery_are_kept():
+    with aot.config.patch(ban_recompute_reductions=False, enable_autograd_cache=False):
+        assert not aot.config.ban_recompute_reductions
+        loss(pb.ones(3))
+    assert aot.config.ban_recompute_reductions
+
+
+def test_both_passes_at_once():
+    seen = []
+    compiler = lambda name: lambda module, _: (seen.append(name), module)[1]
+    with aot.config.patch(force_non_lazy_backward_lowering=True):
+        aot.aot_function(loss, compiler("forward"), compiler("backward"))(
+            pb.ones(3, requires_grad=True))
+    assert seen == ["forward", "backward"]
+
+
+def test_pass_over_the_joint_graph():
+    def twice(module, inputs):
+        assert len(inputs) == 2 and len(inputs[1]) == 1
+        for node in module.graph.nodes:
+            if node.target is pb.ops.aten.sin.default:
+                node.target = pb.ops.aten.cos.default
+        return module
+
+    x = pb.zeros(3, requires_grad=True)
+    with aot.config.patch(joint_custom_pass=twice):
+        out = aot.aot_function(lambda x: x.sin(), aot.nop)(x)
+    assert out.tolist() == [1, 1, 1]
+
+
+def test_partitions_are_printed(capsys):
+    x = pb.ones(3, requires_grad=True)
+    with aot.config.patch(debug_partitioner=True):
+        aot.aot_function(loss, aot.nop, partition_fn=min_cut_rematerialization_partition)(x)
+    assert "saved" in capsys.readouterr().out
+
+
+def test_strides_of_tangents():
+    seen = []
+
+    def backward(module, _):
+        seen.append(next(n for n in module.graph.nodes if "tangents" in n.name).meta["val"])
+        return module
+
+    for guess in (True, False):
+        x = pb.ones(3, 4, requires_grad=True)
+        with aot.config.patch(guess_tangent_strides_as_outputs=guess):
+            aot.aot_function(lambda x: x.t() * 2, aot.nop, backward)(x).sum().backward()
+    assert [t.stride() for t in seen] == [(1, 4), (3, 1)]
+
+
+def test_draws_are_not_functionalized():
+    f = aot.aot_function(lambda x: pb.rand_like(x) * x, aot.nop)
+    with aot.config.patch(functionalize_rng_ops=True):
+        with pytest.raises(RuntimeError, match=r"rand_like cannot be functionalized.*py:"):
+            f(pb.ones(3))
+        assert aot.aot_function(loss, aot.nop)(pb.zeros(3)).item() == 3
+    f(pb.ones(3))
