@@ -540,8 +540,29 @@ for _kind, _class in _NAMES.items():
 # what tensors have
 
 
-def untyped_storage(self: Tensor) -> UntypedStorage:
+class CapturedStorage:
+    """The memory of a tensor while a function is captured: it takes another size when it runs."""
+
+    def __init__(self, t: Tensor):
+        self._tensor = t
+
+    def resize_(self, size: int) -> CapturedStorage:
+        """Another size, each time that the compiled function is called."""
+        if size < 0:
+            raise errors.RefusedValue(
+                f"Storage size must not be negative, got {size} ({errors.user_line()})")
+        self._tensor._data.interp.resized(self._tensor, size)
+        return self
+
+    def __getattr__(self, name: str):
+        memory.owner_of(self._tensor, f"untyped_storage().{name}")  # which refuses
+        raise AttributeError(name)
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage:
     """The memory behind this tensor; the same object for all tensors that show it."""
+    if getattr(getattr(self._data, "interp", None), "adopts", False):
+        return CapturedStorage(self)
     return memory.storage_object(memory.owner_of(self), _made)
 
 

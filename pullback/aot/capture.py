@@ -25,6 +25,7 @@ from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.layout import is_arranged, memory_format, strides_order
 from ..core.op import overload
+from ..core.table import ops
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state, uncast
@@ -106,6 +107,7 @@ class Capture(Trace):
         self.moved: set[int] = set()  # handles whose `.data` was replaced
         self.inputs: list[Tensor] = []  # when its backward is captured
         self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
+        self.sizes: dict[int, int] = {}  # of storages, in bytes, by tensor
         self.silent: dict[int, int] = {}  # writes that no version counts, by tensor
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
@@ -178,6 +180,20 @@ class Capture(Trace):
         alias = make(t._data, t._edge)
         link_detached(alias, owner)
         return alias
+
+    def resized(self, t: Tensor, size: int) -> None:
+        """The memory of a tensor takes another size; values beyond it are gone, and show as 0."""
+        extent = t.numel() * t._data.dtype.itemsize
+        if t._link is not None or id(t) not in self.first or 0 < size < extent:
+            raise errors.TransformError(errors.text(
+                f"a captured function gives the storage of a tensor {size} bytes "
+                f"({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}, {extent} bytes",
+                "give an input that is no view of another tensor the bytes that it needs, or 0"))
+        self.sizes[id(t)] = size
+        if size < extent:
+            with _recording(self.level, False):
+                t._data = ops.zeros_like(make(t._data))._data
 
     def uncounted(self, t: Tensor) -> None:
         self.silent[id(t)] = self.silent.get(id(t), 0) + 1
@@ -737,6 +753,8 @@ class Joint:
     roots: list[Root] = field(default_factory=list)  # memory that inputs share
     reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
     sets: list[tuple] = field(default_factory=list)  # (input, output with its memory, writes)
+    grown: list[tuple] = field(default_factory=list)  # (input, bytes that its storage gets before)
+    shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
@@ -853,12 +871,21 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             continue
         if t._link is not None:
             refresh(t)
+        size = level.sizes.get(id(t))
+        if size is not None:
+            if id(t) in level.sets or size < t.numel() * t._data.dtype.itemsize:
+                count = 0 if id(t) in level.sets or t._cell is None else t._cell.version
+                joint.shrunk.append((i, size, count))
+                if id(t) not in level.sets:
+                    continue
+            else:
+                joint.grown.append((i, size))
         taken = level.sets.get(id(t))
         if taken is not None:
             old = taken[1]
             if root_of(t) is not old:
                 taken_from.append((i, t._link))
-            if old._data is not box:
+            if old._data is not box and size is None:
                 joint.mutated.append(Mutation(i, len(results.nodes), False, old._cell.version))
                 results.add(make(old._data))
             continue

@@ -137,6 +137,7 @@ class Program:
             and joint.differentiable
             and joint.forward_count == 1
             and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.sets)
+            and not (joint.grown or joint.shrunk)
             and not joint.wrapped
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
@@ -153,6 +154,7 @@ class Program:
             and outputs[0].kind == "graph"
             and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
+            and not (joint.grown or joint.shrunk)
             and joint.out_spec.is_leaf()
         )
         self.early = [o for o in outputs if type(o) is Output and o.early]
@@ -266,6 +268,10 @@ class Program:
             for array, read in joint.numbers:
                 array[()] = read()
             arrays = [t._data for t in tensors]
+        if joint.grown:
+            for i, size in joint.grown:
+                tensors[i].untyped_storage().resize_(size)
+            arrays = [t._data for t in tensors]
         packs = fast["ACTIVE"] and state.packing and joint.differentiable and not self.inlined
         fused = self.fuse and not packs
         if fused:
@@ -328,6 +334,11 @@ class Program:
         done: dict = {}
         for o in self.early:
             _made_again(o, tensors, made, done)
+        for i, size, writes in joint.shrunk:
+            tensors[i].untyped_storage().resize_(size)
+            if writes:
+                mark_written(tensors[i])
+                cell_of(tensors[i]).version += writes - 1
         if joint.mutated or joint.reviewed:
             write_all(joint, tensors, made)
             if joint.differentiable:

@@ -276,13 +276,78 @@ def test_set_that_takes_part_in_autograd_is_refused():
         f(values(3).requires_grad_() * 1, values(3).requires_grad_() * 1)
 
 
-def test_sizes_of_storages_are_refused():
-    def f(a):
+def emptied():
+    a = pb.ones(8)
+    a.untyped_storage().resize_(0)
+    return a
+
+
+def size_up(a):
+    with pb.no_grad():
+        a.untyped_storage().resize_(32)
+        a.copy_(pb.ones(8))
+    return a.clone()
+
+
+def size_down(a):
+    out = a.cos()
+    with pb.no_grad():
+        a.copy_(pb.ones(8))
         a.untyped_storage().resize_(0)
+    return out
+
+
+def size_up_and_down(a):
+    with pb.no_grad():
+        a.untyped_storage().resize_(32)
+        a.copy_(pb.ones(8))
+        b = a * 2
+        a.untyped_storage().resize_(0)
+    return b
+
+
+def size_before_set(a):
+    with pb.no_grad():
+        a.untyped_storage().resize_(0)
+        a.set_(pb.ones(2))
+    return a * 2
+
+
+def size_beyond(a):
+    a.untyped_storage().resize_(64)
+    return a + 1
+
+
+@pytest.mark.parametrize("wrap", [
+    lambda f: aot.aot_function(f, aot.nop), lambda f: pb.compile(f, backend="numpy"),
+    lambda f: aot.aot_function(f, aot.nop, keep_inference_input_mutations=True)])
+@pytest.mark.parametrize(("f", "start"), [
+    (size_up, emptied), (size_down, lambda: pb.zeros(8)), (size_up_and_down, emptied),
+    (size_before_set, lambda: pb.zeros(8)), (size_beyond, lambda: pb.zeros(8))])
+def test_sizes_of_storages(f, start, wrap):
+    compiled = wrap(f)
+    for _ in range(2):
+        a, b = start(), start()
+        expected, found = f(a), compiled(b)
+        assert found.tolist() == expected.tolist()
+        assert b.untyped_storage().nbytes() == a.untyped_storage().nbytes()
+        assert (b.tolist(), b._version, b.shape) == (a.tolist(), a._version, a.shape)
+
+
+def test_storages_that_are_half_gone_are_refused():
+    def f(a):
+        a.untyped_storage().resize_(4)
         return a
 
+    def g(a):
+        return a * a.untyped_storage().nbytes()
+
+    a = values(3)
+    with pytest.raises(errors.TransformError, match=r"storage of a tensor 4 bytes .*py:"):
+        aot.aot_function(f, aot.nop)(a)
     with pytest.raises(errors.TransformError, match="memory of a tensor"):
-        aot.aot_function(f, aot.nop)(values(3))
+        aot.aot_function(g, aot.nop)(a)
+    assert a.untyped_storage().nbytes() == 24 and a._version == 0
 
 
 # Outputs that alias inputs
