@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,7 +25,6 @@ from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
 from ..core.layout import is_arranged, memory_format, strides_order
 from ..core.op import overload
-from ..core.table import ops
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import sequence, state, uncast
@@ -861,6 +860,11 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     leaves, out_spec = tree_flatten(out)
     if any(map(is_wrapper, leaves)):
         raise Wrapped
+    lazy = next((v for v in leaves if isinstance(v, Iterator)), None)
+    if lazy is not None:
+        raise errors.DataDependentError(errors.text(
+            f"a captured function returned a {type(lazy).__name__}, which would run when the "
+            f"capture is over ({errors.user_line()})", cure="return a list: list(...)"))
     joint = Joint(None, [], [], out_spec, [], 0, [], [])
     # where gradients of each input arrive; its handle may have been overwritten since
     starts = [_start(e) for _, e, _ in boxes]

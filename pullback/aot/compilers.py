@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 
 from ..fx.graph_module import GraphModule
+from . import refusals
 
 
 def nop(module: GraphModule, example_inputs=None) -> GraphModule:
@@ -15,6 +16,7 @@ def nop(module: GraphModule, example_inputs=None) -> GraphModule:
 
 def make_boxed_func(function: Callable) -> Callable:
     """A function that takes one list of arguments."""
+    refusals.functions("make_boxed_func", {}, function=function)
 
     def run(args):
         return function(*args)
@@ -25,6 +27,7 @@ def make_boxed_func(function: Callable) -> Callable:
 
 def make_boxed_compiler(compiler: Callable) -> Callable:
     """A compiler whose results take one list of arguments."""
+    refusals.functions("make_boxed_compiler", {}, compiler=compiler)
 
     @functools.wraps(compiler)
     def run(module, example_inputs):

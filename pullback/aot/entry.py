@@ -18,6 +18,7 @@ from ..core.size import Symbolic
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_dead_code
 from ..fx.tables import normalized
+from . import refusals
 from .api import Backend, Compiled
 from .capture import Joint, Sizes, capture
 from .context import compiling, config, next_program
@@ -114,7 +115,8 @@ class AotFunction(Compiled):
         def compiled(compiler: Callable, part: str, adapt: Callable) -> Callable:
             def run(module: GraphModule, name: str) -> Callable:
                 with compiling(number(), part):
-                    return adapt(compiler(module, examples(module)))
+                    made = compiler(module, examples(module))
+                    return adapt(refusals.compiled(made, compiler, part))
 
             return run
 
@@ -126,7 +128,8 @@ class AotFunction(Compiled):
                 inputs = [inputs[:count], inputs[count:]]
                 if config.joint_custom_pass is not None:
                     module = config.joint_custom_pass(module, inputs)
-                return backend.partition(module, inputs, num_fwd_outputs=layout.count)
+                found = backend.partition(module, inputs, num_fwd_outputs=layout.count)
+                return refusals.halves(found, backend.partition)
 
         forward = compiled(backend.forward, "forward", layout.forward)
         inference = compiled(self.inference, "inference", layout.forward)
@@ -215,6 +218,13 @@ def aot_function(
     that its guards allow.  With `disable_functionalization` in-place operators of the function stay
     in the graphs, in their order, wherever nobody wants the value that they overwrite.
     """
+    refusals.functions(
+        "aot_function", {"bw_compiler": bw_compiler, "partition_fn": partition_fn,
+                         "inference_compiler": inference_compiler}, fn=fn, fw_compiler=fw_compiler)
+    refusals.table("aot_function", decompositions)
+    refusals.switch(
+        "aot_function", dynamic=dynamic, disable_functionalization=disable_functionalization,
+        keep_inference_input_mutations=keep_inference_input_mutations)
     if partition_fn is None:
         from .partition import default_partition as partition_fn  # type: ignore[no-redef]
     backend = Backend(fw_compiler, bw_compiler or fw_compiler, partition_fn,

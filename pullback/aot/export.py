@@ -28,7 +28,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.printer import Trees
 from ..fx.tables import normalized
-from . import sharing
+from . import refusals, sharing
 from . import signature as sig
 from .capture import Capture, CaptureRecorder, Joint, Output, Sizes, capture
 from .context import config
@@ -391,6 +391,9 @@ def aot_export_module(
     """
     from ..autograd.grad_mode import no_grad
 
+    refusals.module("aot_export_module", mod)
+    refusals.arguments("aot_export_module", args)
+    refusals.table("aot_export_module", decompositions)
     if pre_dispatch and trace_joint:
         raise errors.ExportError("pre_dispatch is not supported when trace_joint is True. "
                                  f"({errors.user_line(2)})")
@@ -548,6 +551,8 @@ def aot_export_joint_simple(
     """
     from ..autograd.grad_mode import no_grad
 
+    refusals.functions("aot_export_joint_simple", {}, func=func)
+    refusals.arguments("aot_export_joint_simple", args)
     with contextlib.nullcontext() if trace_joint else no_grad():
         found = trace(func, tuple(args), {}, joint=trace_joint, decompositions=decompositions,
                       title="inner_f" if trace_joint else "<lambda>")
@@ -705,6 +710,8 @@ def aot_export_joint_with_descriptors(
 
     `stack` is there for PyTorch's sake: nothing has to stay open until the graph is compiled.
     """
+    refusals.module("aot_export_joint_with_descriptors", mod)
+    refusals.arguments("aot_export_joint_with_descriptors", args)
     kwargs = kwargs or {}
     parameters, buffers = _state(mod)
     names = [*parameters, *buffers]

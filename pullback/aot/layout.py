@@ -36,6 +36,7 @@ from ..fx.printer import Trees
 from ..fx.sizes import argument
 from .capture import Joint, Output
 from .context import config
+from .refusals import results
 from .rewriting import rewritten
 from .subclasses import Inside
 from .tokens import Threaded, effectful
@@ -314,7 +315,7 @@ class Layout:
                     what if kind == "value" else numbers[what].value(values.__getitem__)
                     for kind, what in slots]
             args = [*tokens, *args] if tokens else args
-            out = called(compiled, args, not as_given)
+            out = results(called(compiled, args, not as_given), count, "forward")
             found = [arrays[i] if i is not None else out[k] for i, k in take]
             if not as_given:
                 found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]
@@ -328,7 +329,7 @@ class Layout:
     def backward(self, compiled):
         """A compiled backward graph as the run time calls it."""
         take, lying = self.gradients, [strides_of(n) for n in self.tangents]
-        tokens = [None] * self.late
+        tokens, most = [None] * self.late, max(take, default=-1) + 1
 
         def run(arrays: list):
             first = len(arrays) - len(lying)
@@ -336,7 +337,7 @@ class Layout:
             args += [make(coerced(a, s)) for a, s in zip(arrays[first:], lying)]
             args += tokens
             arrays.clear()
-            out = called(compiled, args)
+            out = results(called(compiled, args), most, "backward")
             return tuple([_raw(out[k]) for k in take])
 
         return run

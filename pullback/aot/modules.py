@@ -12,6 +12,7 @@ from typing import Any
 from ..core.fake import Fake
 from ..core.handle import Tensor
 from ..func import functional_call
+from . import refusals
 from .entry import AotFunction, aot_function
 
 
@@ -47,6 +48,7 @@ def aot_module(mod: Any, *args: Any, **kwargs: Any) -> Any:
     """A module that runs another one compiled; further arguments are those of `aot_function`."""
     from ..nn.compiled import AOTModule
 
+    refusals.module("aot_module", mod)
     lifted = _Lifted(mod, False)
     kwargs.setdefault("num_params_buffers", len(lifted.names))
     return AOTModule(mod, lifted.refresh, aot_function(lifted, *args, **kwargs))
@@ -75,6 +77,8 @@ def aot_module_simplified(
     The module returns a tuple.  `args` may have no data.  `pre_grad_passes` gets a graph module and
     its inputs before anything else happens and returns the one to compile.
     """
+    refusals.module("aot_module_simplified", mod)
+    refusals.arguments("aot_module_simplified", args)
     if pre_grad_passes is not None:
         mod = pre_grad_passes(mod, args)
     _refuse_fakes(mod)

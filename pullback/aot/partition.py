@@ -18,7 +18,7 @@ from typing import Any
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.traits import cost_of, viewed
-from . import simulate
+from . import refusals, simulate
 from .context import config
 from .mincut import UnboundedCut, solve
 from .prepare import prepared, settle_draws
@@ -74,6 +74,7 @@ def default_partition(
     Called as `default_partition(joint, num_fwd_outputs)`, or as AOT calls any partitioner:
     `partition(joint, joint_inputs, num_fwd_outputs=n)`.
     """
+    refusals.graph("default_partition", joint_module)
     joint = JointGraph(joint_module, _count(joint_inputs, num_fwd_outputs))
     forward = joint.forward | joint.traced_forward
     saved: list[Node] = []
@@ -115,6 +116,7 @@ def min_cut_rematerialization_partition(
     `budget.py`), or `config.activation_memory_budget` below 1, more is computed again until the
     peak is within it; `meter` says how much graphs take.
     """
+    refusals.graph("min_cut_rematerialization_partition", joint_module)
     count = _count(joint_inputs, num_fwd_outputs)
     joint = JointGraph(prepared(joint_module), count)
     if memory is None and config.activation_memory_budget < 1:

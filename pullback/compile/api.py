@@ -10,6 +10,7 @@ import functools
 import warnings
 
 from .. import errors
+from ..aot import refusals
 from ..aot.api import Backend, Compiled, boxed, examples, interpreted
 from ..core.state import state
 from ..decomp import Everything
@@ -75,10 +76,13 @@ def compile(
             options=options, disable=disable, memory=memory,
         )
     if mode is not None and mode not in _MODES:
-        raise errors.CompileError(f"Unrecognized mode={mode}, should be one of: {_MODES}")
+        raise errors.CompileError(errors.text(
+            f"Unrecognized mode={mode}, should be one of: {_MODES} ({errors.user_line()})",
+            cure="leave it out: they all do the same here"))
     if mode is not None and options:
-        raise errors.CompileError("Either mode or options can be specified, but both can't be "
-                                  "specified at the same time.")
+        raise errors.CompileError(errors.text(
+            "Either mode or options can be specified, but both can't be specified at the same "
+            f"time. ({errors.user_line()})", cure="leave mode out"))
     if disable:
         return model
     if state.mode and getattr(state.stack[state.mode], "exports", False):
@@ -86,15 +90,24 @@ def compile(
                       stacklevel=2)
         return model
     if not callable(model):
-        raise errors.ArgumentError(f"compile() wants a function, got {type(model).__name__}")
+        raise errors.ArgumentError(errors.text(
+            f"compile() wants a function, got {type(model).__name__} ({errors.user_line()})",
+            cure="pass a function or a module, not what it returns"))
+    if options is not None and not isinstance(options, dict):
+        raise errors.ArgumentError(errors.text(
+            f"compile(): options must be a dict, got {type(options).__name__} "
+            f"({errors.user_line()})", cure='write options={"fuse_backward": False}'))
+    if dynamic is not None:
+        refusals.switch("compile", dynamic=dynamic)
+    refusals.switch("compile", fullgraph=fullgraph)
     options = dict(options or {})
     fuse = options.pop("fuse_backward", True)
     unknown = sorted(set(options) - _THEIRS)
     if unknown:
-        raise errors.ArgumentError(
-            f"compile(): unknown options {unknown}; known is 'fuse_backward', and accepted without "
-            f"effect are {', '.join(sorted(_THEIRS))}"
-        )
+        raise errors.ArgumentError(errors.text(
+            f"compile(): unknown options {unknown} ({errors.user_line()})",
+            cure="known is 'fuse_backward', and accepted without effect are "
+            f"{', '.join(sorted(_THEIRS))}"))
     backend, cut = lookup_backend(backend or "native"), _min_cut
     if memory is not None:
         from ..aot.budget import parse_memory
@@ -140,9 +153,12 @@ def _backend(backend):
     if backend == "numpy":
         return interpreted, interpreted
     if not callable(backend):
-        raise errors.CompileError(f"compile(): a backend is a name or a function, not {backend!r}")
+        raise errors.CompileError(errors.text(
+            f"compile(): a backend is a name or a function, not {backend!r} "
+            f"({errors.user_line()})", cure="backend='native', or a function of a graph module and "
+            "example inputs that returns a callable"))
 
     def run(module, name):
-        return boxed(backend(module, examples(module)))
+        return boxed(refusals.compiled(backend(module, examples(module)), backend, name))
 
     return run, run

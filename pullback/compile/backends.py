@@ -61,9 +61,9 @@ def lookup_backend(compiler_fn: Any) -> Any:
         return _registered[compiler_fn]
     found = _THEIRS.get(compiler_fn, compiler_fn)
     if found not in OWN:
-        raise errors.CompileError(
-            f"compile(): unknown backend {compiler_fn!r}; known are "
-            f"{', '.join(map(repr, list_backends()))}, or a function")
+        raise errors.CompileError(errors.text(
+            f"compile(): unknown backend {compiler_fn!r} ({errors.user_line(2)})",
+            cure=f"use {', '.join(map(repr, list_backends()))}, register_backend, or a function"))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .. import errors
 from ..core import pytree, surface
 from ..core.op import OpOverload
 from ..core.table import Packet
@@ -23,9 +24,9 @@ def overloads(thing: Any) -> list:
         return [thing.default]
     leaves = pytree.tree_leaves(thing)
     if len(leaves) == 1 and leaves[0] is thing:
-        raise TypeError(
-            f"expected an operator such as ops.aten.addmm or ops.aten.addmm.default, got {thing!r}"
-        )
+        raise errors.ArgumentError(errors.text(
+            "expected an operator such as ops.aten.addmm or ops.aten.addmm.default, got "
+            f"{thing!r} ({errors.user_line()})", cure="name it by ops.aten"))
     return [o for leaf in leaves for o in overloads(leaf)]
 
 
