@@ -124,7 +124,7 @@ class Results:
         if self.as_given and id(root) not in self.by_handle:
             return False  # the compiled graph returns views as they are
         if (self.level.literal and link.multi and has_history(o) and id(root) not in self.whole
-                and not link.hidden):
+                and not link.hidden and id(o) not in self.stale):
             return False  # results of the graph, with gradients of their own
         shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
         return shared or link.multi or bool(link.hidden)
