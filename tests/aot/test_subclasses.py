@@ -459,3 +459,29 @@ def test_tensors_inside_with_histories_of_their_own():
 
     aot_function(lambda x: x * 2, show)(nested_leaves())
     assert seen == [4]  # what is inside is no input of its own where nobody asks
+
+
+def test_attributes_that_are_wrappers_while_freezing():
+    """Parameters and attributes that are wrappers, under the setting `freezing`."""
+    from pullback._inductor import config
+    from pullback.testing.two_tensor import TwoTensor
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(TwoTensor(torch.ones(3, 4), torch.full((3, 4), 2.0)),
+                                        requires_grad=False)
+            self.shift = torch.full((3, 4), 3.0)
+
+        def forward(self, x):
+            chosen = x.index_select(dim=0, index=torch.tensor([0, 2, 1]))
+            return chosen + self.shift + self.w
+
+    model, x = Model(), torch.arange(12.0).reshape(3, 4)
+    with torch.no_grad(), config.patch(freezing=True):
+        compiled = torch.compile(model)
+        for _ in range(2):
+            out = compiled(x)
+    wanted = model(x)
+    assert type(out) is TwoTensor
+    assert torch.equal(out.a, wanted.a) and torch.equal(out.b, wanted.b)
