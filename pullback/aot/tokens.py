@@ -12,7 +12,7 @@ import operator
 from typing import Any
 
 from ..control.effects import new_token_tensor, with_effects
-from ..control.subgraph import HigherOrder
+from ..control.subgraph import HigherOrder, without_effects
 from ..core.effects import EffectType, effect_of
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -48,15 +48,7 @@ def is_late(node: Node) -> bool:
 
 def without_forward_effects(module: GraphModule) -> GraphModule:
     """A joint graph to run again for its backward: what the forward did has been done."""
-    done = [n for n in module.graph.nodes if n.op == "call_function" and not is_late(n)
-            and not n.users and effect_of(n.target) is not None]
-    if not done:
-        return module
-    graph, copied = Graph(), {}
-    for node in module.graph.nodes:
-        if node not in done:
-            copied[node] = graph.node_copy(node, copied.__getitem__)
-    return GraphModule(module, graph)
+    return without_effects(module, is_late)
 
 
 def _renamed(name: str, named: str, shift: int) -> str:

@@ -22,6 +22,7 @@ from .subgraph import (
     emit,
     floats,
     inner,
+    quiet,
     results_of,
     visible,
     with_those,
@@ -139,7 +140,7 @@ class _Cond(Function):
         def pulled(branch: Callable) -> Callable:
             return lambda *v: pull_back(branch, v[:count], wanted, moving, v[count:])
 
-        found = operator(pred, *map(pulled, ctx.branches),
+        found = operator(pred, *map(pulled, map(quiet, ctx.branches)),
                          (*operands, *[grads[i] for i in moving]))
         return None, None, *with_those([None] * count, wanted, found)
 
@@ -152,7 +153,7 @@ class _Cond(Function):
         def pushed(branch: Callable) -> Callable:
             return lambda *v: push_forward(branch, v[:count], places, moving, v[count:])
 
-        found = operator(pred, *map(pushed, ctx.branches),
+        found = operator(pred, *map(pushed, map(quiet, ctx.branches)),
                          (*operands, *[tangents[i + 2] for i in places]))
         return tuple(with_those([None] * ctx.count, moving, found))
 

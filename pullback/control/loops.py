@@ -28,6 +28,7 @@ from .subgraph import (
     floats,
     hidden,
     inner,
+    quiet,
     results_of,
     row_of,
     rows_of,
@@ -125,7 +126,7 @@ class _Map(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        operands, n, f, moving = ctx.saved_tensors, ctx.n, ctx.f, ctx.moving
+        operands, n, f, moving = ctx.saved_tensors, ctx.n, quiet(ctx.f), ctx.moving
         wanted = [i for i in floats(operands) if ctx.needs_input_grad[i + 2]]
         width, m = len(moving), len(operands) - n
 
@@ -140,7 +141,7 @@ class _Map(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        operands, n, f, moving = ctx.saved_tensors, ctx.n, ctx.f, ctx.moving
+        operands, n, f, moving = ctx.saved_tensors, ctx.n, quiet(ctx.f), ctx.moving
         places = [i for i in floats(operands) if tangents[i + 2] is not None]
         along = [i for i in places if i < n]
         beside = [i for i in places if i >= n]
@@ -271,7 +272,7 @@ class _Scan(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        v, n, m, f, moving = ctx.saved_tensors, ctx.n, ctx.m, ctx.f, ctx.moving
+        v, n, m, f, moving = ctx.saved_tensors, ctx.n, ctx.m, quiet(ctx.f), ctx.moving
         init, xs, args = list(v[:n]), list(v[n:n + m]), list(v[n + m:])
 
         def remembering(*values):  # what was carried into each step
@@ -304,7 +305,7 @@ class _Scan(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        v, n, m, f = ctx.saved_tensors, ctx.n, ctx.m, ctx.f
+        v, n, m, f = ctx.saved_tensors, ctx.n, ctx.m, quiet(ctx.f)
         varying = floats(v)
         given = {i: ops.zeros_like(v[i]) if tangents[i + 3] is None else tangents[i + 3]
                  for i in varying}

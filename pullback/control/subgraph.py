@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.effects import effect_of
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten
@@ -223,6 +224,28 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
         state.keeping = keeping
     inputs = [b.node for b in boxes]
     return recorder, inputs, spec, leaves, nodes
+
+
+def quiet(function: Callable) -> Callable:
+    """A captured function to run once more: what it does by calls for nobody has been done."""
+    if not isinstance(function, GraphModule):
+        return function
+    return without_effects(function)
+
+
+def without_effects(module: GraphModule, but: Callable[[Node], bool] | None = None) -> GraphModule:
+    """A graph without the calls that are there for their effects alone, `but` for some."""
+    done = {n for n in module.graph.nodes if n.op == "call_function" and not n.users
+            and effect_of(n.target) is not None and not (but is not None and but(n))}
+    if not done:
+        return module
+    graph, copied = Graph(), {}
+    for node in module.graph.nodes:
+        if node not in done:
+            copied[node] = graph.node_copy(node, copied.__getitem__)
+    new = GraphModule(module, graph)
+    new.meta.update(module.meta)
+    return new
 
 
 def single(nodes: list) -> Node:

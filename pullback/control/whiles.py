@@ -35,6 +35,7 @@ from .subgraph import (
     floats,
     hidden,
     inner,
+    quiet,
     results_of,
     single,
     visible,
@@ -242,7 +243,7 @@ class _Passes(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        spec, (test, *steps) = ctx.spec, ctx.functions
+        spec, (test, *steps) = ctx.spec, map(quiet, ctx.functions)
         states, read = spec.parts(ctx.saved_tensors)
         given, _ = spec.parts(grads)
         count, shared = len(spec), floats(read)
@@ -272,7 +273,7 @@ class _Passes(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        spec, (test, *steps) = ctx.spec, ctx.functions
+        spec, (test, *steps) = ctx.spec, map(quiet, ctx.functions)
         states, read = spec.parts(ctx.saved_tensors)
         moved, moved_read = spec.parts(
             [ops.zeros_like(v) if t is None else t

@@ -341,6 +341,35 @@ def test_checkpoints_do_not_repeat_effects(zoo):
         assert zoo == ["zoo", "zoo2"]
 
 
+@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
+def test_branches_and_loops_do_not_repeat_effects_in_their_derivatives():
+    from pullback.control import cond, map, scan, while_loop
+
+    note, notes = _numbered()
+
+    def noted(a):
+        note(a, "in")
+        return a.sin()
+
+    rows = torch.ones(2, 2)
+    programs = [
+        lambda x: cond(x.sum() > 0, noted, lambda a: a * 3, (x,)),
+        lambda x: while_loop(lambda i, v: i < 2, lambda i, v: (i + 1, noted(v)),
+                             (torch.tensor(0), x))[1],
+        lambda x: scan(lambda c, r: (noted(c) * r, c * 1), x, rows)[0],
+        lambda x: map(lambda r, a: noted(a) * r, rows, x)]
+    for program, count in zip(programs, (1, 2, 2, 2)):
+        found = []
+        for run in (program, torch.compile(program)):
+            notes.clear()
+            x = torch.ones(2, requires_grad=True)
+            run(x).sum().backward()
+            found.append(x.grad)
+            assert [w for w, _ in notes] == ["in"] * count
+        assert torch.allclose(*found)
+
+
+@pytest.mark.filterwarnings("ignore:the operator effects_test::note was defined before")
 def test_dead_code_elimination_keeps_them():
     note, notes = _numbered()
     module = make_fx(lambda x: (note(x.sum(0, keepdim=True), "moo"), x + x)[1])(torch.ones(3))
