@@ -11,6 +11,7 @@ from .. import errors, safetensors
 from ..core.handle import Tensor, make
 from ..nn.parameter import Parameter
 from ..serialization.archive import Archive, Writer, replacing
+from . import pt2
 from .check import check_program
 from .graph_signature import InputKind
 from .parse import Parsed, parse
@@ -97,6 +98,10 @@ def load(
 
 def _load(file: IO[bytes], extra: dict[str, Any] | None) -> ExportedProgram:
     archive = Archive(file)
+    if TEXT not in archive and pt2.MODEL in archive:  # PyTorch's own format
+        for name in extra or {}:
+            extra[name] = archive.read(f"extra/{name}").decode()
+        return pt2.read(archive)
     for name in (TEXT, WEIGHTS):
         if name not in archive:
             raise _refused(f"the file has no {name}: it is no exported program")
