@@ -109,7 +109,7 @@ docs-check: $(DEV)
 parity-env: $(PARITY)/.stamp
 
 parity: parity-env
-	$(PARITY)/bin/python -m pytest -m torch tests/nn tests/ops/test_conv.py tests/core/test_random.py tests/core/test_fill_order.py \
+	$(PARITY)/bin/python -m pytest -m torch tests/nn tests/export/test_pt2.py tests/ops/test_conv.py tests/core/test_random.py tests/core/test_fill_order.py \
 	  tests/serialization tests/distributions tests/interop tests/optim tests/test_examples.py \
 	  tests/aot/test_cut_against_torch.py
 	@if [ -d $(SHARED)/parity ]; then \

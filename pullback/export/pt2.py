@@ -1,17 +1,19 @@
 """PyTorch's `.pt2` files: a graph as JSON, tensors as raw bytes, in a zip archive.
 
-Nothing in such a file is run or unpickled.  Its graph becomes a module that makes the same calls
+Nothing in such a file is run.  Its graph becomes a module that makes the same calls
 (`Replayed`), and that is exported as any other: what its operators write is functionalized, sizes
-that vary are found again, and what is returned is a program of ours.  Sample inputs, which are
-pickled there, are left out; zeros of the same shapes take their place.  Operators that the table
-does not have, and values that are Python objects, are refused.
+that vary are found again, and what is returned is a program of ours.  The export sees zeros in the
+place of sample inputs; these are read as checkpoints are, plain tensors alone.  Operators that the
+table does not have, and values that are Python objects, are refused.  `pt2_writer.py` writes them.
 """
 
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import operator
+import pickle
 import re
 from typing import Any
 
@@ -32,7 +34,7 @@ from ..serialization.archive import Archive
 from .dynamic_shapes import Dim
 from .program import ExportedProgram, install
 
-MODEL = "models/model.json"
+MODEL, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
 MAJOR = 8  # of the schema that PyTorch 2.13 writes
 _DTYPES = {
     1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float16", 7: "float32",
@@ -105,8 +107,20 @@ class _Reader:
         shapes = tree_unflatten(wanted, in_spec) if any(map(_varies, wanted)) else None
         program = export(module, args, kwargs,
                          dynamic_shapes=None if shapes is None else self._by_name(module, shapes))
-        program.example_inputs = None
+        program.example_inputs = self._samples()
         return program
+
+    def _samples(self) -> tuple[tuple, dict] | None:
+        """The arguments of the export, where they are plain tensors and values."""
+        if SAMPLES not in self.archive:
+            return None
+        from ..serialization import load
+
+        try:
+            found = load(io.BytesIO(self.archive.read(SAMPLES)), weights_only=True)
+        except (errors.PullbackError, RuntimeError, ValueError, pickle.UnpicklingError):
+            return None  # objects of other kinds
+        return found if isinstance(found, tuple) and len(found) == 2 else None
 
     def _by_name(self, module: Replayed, shapes: tuple) -> dict:
         names = list(inspect.signature(module.forward).parameters)

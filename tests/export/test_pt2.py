@@ -6,7 +6,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from pt2_programs import DATA, inputs
+from pt2_programs import DATA, inputs, modules
 
 import pullback as torch
 from pullback import errors
@@ -56,6 +56,72 @@ def test_what_is_in_it():
 def test_tied_weights_are_one():
     program = torch.export.load(DATA / "tied.pt2")
     assert list(program.graph_signature.parameters) == ["embedding.weight"]
+
+
+def test_examples_come_along():
+    program = torch.export.load(DATA / "trees.pt2")
+    args, _ = inputs(torch, "trees")
+    (trees, pair), kwargs = program.example_inputs
+    assert torch.equal(trees["a"], args[0]["a"]) and torch.equal(pair[1], args[1][1])
+    assert kwargs == {}
+
+
+WRITTEN = [name for name in NAMES if name != "branches"]
+
+
+def written(name):
+    """A program of ours as a file of PyTorch's format, and what it gives."""
+    torch.manual_seed(0)
+    module, dims, _ = modules(torch)[name]
+    args, kwargs = inputs(torch, name)
+    program = torch.export.export(module, args, kwargs, dynamic_shapes=dims)
+    file = io.BytesIO()
+    torch.export.save(program, file, format="pt2", extra_files={"note": "hello"})
+    file.seek(0)
+    results = pytree.tree_leaves(program.module()(*args, **kwargs))
+    return file, [v.detach().to(torch.float64).numpy() if torch.is_tensor(v) else v
+                  for v in results]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_written_and_read_again(name):
+    file, expected = written(name)
+    extra = {"note": ""}
+    program = torch.export.load(file, extra_files=extra)
+    assert extra["note"] == "hello"
+    args, kwargs = inputs(torch, name)
+    results = pytree.tree_leaves(program.module()(*args, **kwargs))
+    assert len(results) == len(expected)
+    for value, wanted in zip(results, expected):
+        array = value.detach().to(torch.float64).numpy() if torch.is_tensor(value) else value
+        np.testing.assert_allclose(array, wanted, atol=1e-6)
+    assert program.example_inputs is not None
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", WRITTEN)
+def test_pytorch_reads_what_is_written(name):
+    import torch as theirs
+    from torch.utils import _pytree
+
+    file, expected = written(name)
+    program = theirs.export.load(file)
+    args, kwargs = inputs(theirs, name)
+    results = _pytree.tree_leaves(program.module()(*args, **kwargs))
+    assert len(results) == len(expected)
+    for value, wanted in zip(results, expected):
+        array = value.detach().double().numpy() if theirs.is_tensor(value) else value
+        np.testing.assert_allclose(array, wanted, atol=1e-5)
+
+
+def test_what_cannot_be_written(tmp_path):
+    module, _, _ = modules(torch)["branches"]
+    program = torch.export.export(module, *inputs(torch, "branches"))
+    with pytest.raises(errors.ExportError, match="cannot hold"):
+        torch.export.save(program, tmp_path / "branches.pt2", format="pt2")
+    assert not (tmp_path / "branches.pt2").exists()
+    with pytest.raises(errors.BadValue, match="format"):
+        torch.export.save(program, tmp_path / "x", format="zip")
 
 
 def changed(name, change):
