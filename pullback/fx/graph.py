@@ -82,6 +82,7 @@ class Graph:
         self._count = 0
         self._ranked = True  # whether the ranks of the nodes grow along the list
         self._cursor, self._cursor_after = self._root, False
+        self.shows_lines = True  # does the commented source say where nodes come from?
         self.trees: Trees | None = None  # where `forward` takes and returns trees
         self.codegen: CodeGen | None = None  # where its source is to be another than usual
         self.body_transformer: Callable[[list[str]], list[str]] | None = None

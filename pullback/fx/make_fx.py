@@ -29,7 +29,7 @@ from ..core.state import state
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
-from . import spelling, traceback
+from . import spelled, spelling, traceback
 from .graph import Graph
 from .graph_module import GraphModule, for_users
 from .node import Node
@@ -92,7 +92,8 @@ def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
         last = frame.f_code
         if frame.f_globals["__name__"] == _ENGINE and ov.name == "ones_like":
             return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
-        if not frame.f_globals["__name__"].startswith(_SURFACE):
+        name = frame.f_globals["__name__"]
+        if not name.startswith(_SURFACE) or name == spelled.__name__:
             return {}  # a function of this package that uses it
         frame = frame.f_back
     if last is OpOverload.__call__.__code__:
@@ -381,7 +382,8 @@ def make_fx(
     Arguments may be trees.  `decomposition_table` says which operators are taken apart, and how.
     `pre_dispatch` keeps composite operators whole.  In "fake" mode tensors that `f` reaches from
     outside are refused unless `_allow_non_fake_inputs`; they become attributes then.
-    `record_module_stack` notes on each node which submodules were running.
+    `record_module_stack` notes on each node which submodules were running; with
+    `record_stack_traces` the source shows the user's lines, which nodes know in any case.
     `_error_on_data_dependent_ops=False` lets `f` look at values, which are part of the graph then.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -430,6 +432,7 @@ def make_fx(
             result = tree_unflatten(nodes, out_spec)
             if hasattr(result, "_fields"):
                 result = tuple(result)
+        recorder.graph.shows_lines = record_stack_traces
         for node in recorder.graph.nodes:
             if "val" in node.meta:
                 node.meta["tensor_meta"] = metadata(node.meta["val"])

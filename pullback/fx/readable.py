@@ -96,7 +96,8 @@ class Annotations:
         """A comment naming the user's line, when it differs from that of the node before."""
         if not self.verbose:
             return []
-        line = innermost_line(node.stack_trace) if node.stack_trace else None
+        known = node.stack_trace if node.graph.shows_lines else None
+        line = innermost_line(known) if known else None
         line = line or "No stacktrace found for following nodes"
         if line == self._source_line:
             return []

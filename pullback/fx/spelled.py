@@ -197,6 +197,32 @@ def _pair(a, b, shared: list[int]):
     return out.permute([found.index(d) for d in range(a.ndim)])
 
 
+@spells("matmul")
+def _matmul(self, other):
+    return _stacks(self, other, ops._unsafe_view)
+
+
+@spells("matmul", table=TRACED)
+def _matmul_traced(self, other):
+    return _stacks(self, other, ops.view)
+
+
+def _stacks(a, b, shaped):
+    """Two stacks of matrices, with every step."""
+    if a.ndim < 3 or b.ndim < 3:
+        return NotImplemented
+    lead = list(broadcast_shapes(a.shape[:-2], b.shape[:-2]))
+    count = numel(lead)
+    first = a.expand([*lead, *a.shape[-2:]]).reshape([count, *a.shape[-2:]])
+    second = b.expand([*lead, *b.shape[-2:]]).reshape([count, *b.shape[-2:]])
+    return shaped(ops.bmm(first, second), [*lead, a.shape[-2], b.shape[-1]])
+
+
+@spells("diag")
+def _diag(self, diagonal):
+    return ops.diagonal_copy(self, diagonal) if self.ndim == 2 else NotImplemented
+
+
 # normalisation and distances
 
 
@@ -245,11 +271,22 @@ def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable
     if not plain or masked or not query.shape[-1] == key.shape[-1] == value.shape[-1] or (
             query.shape[:2] != key.shape[:2] or key.shape[:3] != value.shape[:3]
             or any(t.stride()[-1] != 1 for t in (query, key, value))):
+        if attn_mask is None and not (is_causal or dropout_p or enable_gqa) and query.ndim > 2 and (
+                query.dtype.itemsize > 2 and query.shape[-1]):
+            return _attention_by_products(query, key, value, scale)
         return attention(*given)[0]
     if attn_mask is not None and attn_mask.dtype is dt.bool_:
         attn_mask = ops.where(attn_mask, 0.0, number(-math.inf, query))
     return ops._scaled_dot_product_flash_attention_for_cpu(
         query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)[0]
+
+
+def _attention_by_products(query, key, value, scale):
+    """Both factors scaled by the root."""
+    root = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    query = query * root
+    weights = ops.matmul(query, key.transpose(-2, -1) * root)
+    return ops.matmul(ops._safe_softmax(weights, -1), value)
 
 
 # cells

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ..core import dtype as dt
 from ..core.device import transfer
 from ..core.dims import expanded_shape, wrap_dim, wrap_dims
-from ..core.layout import CONSTANTS, arranged, is_arranged, wants_channels_last
+from ..core.layout import CONSTANTS, STRIDED, arranged, is_arranged, wants_channels_last
 from ..core.op import Composite, Op, Pointwise, overload_of
-from ..core.state import state
+from ..core.state import fast, spelled, state
 from ..core.table import ops
 from ..errors import NotInThisBuild
 from .layout import convert, in_front, pad_rank
@@ -97,11 +97,13 @@ class to_copy(Pointwise):
         yield s(s.real())
 
 
-def _to(self, dtype, device, copy: bool, memory_format=None):
-    """The tensor itself if nothing changes, else a converted copy."""
+def _to(self, dtype, device, copy: bool, memory_format=None, **shown):
+    """The tensor itself if nothing changes, else a converted copy; `shown` is for graphs."""
     changes = {}
     if dtype is not None and dtype is not self.dtype:
         changes["dtype"] = dtype
+        if device is not None and fast["ACTIVE"] and spelled():
+            changes.update(shown, device=device)
     if device is not None and device != self.device:
         if device.type == "meta":  # the facts alone
             return ops.empty_strided(self.shape, self.stride(), dtype=dtype or self.dtype,
@@ -127,7 +129,8 @@ class to_other(Composite):
     function = False
 
     def compose(self, other, non_blocking, copy, memory_format):
-        return _to(self, other.dtype, other.device, copy, memory_format)
+        return _to(self, other.dtype, other.device, copy, memory_format, layout=STRIDED,
+                   pin_memory=False)
 
     def samples(s):
         yield s(s.real(3, 4), s.tensor(0, dt.complex128))
@@ -191,7 +194,7 @@ class type_as(Composite):
     function = False
 
     def compose(self, other):
-        return _to(self, other.dtype, other.device, False)
+        return _to(self, other.dtype, other.device, False, layout=STRIDED)
 
     def samples(s):
         yield s(s.real(3, 4), s.tensor(0, dt.complex128))
@@ -646,14 +649,14 @@ def _grid(tensors, indexing: str):
         if x.dtype is not tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
     swap = indexing == "xy" and len(tensors) >= 2
-    flat = [x.reshape((-1,)) for x in tensors]
+    flat = list(tensors)
     if swap:
         flat[0], flat[1] = flat[1], flat[0]
-    shape = tuple(x.shape[0] for x in flat)
+    shape = tuple(x.numel() for x in flat)
     grids = []
     for i, x in enumerate(flat):
         sizes = [1] * len(shape)
-        sizes[i] = shape[i]
+        sizes[i] = -1
         grids.append(x.view(sizes).expand(shape))
     if swap:
         grids[0], grids[1] = grids[1], grids[0]

@@ -62,7 +62,7 @@ class real(Composite):
     samples = points()
 
     def compose(self):
-        return ops.view_as_real(self).select(-1, 0) if self.is_complex() else self
+        return ops.view_as_real(self).select(self.ndim, 0) if self.is_complex() else self
 
 
 class imag(Composite):
@@ -74,7 +74,7 @@ class imag(Composite):
     def compose(self):
         if not self.is_complex():
             raise DTypeError("imag is not implemented for tensors with non-complex dtypes.")
-        return ops.view_as_real(self).select(-1, 1)
+        return ops.view_as_real(self).select(self.ndim, 1)
 
     def samples(s):
         if s.real().is_complex():

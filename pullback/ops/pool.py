@@ -629,7 +629,7 @@ def _entries(rank: int) -> None:
                                  f"{len(output_size)} sizes")
             check_planes(f"adaptive_avg_pool{d}", self.shape, rank)
             if list(output_size) == [1] * rank:
-                return self.mean(list(range(-rank, 0)), True)
+                return self.mean(list(range(-1, -rank - 1, -1)), True)
             return getattr(ops, f"_adaptive_avg_pool{d}")(self, output_size)
 
         def samples(s):
