@@ -1,0 +1,210 @@
+"""Programs whose `make_fx` graphs are compared with PyTorch's, in four modes."""
+
+import math
+
+
+def programs(torch):
+    F = torch.nn.functional
+    nn = torch.nn
+    P = {}
+
+    def t(*s):
+        return torch.linspace(-1, 1, max(1, math.prod(s))).reshape(s).clone()
+
+    def a(n, f, *args):
+        P[n] = (f, args)
+
+    x = lambda: t(3, 4)
+    torch.manual_seed(0)
+    C = t(4)
+    Wp = nn.Parameter(t(4, 4))
+    a("sin", lambda x: x.sin() + 1, x())
+    a("two", lambda x, y: (x + y, x - y), x(), x())
+    a("list", lambda x: [x * 2, [x + 1, (x,)]], x())
+    a("dict", lambda x: {"a": x * 2, "b": {"c": x}}, x())
+    a("dictin", lambda d: d["a"] + d["b"], {"a": x(), "b": x()})
+    a("listin", lambda l: l[0] * l[1], [x(), x()])
+    a("none", lambda x: (None, x * 2, None), x())
+    a("nothing", lambda x: None, x())
+    a("const", lambda x: x + C, x())
+    a("param", lambda x: x @ Wp, x())
+    a("newconst", lambda x: x * torch.tensor([1.0, 2.0, 3.0, 4.0]), x())
+    a("scalarconst", lambda x: x * torch.tensor(2.0), x())
+    a("inf", lambda x: x.masked_fill(x > 0, float("inf")), x())
+    a("ninf", lambda x: x.masked_fill(x > 0, -float("inf")), x())
+    a("nan", lambda x: x.masked_fill(x > 0, float("nan")), x())
+    a("clampinf", lambda x: x.clamp(-float("inf"), 1e-8), x())
+    a("fulls", lambda x: torch.full((2, 3), 1.5) + torch.ones(3), x())
+    a("fulldt", lambda x: torch.zeros(2, 2, dtype=torch.int64), x())
+    a("zl", lambda x: torch.zeros_like(x), x())
+    a("ol", lambda x: torch.ones_like(x, dtype=torch.float64), x())
+    a("rl", lambda x: torch.rand_like(x), x())
+    a("empty", lambda x: x.new_zeros(2) + x.new_ones(2), x())
+    a("nf", lambda x: x.new_full((2,), 3.0), x())
+    a("ar", lambda x: torch.arange(3) + torch.arange(1, 4) + torch.arange(0, 6, 2), x())
+    a("eye", lambda x: torch.eye(3) @ x, x())
+    a("lin", lambda x: torch.linspace(0, 1, 4) * x, x())
+    a("randn", lambda x: x + torch.randn(4), x())
+    a("tril", lambda x: torch.tril(torch.ones(3, 4, dtype=torch.bool)), x())
+    a("dev", lambda x: x.to("cpu") + 1, x())
+    a("dt", lambda x: x.to(torch.float64), x())
+    a("dtd", lambda x: x.to("cpu", torch.float16), x())
+    a("half", lambda x: x.half().float(), x())
+    a("long", lambda x: x.long() + x.int(), x())
+    a("boolm", lambda x: x.bool() & (x > 0), x())
+    a("typeas", lambda x: x.type_as(x.double()), x())
+    a("mf", lambda x: x.view(1, 3, 2, 2).contiguous(memory_format=torch.channels_last), x())
+    a("clone", lambda x: x.t().clone(memory_format=torch.contiguous_format), x())
+    a("contig", lambda x: x.t().contiguous(), x())
+    a("slice", lambda x: x[1:, :2] + x[:2, ::2], x())
+    a("sel", lambda x: x[0] + x[-1], x())
+    a("ell", lambda x: x[..., 0] + x[:, None, 0].sum(), x())
+    a("idx", lambda x: x[torch.tensor([0, 2])], x())
+    a("mask", lambda x: torch.where(x > 0, x, 0.0), x())
+    a("where2", lambda x: torch.where(x > 0, 1.0, x), x())
+    a("idx2", lambda x, i: x[i, i], x(), torch.tensor([0, 1]))
+    a("gather", lambda x, i: x.gather(1, i), x(), torch.tensor([[0], [1], [2]]))
+    a("split", lambda x: x.split(2, 1), x())
+    a("chunk", lambda x: torch.cat(x.chunk(2, 1)), x())
+    a("unbind", lambda x: x.unbind(0)[1], x())
+    a("max", lambda x: x.max(1), x())
+    a("sort", lambda x: x.sort(1)[0], x())
+    a("topk", lambda x: x.topk(2), x())
+    a("varm", lambda x: torch.var_mean(x, 1), x())
+    a("std", lambda x: x.std(1), x())
+    a("svd", lambda x: torch.linalg.svd(x)[1], x())
+    a("softmax", lambda x: x.softmax(-1), x())
+    a("lsm", lambda x: F.log_softmax(x, 1), x())
+    a("ln", lambda x: F.layer_norm(x, (4,)), x())
+    a("gn", lambda x: F.group_norm(x.view(1, 4, 3), 2), x())
+    a("bn", lambda x: F.batch_norm(x, None, None, training=True), x())
+    a("gelu", lambda x: F.gelu(x, approximate="tanh"), x())
+    a("silu", lambda x: F.silu(x) + F.relu6(x) + F.hardswish(x), x())
+    a("lrelu", lambda x: F.leaky_relu(x, 0.2) + F.elu(x) + F.softplus(x), x())
+    a("lin2", lambda x, w, b: F.linear(x, w, b), x(), t(2, 4), t(2))
+    a("lin3", lambda x, w: F.linear(x, w), t(2, 3, 4), t(2, 4))
+    a("mm", lambda x, y: x @ y, t(2, 3, 4), t(4, 2))
+    a("bmm", lambda x, y: x @ y, t(2, 3, 4), t(2, 4, 2))
+    a("b4", lambda x, y: x @ y, t(2, 2, 3, 4), t(2, 4, 2))
+    a("mv", lambda x, y: x @ y, x(), t(4))
+    a("ein", lambda x, y: torch.einsum("ij,kj->ik", x, y), x(), x())
+    a("ein3", lambda x, y: torch.einsum("bij,bjk->bik", x, y), t(2, 3, 4), t(2, 4, 2))
+    a("eintr", lambda x: torch.einsum("ii->i", x), t(3, 3))
+    a("einsum1", lambda x: torch.einsum("ij->j", x), x())
+    a("einout", lambda x, y: torch.einsum("i,j->ij", x, y), t(3), t(4))
+    a(
+        "conv",
+        lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1),
+        t(1, 2, 5, 5),
+        t(3, 2, 3, 3),
+        t(3),
+    )
+    a("conv1", lambda x, w: F.conv1d(x, w), t(1, 2, 5), t(3, 2, 3))
+    a("convt", lambda x, w: F.conv_transpose2d(x, w), t(1, 2, 3, 3), t(2, 3, 2, 2))
+    a("pool", lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), t(1, 2, 4, 4))
+    a("apool", lambda x: F.adaptive_avg_pool2d(x, (1, 1)), t(1, 2, 4, 4))
+    a("apool2", lambda x: F.adaptive_avg_pool2d(x, (2, 3)), t(1, 2, 4, 6))
+    a("pad", lambda x: F.pad(x, (1, 1)), x())
+    a("padr", lambda x: F.pad(x, (1, 1), mode="replicate"), t(1, 3, 4))
+    a("interp", lambda x: F.interpolate(x, scale_factor=2), t(1, 2, 4, 4))
+    a("bil", lambda x: F.interpolate(x, size=(8, 8), mode="bilinear"), t(1, 2, 4, 4))
+    a("emb", lambda i, w: F.embedding(i, w), torch.tensor([0, 1]), x())
+    a("ce", lambda x, y: F.cross_entropy(x, y), x(), torch.tensor([0, 1, 2]))
+    a("mse", lambda x, y: F.mse_loss(x, y) + F.l1_loss(x, y) + F.smooth_l1_loss(x, y), x(), x())
+    a("bce", lambda x, y: F.binary_cross_entropy_with_logits(x, y), x(), x())
+    a("nll", lambda x, y: F.nll_loss(x, y), x(), torch.tensor([0, 1, 2]))
+    a("kl", lambda x, y: F.kl_div(x, y), x(), x())
+    a("sdpa", lambda q: F.scaled_dot_product_attention(q, q, q), t(1, 2, 3, 4))
+    a("sdpa3", lambda q: F.scaled_dot_product_attention(q, q, q), t(2, 3, 4))
+    a("cos", lambda x: F.cosine_similarity(x, x), x())
+    a("norm", lambda x: x.norm() + torch.norm(x, dim=0).sum() + F.normalize(x).sum(), x())
+    a("drop", lambda x: F.dropout(x, 0.5), x())
+    a("dropeval", lambda x: F.dropout(x, 0.5, False), x())
+    a("grad", lambda x: torch.autograd.grad(x.sin().sum(), x), t(3).requires_grad_())
+    a("fgrad", lambda x: torch.func.grad(lambda y: (y * y.exp()).sum())(x), t(3))
+    a("vmap", lambda x: torch.func.vmap(lambda r: r.sum() * 2)(x), x())
+    a("jac", lambda x: torch.func.jacrev(lambda y: y.sin())(x), t(3))
+    a("jvp", lambda x: torch.func.jvp(torch.sin, (x,), (x,)), t(3))
+    a("hess", lambda x: torch.func.hessian(lambda y: (y**3).sum())(x), t(3))
+    a("vjp", lambda x: torch.func.vjp(torch.cos, x)[1](x), t(3))
+    a(
+        "grad2",
+        lambda x: torch.func.grad(lambda y: torch.func.grad(lambda z: (z.tanh()).sum())(y).sum())(
+            x
+        ),
+        t(3),
+    )
+    a("rsub", lambda x: 1 - x, x())
+    a("rdiv", lambda x: 2 / x, x())
+    a("rpow", lambda x: 2**x, x())
+    a("neg", lambda x: -x, x())
+    a("floordiv", lambda x: x // 2, x())
+    a("mod", lambda x: x % 2, x())
+    a("cmp", lambda x: (x > 0) | (x <= -0.5) | (x == 0), x())
+    a("inv", lambda x: ~(x > 0), x())
+    a("addalpha", lambda x: torch.add(x, x, alpha=2), x())
+    a("sub2", lambda x: torch.sub(x, 1, alpha=3), x())
+    a("lerp", lambda x: torch.lerp(x, x, 0.5), x())
+    a("addcmul", lambda x: torch.addcmul(x, x, x, value=0.5), x())
+    a("addmm", lambda x: torch.addmm(t(3), x, x.t(), beta=0.5), x())
+    a("cumsum", lambda x: x.cumsum(0), x())
+    a("sumdt", lambda x: x.sum(dtype=torch.float64), x())
+    a("sumd", lambda x: x.sum((0, 1)) + x.mean((0,), keepdim=True).sum(), x())
+    a("prod", lambda x: x.prod() + x.prod(1).sum(), x())
+    a("any", lambda x: (x > 0).any() & (x < 0).all(1).any(), x())
+    a("argmax", lambda x: x.argmax() + x.argmin(1), x())
+    a("lse", lambda x: x.logsumexp((0, 1)), x())
+    a("amax", lambda x: x.amax((0, 1)) - x.amin(0, keepdim=True), x())
+    a("view", lambda x: x.view(-1).view(2, 6).reshape(3, 4), x())
+    a("resh", lambda x: x.t().reshape(2, 6), x())
+    a("perm", lambda x: x.permute(1, 0).transpose(0, 1).t(), x())
+    a("unsq", lambda x: x.unsqueeze(0).squeeze(0).unsqueeze(-1), x())
+    a("exp", lambda x: x[:1].expand(3, -1) + x[:1].expand_as(x), x())
+    a("rep", lambda x: x.repeat(2, 1) + x.tile((2, 1)), x())
+    a("flip", lambda x: x.flip(0) + x.roll(1, 0) + x.rot90(), t(3, 3))
+    a("flat", lambda x: x.flatten() + x.ravel(), x())
+    a("stk", lambda x: torch.stack([x, x]) + torch.cat([x[None], x[None]]), x())
+    a("hst", lambda x: torch.hstack([x, x]), x())
+    a("mesh", lambda x: torch.meshgrid(x[0], x[1], indexing="ij"), x())
+    a("tri", lambda x: x.triu(1) + x.tril(-1), x())
+    a("diag", lambda x: x.diagonal() + x.diag(), t(3, 3))
+    a("outer", lambda x: torch.outer(x, x), t(3))
+    a("kron", lambda x: torch.kron(x, x), t(2, 2))
+    a("td", lambda x: torch.tensordot(x, x, dims=([1], [1])), x())
+    a("mat", lambda x: torch.linalg.inv(x + 2 * torch.eye(3)), t(3, 3))
+    a("bd", lambda x: torch.block_diag(x, x), x())
+    a("cplx", lambda x: torch.view_as_real(torch.complex(x, x) * 1j), x())
+    a("fft", lambda x: torch.fft.fft(x).abs(), x())
+    a("real", lambda x: torch.fft.rfft(x).real, x())
+    a("item", lambda x: x * 3.5 + True, x())
+    a("int", lambda n, x: x * n, 5, x())
+    a("detach", lambda x: x.detach() + 1, x())
+    a("nograd", lambda x: _ng(torch, x), t(3).requires_grad_())
+    a("alias", lambda x: x, x())
+    a("viewout", lambda x: x[0], x())
+    a("unused", lambda x, y: x * 2, x(), x())
+    a("dead", lambda x: (x.sin(), x.cos())[1], x())
+
+    class M(nn.Module):
+        def __init__(s):
+            super().__init__()
+            s.lin = nn.Linear(4, 2)
+            s.seq = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+            s.register_buffer("buf", torch.ones(3))
+            s.w = nn.Parameter(torch.ones(3))
+
+        def forward(s, x):
+            return s.seq(s.lin(x)) * s.w + s.buf
+
+    m = M()
+    a("module", m, x())
+    a("modfn", lambda x: m(x), x())
+    a("bnmod", nn.BatchNorm1d(4).eval(), x())
+    return P
+
+
+def _ng(torch, x):
+    y = x * 2
+    with torch.no_grad():
+        z = y + 1
+    return z * x
