@@ -435,7 +435,7 @@ def aot_export_module(
         _rename(inputs)
     tokens = 0
     if effectful(module.graph):
-        copied, tokens = _threaded(module)
+        copied, tokens, _ = _threaded(module)
         inputs = [copied[n] for n in inputs]
         gradients = {i: copied[n] for i, n in gradients.items()}
     return module, sig.describe(
@@ -443,12 +443,14 @@ def aot_export_module(
         found.in_spec, found.joint.out_spec, output_loss_index if trace_joint else None, tokens)
 
 
-def _threaded(module: GraphModule) -> tuple[dict[Node, Node], int]:
-    """Effects as chains of tokens; how many come before all other inputs and outputs."""
+def _threaded(
+    module: GraphModule, named: str = "arg{0}_1"
+) -> tuple[dict[Node, Node], int, int]:
+    """Effects as chains of tokens; how many come before and after all other inputs and outputs."""
     output = module.graph.output_node()
-    found = Threaded(module.graph, "arg{0}_1", not config.unlift_effect_tokens)
+    found = Threaded(module.graph, named, not config.unlift_effect_tokens)
     results = [found.copied[n] if isinstance(n, Node) else n for n in output.args[0]]
-    made = found.graph.output((*found.last, *results, *found.late))
+    made = found.graph.output(type(output.args[0])((*found.last, *results, *found.late)))
     if output.meta.get("desc"):
         made.meta["desc"] = [*map(ForwardTokenAOTOutput, range(len(found.last))),
                              *output.meta["desc"],
@@ -458,7 +460,7 @@ def _threaded(module: GraphModule) -> tuple[dict[Node, Node], int]:
     found.graph.eliminate_dead_code()
     module.graph = found.graph
     module.recompile()
-    return found.copied, len(found.last)
+    return found.copied, len(found.last), len(found.late)
 
 
 def _symbols(held: list[Tensor], arguments: Any) -> Sizes:
@@ -578,11 +580,24 @@ def aot_export_joint_simple(
                                      f"{word}_spec={spec}")
     plain = [PlainAOTInput(i) for i in range(len(found.inputs))]
     if trace_joint:
-        return _joint_graph(found, plain)[0]
+        module = _joint_graph(found, plain)[0]
+        if effectful(module.graph):
+            inputs, results = len(found.inputs), len(found.results)
+            tangents = len(module.graph.find_nodes(op="placeholder")) - inputs
+            _, first, last = _threaded(module, "primals_{1}")
+            given = (0,) * (inputs + first), [0] * (tangents + last)
+            ends = (0,) * (results + first), (0,) * (inputs + last)
+            module.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
+                                       tree_flatten(ends)[1])
+            module.recompile()
+        return module
     for node, desc in zip(found.inputs, plain):
         node.meta["desc"] = desc
-    return finish(found, tuple(found.results),
-                   [PlainAOTOutput(i) for i in range(len(found.results))])
+    module = finish(found, tuple(found.results),
+                    [PlainAOTOutput(i) for i in range(len(found.results))])
+    if effectful(module.graph):
+        _threaded(module)
+    return module
 
 
 @dataclass

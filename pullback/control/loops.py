@@ -45,6 +45,21 @@ def _tensors(tree: Any, what: str) -> tuple[list[Tensor], Any]:
     return flat, spec
 
 
+def _refuse(name: str, function: Any, dim: Any = 0, reverse: Any = False) -> None:
+    """Refuse what is no function, no dim or no direction."""
+    if not callable(function):
+        kind = errors.BadValue if name == "associative_scan" else errors.RefusedValue
+        what = "the function" if name == "map" else "Combine_fn"
+        raise kind(f"{what} must be a callable, but got {type(function).__name__} "
+                   f"({errors.user_line(3)})")
+    if not isinstance(dim, int):
+        raise errors.ArgumentError(
+            f"{name}: dim must be an int, but got {type(dim).__name__} ({errors.user_line(3)})")
+    if not isinstance(reverse, bool):
+        raise errors.RefusedValue(
+            f"{name}: Reverse must be a bool, but got {type(reverse)} ({errors.user_line(3)})")
+
+
 def _length(xs: Sequence[Tensor], what: str) -> int:
     """The common size of the first dim."""
     sizes = {t.shape[0] if t.ndim else None for t in xs}
@@ -68,6 +83,7 @@ def _in_front(t: Tensor, dim: int | None, place: int) -> Tensor:
 
 def map(f: Callable, xs: Any, *args: Any) -> Any:
     """`f(x, *args)` for each `x` along the first dim of `xs`, the results stacked."""
+    _refuse("map", f)
     flat, spec = _tensors(xs, "map: xs")
     rest, rest_spec = tree_flatten(args)
     tensors = [v for v in rest if isinstance(v, Tensor)]
@@ -173,9 +189,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`: the last carry, and all
     `y` stacked along `dim`.
     """
-    if not callable(combine_fn):
-        raise errors.RefusedValue("Combine_fn must be a callable, but got "
-                                  f"{type(combine_fn).__name__} ({errors.user_line(2)})")
+    _refuse("scan", combine_fn, dim, reverse)
     carry, carry_spec = _tensors(init, "scan: init")
     flat, spec = _tensors(xs, "scan: xs")
     if not flat:
@@ -188,8 +202,13 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     n, m = len(carry), len(flat)
 
     def body(*leaves: Tensor) -> tuple:
-        new, y = combine_fn(tree_unflatten(list(leaves[:n]), carry_spec),
-                            tree_unflatten(list(leaves[n:n + m]), spec))
+        out = combine_fn(tree_unflatten(list(leaves[:n]), carry_spec),
+                         tree_unflatten(list(leaves[n:n + m]), spec))
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise errors.RefusedValue(errors.text(
+                "scan: combine_fn must return two values, what is carried on and the result of the "
+                f"step ({errors.user_line(2)})", f"got: {type(out).__name__}"))
+        new, y = out
         got, got_spec = tree_flatten(new)
         _same_carry("scan", carry, carry_spec, got, got_spec)
         return (*got, y)
@@ -354,9 +373,7 @@ def associative_scan(combine_fn: Callable, xs: Any, dim: int, reverse: bool = Fa
     About 2 log2(n) calls of `combine_fn` on many elements at once; `combine_mode="generic"` maps a
     function of single elements over them, "pointwise" promises that it need not be.
     """
-    if not callable(combine_fn):
-        raise errors.BadValue(f"Combine_fn must be a callable, but got {type(combine_fn).__name__} "
-                              f"({errors.user_line(2)})")
+    _refuse("associative_scan", combine_fn, dim, reverse)
     if combine_mode not in ("pointwise", "generic"):
         raise errors.BadValue("Combine_mode must either 'pointwise' or 'generic', but got "
                               f"{combine_mode} ({errors.user_line(2)})")

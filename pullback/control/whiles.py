@@ -52,6 +52,11 @@ def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: Any) -> Any
                                   f"{type(carried_inputs).__name__} ({errors.user_line(2)})")
     given, spec = tree_flatten(carried_inputs)
     tensors = [t for t in given if isinstance(t, Tensor)]
+    other = next((v for v in given if not isinstance(v, (Tensor, int, float))), None)
+    if other is not None:
+        raise errors.RefusedValue(
+            f"while_loop: what is carried are tensors and numbers, got {type(other).__name__} "
+            f"({errors.user_line(2)})")
     if hidden(tensors):  # numbers change from step to step, too
         given = [t if isinstance(t, Tensor) else ops.full((), t) for t in given]
 

@@ -114,6 +114,59 @@ def forward(self, arg1_1):
     return (add,)"""
 
 
+def test_joint_graphs_of_functions():
+    from pullback.aot.export import aot_export_joint_simple
+
+    def f(x):
+        torch.ops.aten._print("a")
+        return (x.cos(),)
+
+    module = aot_export_joint_simple(f, (torch.ones(2),), trace_joint=False)
+    assert module.code.strip() == """\
+def forward(self, arg0_1, arg1_1):
+    with_effects = torch.ops.higher_order.with_effects(arg0_1, torch.ops.aten._print.default, 'a');  arg0_1 = None
+    getitem = with_effects[0];  with_effects = None
+    cos = torch.ops.aten.cos.default(arg1_1);  arg1_1 = None
+    return (getitem, cos)"""
+    with effect(torch.ops.aten.sin.default):
+        module = aot_export_joint_simple(f, (torch.ones(2, requires_grad=True),), trace_joint=True)
+    assert module.code.strip() == """\
+def forward(self, primals, tangents):
+    primals_1, primals_2, tangents_1, tangents_token, = fx_pytree.tree_flatten_spec([primals, tangents], self._in_spec)
+    with_effects = torch.ops.higher_order.with_effects(primals_1, torch.ops.aten._print.default, 'a');  primals_1 = None
+    getitem = with_effects[0];  with_effects = None
+    cos = torch.ops.aten.cos.default(primals_2)
+    with_effects_1 = torch.ops.higher_order.with_effects(tangents_token, torch.ops.aten.sin.default, primals_2);  tangents_token = primals_2 = None
+    getitem_2 = with_effects_1[0]
+    getitem_3 = with_effects_1[1];  with_effects_1 = None
+    neg = torch.ops.aten.neg.default(getitem_3);  getitem_3 = None
+    mul = torch.ops.aten.mul.Tensor(tangents_1, neg);  tangents_1 = neg = None
+    return pytree.tree_unflatten([getitem, cos, mul, getitem_2], self._out_spec)"""
+
+
+@pytest.mark.parametrize("name, count", [("two", 2), ("listed", 2), ("nothing", 0)])
+def test_results_of_all_kinds_behind_a_token(name, count):
+    schema = {"two": "(Tensor, Tensor)", "listed": "Tensor[]", "nothing": "()"}[name]
+    calls = []
+
+    def kernel(x, s="a", *, k=1):
+        calls.append((s, k))
+        return {"two": (x + 1, x + 2), "listed": [x + 1, x + 2], "nothing": None}[name]
+
+    with torch.library._scoped_library("effects_kinds", "FRAGMENT") as lib:
+        lib.define(f"{name}(Tensor x, str s='a', *, int k=1) -> {schema}")
+        lib.impl(name, kernel, "CPU")
+        lib.impl(name, kernel, "Meta")
+        torch.library._register_effectful_op(f"effects_kinds::{name}", ORDERED)
+        op = getattr(torch.ops.effects_kinds, name)
+        f = lambda x: sum(op(x, "q", k=3) or (), x)
+        for run in (aot_function(f, nop), torch.compile(f)):
+            run(torch.ones(2))
+            calls.clear()
+            assert run(torch.ones(2)).tolist() == [1.0 + 2.5 * count] * 2
+            assert calls == [("q", 3)]
+
+
 def test_tokens_come_before_what_is_written():
     class M(torch.nn.Module):
         def __init__(self):

@@ -259,6 +259,18 @@ def test_refusals():
         scan(lambda c, v: (c.sum(), v), x, x)
     with pytest.raises(RuntimeError, match="leading dims"):
         map(lambda a, b: a, (x, torch.ones(2)))
+    with pytest.raises(RuntimeError, match="two values"):
+        scan(lambda c, v: c + v, x[0], x)
+    for reverse in (scan, associative_scan):
+        with pytest.raises(RuntimeError, match="Reverse must be a bool"):
+            args = (x[0], x) if reverse is scan else (x, 0)
+            reverse(lambda c, v: (c, v), *args, reverse="yes")
+    with pytest.raises(TypeError, match="dim must be an int"):
+        scan(lambda c, v: (c, v), x[0], x, dim="0")
+    with pytest.raises(RuntimeError, match="must be a callable"):
+        map(3, x)
+    with pytest.raises(RuntimeError, match="tensors and numbers"):
+        while_loop(lambda a, b: False, lambda a, b: (a, b), (x, "text"))
     assert x.tolist() == [1.0, 1.0, 1.0]
 
 
