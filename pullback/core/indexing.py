@@ -302,7 +302,7 @@ def _index_tensor(data, x: Tensor) -> Tensor:
         array = array.astype(np.int64)
     if array.dtype.name not in ("bool", "uint8", "int32", "int64"):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    index = lifted(make(array)) if state.mode else make(array)
+    index = lifted(make(array)) if state.mode or fast["DISPATCHES"] else make(array)
     return index if x.device.type == "cpu" else index.to(x.device)
 
 

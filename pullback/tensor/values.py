@@ -120,6 +120,10 @@ def __dlpack_device__(self):
 
 
 def __bool__(self) -> bool:
+    if fast["DISPATCHES"]:
+        found = dispatching.item(self)
+        if found is not NotImplemented:
+            return bool(found)
     array = concrete(self, "a Python condition (bool())")
     if array.size != 1:
         raise errors.ShapeError(

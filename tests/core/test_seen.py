@@ -98,6 +98,8 @@ PROGRAMS = {
     "factories": lambda x, y: (
         x + torch.zeros(2, 3) + torch.ones_like(x) + torch.arange(3)).sum().backward(),
     "item": lambda x, y: x.sum().item(),
+    "condition": lambda x, y: x.sum() if x.max() > 0 else None,
+    "list_as_index": lambda x, y: x[[0, 1]],
     "tensor": lambda x, y: (x * torch.tensor([1.0, 2.0, 3.0])).sum().backward(),
     "clone": lambda x, y: x.clone().sum().backward(),
     "loss": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.detach()).backward(),
