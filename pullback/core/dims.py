@@ -67,7 +67,11 @@ def _broadcast_pair(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     long_b = (1,) * (rank - len(b)) + b
     out = []
     for dim, (m, n) in enumerate(zip(long_a, long_b, strict=True)):
-        if m == n or n == 1:
+        if n.__class__ is int and n == 1:  # symbolic sizes are not asked where it does not matter
+            out.append(m)
+        elif m.__class__ is int and m == 1:
+            out.append(n)
+        elif m == n or n == 1:
             out.append(m)
         elif m == 1:
             out.append(n)

@@ -8,6 +8,8 @@ what the capture relied on with what the dims promise.
 from __future__ import annotations
 
 import dataclasses
+import math
+from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
@@ -16,24 +18,31 @@ from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, ShapeEnv, Source
+from ..core.symbolic.expr import Expr, symbol
 from ..fx.sizes import _strides
 
 
 class _Hint:
-    """How a dim is to be treated, where it has no name."""
+    """How a dim is to be treated, where it has no name; called, it gets bounds."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, min: int | None = None, max: int | None = None):
+        self.name, self.min, self.max = name, min, max
+
+    def __call__(self, min: int | None = None, max: int | None = None) -> _Hint:
+        if self.name == "STATIC":
+            raise TypeError("Dim.STATIC has no bounds: the size is a number")
+        return _Hint(self.name, min, max)
 
     def __repr__(self) -> str:
-        return f"Dim.{self.name}"
+        bounds = "" if self.min is self.max is None else f"(min={self.min}, max={self.max})"
+        return f"Dim.{self.name}{bounds}"
 
 
 class Dim:
     """A named size with bounds; `Dim.AUTO`, `Dim.DYNAMIC` and `Dim.STATIC` are dims without name.
 
-    Equal dims are equal sizes.  Without `min` a size is at least 2: functions treat 0 and 1
-    differently.
+    Equal dims are equal sizes; `2*batch` and `batch + 1` are sizes that follow from another.
+    Without `min` a size is at least 2: functions treat 0 and 1 differently.
     """
 
     AUTO, DYNAMIC, STATIC = _Hint("AUTO"), _Hint("DYNAMIC"), _Hint("STATIC")
@@ -48,19 +57,65 @@ class Dim:
                                   f"({errors.user_line(2)})")
         self.__name__, self.min, self.max = name, low, MOST if max is None else max
         self.least = 2 if min is None else min
+        self.root, self.factor, self.offset = self, 1, 0
 
     def __repr__(self) -> str:
-        parts = [repr(self.__name__)]
-        parts += [f"min={self.min}"] if self.min != 2 else []
-        parts += [f"max={self.max}"] if self.max != MOST else []
-        return f"Dim({', '.join(parts)})"
+        return _declared(self.__name__, self.min, self.max)
 
-    def _derived(self, *_: Any) -> Any:
-        raise errors.ExportError(errors.text(
-            f"a size that follows from {self!r} is not declared ({errors.user_line(2)})",
-            cure="use Dim.AUTO there: the export finds how sizes depend on one another"))
+    def __add__(self, other: Any) -> Dim:
+        if type(other) is not int:
+            raise _not_linear(self, f"{other!r} is added, and no integer")
+        return _Derived(self.root, self.factor, self.offset + other)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _derived
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Dim:
+        if type(other) is not int:
+            raise _not_linear(self, f"{other!r} is subtracted, and no integer")
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Dim:
+        raise _not_linear(self, f"{self.__name__} is subtracted")
+
+    def __mul__(self, other: Any) -> Dim:
+        if type(other) is not int or other <= 0:
+            raise _not_linear(self, f"the factor is {other!r}, and no positive integer")
+        return _Derived(self.root, self.factor * other, self.offset * other)
+
+    __rmul__ = __mul__
+
+
+class _Derived(Dim):
+    """A size that is a multiple of another, plus a number."""
+
+    def __init__(self, root: Dim, factor: int, offset: int) -> None:
+        self.root, self.factor, self.offset = root, factor, offset
+        self.min, self.least = (max(0, self.at(n)) for n in (max(root.min, 2), root.least))
+        self.max = MOST if root.max >= MOST else self.at(root.max)
+        scaled = root.__name__ if factor == 1 else f"{factor}*{root.__name__}"
+        sign = f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else ""
+        self.__name__ = scaled + sign
+
+    def at(self, value: Any) -> Any:
+        """The size for a value of the other."""
+        return value * self.factor + self.offset
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def _declared(name: str, low: float, high: float) -> str:
+    """How a Dim with these bounds is made."""
+    parts = [repr(name)]
+    parts += [f"min={int(low)}"] if low != 2 else []
+    parts += [f"max={int(high)}"] if high < MOST else []
+    return f"Dim({', '.join(parts)})"
+
+
+def _not_linear(dim: Dim, why: str) -> Exception:
+    return NotImplementedError(
+        f"a size that follows from {dim!r} is a positive multiple of it plus an integer; here "
+        f"{why} ({errors.user_line(3)})")
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
@@ -152,6 +207,8 @@ class Varying(Sizes):
         super().__init__(wanted, names)
         self.env = ShapeEnv(duck_shape=False) if env is None else env
         self.named: dict[str, tuple[Dim, Any]] = {}
+        self.places: dict[str, str] = {}  # where a named dim is found
+        self.demanded: list[tuple[str, Any]] = []  # sizes that must not be fixed
 
     def of(self, i: int, t: Tensor) -> Tensor:
         """The fake of an argument."""
@@ -167,19 +224,48 @@ class Varying(Sizes):
             return n
         source = Source(f"{self.names[i]}.size()[{d}]", i, d)
         if not isinstance(wish, Dim):
-            return n if n < 2 else self.env.size(n, source, least=2)
-        known = self.named.get(wish.__name__)
+            return self._hinted(wish, n, source)
+        root = wish.root
+        value, rest = divmod(n - wish.offset, wish.factor)
+        known = self.named.get(root.__name__)
+        if rest or known is not None and known[1].hint != value:
+            other = f", where {root.__name__} = {known[1].hint}" if known is not None else ""
+            raise errors.BadValue(
+                f"Expected input {source.name} to be equal to {wish!r}{other}, but got {n}"
+                if wish is not root else
+                f"{source.name} is {n}, another size that is {wish!r} is {known[1].hint} "
+                f"({errors.user_line(4)})")
         if known is None:
-            if not max(wish.least, 2) <= n <= wish.max:
+            if not max(root.least, 2) <= value <= root.max:
                 raise errors.BadValue(errors.text(
                     f"{source.name} is {n}, and is to be {wish!r} ({errors.user_line(4)})",
                     cure="export with an argument of another size, that is not 0 or 1"))
-            known = wish, self.env.size(n, source, least=wish.least, most=wish.max)
-            self.named[wish.__name__] = known
-        elif known[1].hint != n:
-            raise errors.BadValue(f"{source.name} is {n}, another size that is {wish!r} is "
-                                  f"{known[1].hint} ({errors.user_line(4)})")
+            known = root, self.env.size(value, source, least=root.least, most=root.max)
+            self.named[root.__name__] = known
+            self.places[root.__name__] = f"L['{self.names[i]}'].size()[{d}]"
+        if wish is not root:
+            return wish.at(known[1])  # type: ignore[attr-defined]
+        self.places[root.__name__] = f"L['{self.names[i]}'].size()[{d}]"
         return known[1]
+
+    def _hinted(self, wish: _Hint, n: int, source: Source) -> Any:
+        """The size of a dim without a name."""
+        if n < 2:
+            if wish.name == "DYNAMIC":
+                raise errors.BadValue(errors.text(
+                    f"{source.name} is to be {wish!r}, and is {n}: 0 and 1 are specialised "
+                    f"({errors.user_line(5)})",
+                    cure=["export with an argument of another size", "or use Dim.AUTO"]))
+            return n
+        low = 2 if wish.min is None else wish.min
+        high = MOST if wish.max is None else wish.max
+        if not low <= n <= high:
+            raise errors.ConstraintViolationError(
+                f"{source.name}: {n} not in range [{low}, {high}] ({errors.user_line(5)})")
+        made = self.env.size(n, source, least=low, most=high)
+        if wish.name == "DYNAMIC":
+            self.demanded.append((source.name, made))
+        return made
 
     def checked(self) -> ShapeEnv:
         """Refuse what the capture has decided for some values of a named dim only.
@@ -187,17 +273,71 @@ class Varying(Sizes):
         What cannot be shown to hold for all of them stays a condition of the program.
         """
         ranges = {size.node.raw.symbol: wish for wish, size in self.named.values()}
+        violated: dict[str, tuple] = {}  # symbol -> (the first value that is wrong, guard)
         for guard in self.env.guards:
-            found = _counterexample(guard.relation, ranges, self.env)
-            if found is None:
-                continue
-            wish = ranges[found[0]]
-            raise errors.ConstraintViolationError(errors.text(
-                f"Constraints violated ({wish.__name__})! The program is not right for "
-                f"{wish.__name__} = {found[1]}, which {wish!r} allows ({errors.user_line(3)})",
-                f"{guard} was decided at {guard.where}: {guard.reason}",
-                [f"give {wish.__name__} other bounds (min=, max=)", "or use Dim.AUTO for it"]))
+            for name, value in _counterexamples(guard.relation, ranges, self.env):
+                violated.setdefault(name, (value, guard))
+        for name, size in self.demanded:
+            if size.node.maybe_as_int() is not None:
+                raise errors.ConstraintViolationError(errors.text(
+                    f"Constraints violated ({name})! It is Dim.DYNAMIC, but the captured function "
+                    f"is right for {size.node.maybe_as_int()} only ({errors.user_line(3)})",
+                    [_decided(g) for g in self.env.guards
+                     if size.node.raw.symbol in g.relation.symbols()],
+                    cure="Dim.STATIC or Dim.AUTO in its place"))
+        if violated:
+            self._refuse(violated, ranges)
         return self.env
+
+    def _refuse(self, violated: dict[str, tuple], ranges: dict[str, Dim]) -> None:
+        """What the dims promise and the program does not keep, with the dims that would do."""
+        fixes: list[str] = []
+        lines: list[str] = []
+        equal = {s: e for s, e in self.env.replacements.items() if s in ranges}
+        titles = {s: wish.__name__ for s, wish in ranges.items()}
+        for s, e in equal.items():
+            name = titles[s]
+            if e.number is not None:
+                lines.append(f"{name} = {self.places[name]} is {e.number} only")
+                fixes.append(f"{name} = {e.number}")
+            elif e.symbols() <= ranges.keys():
+                other = str(e.replaced({s: symbol(t) for s, t in titles.items()}))
+                order = list(titles.values())
+                if other in order and order.index(other) > order.index(name):
+                    name, other = other, name  # the later one is the one before
+                lines.append(f"the values of {name} = {self.places[name]} must always be "
+                             f"related to others by {name} = {other}")
+                fixes.append(f"{name} = {other}")
+        for s, (value, guard) in violated.items():
+            wish, name = ranges[s], titles[s]
+            if s not in equal:
+                lines.append(f"not right for {name} = {value}, which {wish!r} allows")
+                fixes += self._other_bounds(s, wish, guard, equal)
+            lines.append(_decided(guard))
+        names = ", ".join(titles[s] for s in ranges if s in violated)
+        raise errors.ConstraintViolationError(errors.text(
+            f"Constraints violated ({names})! The program does not keep what its dims promise "
+            f"({errors.user_line(4)})", list(dict.fromkeys(lines)),
+            [*[f"Suggested fixes: {fix}" for fix in dict.fromkeys(fixes)],
+             "or use Dim.AUTO: the export finds how sizes depend on one another"]))
+
+    def _other_bounds(self, s: str, wish: Dim, guard: Any, equal: dict) -> list[str]:
+        """A dim that keeps its promise: with other bounds, or a multiple of another."""
+        name, (low, high) = wish.__name__, self.env.symbols[s].range
+        if low > wish.least or high < wish.max:
+            return [f"{name} = {_declared(name, low, high)}"]
+        atom = next(iter(guard.relation.left.atoms()), None) if isinstance(
+            guard.relation.left, Expr) else None
+        if (atom is not None and atom.kind == "mod" and guard.relation.op == "=="
+                and guard.relation.right.number == 0 and atom.args[0].symbols() == {s}):
+            n = atom.args[1].number
+            of = atom.args[0].terms[0][1] if len(atom.args[0].terms) == 1 else 0
+            if n is not None and of:
+                n //= math.gcd(n, of)
+                most = MOST if wish.max >= MOST else wish.max // n
+                return [f"_{name} = {_declared(f'_{name}', max(1, -(-wish.least // n)), most)}; "
+                        f"{name} = {n}*_{name}"]
+        return []
 
 
 def forked(env: ShapeEnv) -> ShapeEnv:
@@ -211,11 +351,15 @@ def forked(env: ShapeEnv) -> ShapeEnv:
 _TRIED = 4096  # values of a size that are tried
 
 
-def _counterexample(relation: Any, ranges: dict[str, Dim], env: ShapeEnv) -> tuple | None:
+def _decided(guard: Any) -> str:
+    return f"{guard} was decided at {guard.where}: {guard.reason}"
+
+
+def _counterexamples(relation: Any, ranges: dict[str, Dim], env: ShapeEnv) -> Iterator[tuple]:
     """(symbol, value) for which a relation does not hold, the others as in the example."""
     hints = {name: s.hint for name, s in env.symbols.items()}
     if not relation.symbols() <= {n for n, hint in hints.items() if hint is not None}:
-        return None
+        return
     for name in sorted(relation.symbols() & ranges.keys()):
         low, high = ranges[name].least, ranges[name].max
         tried = [*range(low, min(high + 1, low + _TRIED)), *([high] if high < MOST else [])]
@@ -225,5 +369,5 @@ def _counterexample(relation: Any, ranges: dict[str, Dim], env: ShapeEnv) -> tup
             except ZeroDivisionError:
                 holds = False
             if not holds:
-                return name, value
-    return None
+                yield name, value
+                break

@@ -23,7 +23,7 @@ from ..core.handle import Tensor
 from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from ..core.size import Symbolic
 from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
-from ..core.symbolic.expr import symbol
+from ..core.symbolic.expr import Expr, symbol
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -77,7 +77,14 @@ class ExportedProgram:
         """The sizes that vary, with their ranges."""
         if self.env is None:
             return {}
-        return {symbol(s.name): ValueRanges(*s.range) for s in self.env.symbols.values()}
+        found = {symbol(s.name): ValueRanges(*s.range) for s in self.env.symbols.values()
+                 if s.name not in self.env.replacements}
+        for node in self.graph.find_nodes(op="placeholder"):  # sizes that follow from others
+            for n in getattr(node.meta.get("val"), "shape", ()):
+                e = n.node.expr if isinstance(n, Symbolic) else None
+                if isinstance(e, Expr) and e.number is None and e.symbol is None:
+                    found[e] = ValueRanges(*self.env.bounds(e))
+        return found
 
     @property
     def graph(self) -> Graph:

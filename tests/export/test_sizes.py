@@ -113,6 +113,87 @@ def test_named_dims_are_promises():
     assert program.module()(torch.ones(9)).sum() == 18
 
 
+BATCH = Dim("batch", min=2, max=64)
+
+
+@pytest.mark.parametrize(("function", "second", "derived", "right", "wrong", "ranges"), [
+    (lambda x, y: torch.cat([x, x]) + y, 8, 2 * BATCH, 10, 11,
+     ["VR[2, 64]", "VR[4, 128]"]),
+    (lambda x, y: torch.cat([x, x[:1]]) + y, 5, BATCH + 1, 6, 7, ["VR[2, 64]", "VR[3, 65]"]),
+    (lambda x, y: x.sum() + y, 9, 2 * BATCH + 1, 11, 12, ["VR[2, 64]", "VR[5, 129]"]),
+])
+def test_sizes_that_follow_from_others(function, second, derived, right, wrong, ranges):
+    program = export(Function(function), (torch.ones(4, 3), torch.ones(second, 3)),
+                     dynamic_shapes=({0: BATCH}, {0: derived}))
+    assert [str(r) for r in program.range_constraints.values()] == ranges
+    for module in (program.module(), again(program).module()):
+        x = torch.ones(5, 3)
+        assert torch.equal(module(x, torch.ones(right, 3)), function(x, torch.ones(right, 3)))
+        with pytest.raises(errors.SignatureError, match="not for these sizes"):
+            module(x, torch.ones(wrong, 3))
+
+
+def test_a_multiple_without_what_it_is_a_multiple_of():
+    program = export(Function(lambda x: x.view(2, -1)), (torch.ones(8),),
+                     dynamic_shapes=[{0: 2 * BATCH}])
+    for module in (program.module(), again(program).module()):
+        assert module(torch.ones(10)).shape == (2, 5)
+        for wrong in (11, 130, 2):
+            with pytest.raises(errors.SignatureError, match="not for these sizes"):
+                module(torch.ones(wrong))
+    first = export(Function(lambda x, y: x.sum() + y), (torch.ones(8), torch.ones(4)),
+                   dynamic_shapes=[{0: 2 * BATCH}, {0: BATCH}])
+    assert first.module()(torch.ones(10), torch.ones(5)).shape == (5,)
+    with pytest.raises(ValueError, match=r"to be equal to 2\*batch, where batch = 4, but got 9"):
+        export(Function(lambda x, y: x.sum() + y.sum()), (torch.ones(4), torch.ones(9)),
+               dynamic_shapes=[{0: BATCH}, {0: 2 * BATCH}])
+
+
+@pytest.mark.parametrize(("function", "second", "other", "fix"), [
+    (lambda x, y: torch.cat([x, x]) + y, 8, Dim("other"), "other = 2*batch"),
+    (lambda x, y: x + y, 4, Dim("other"), "other = batch"),
+    (lambda x, y: x + torch.ones(4, 3) + y.sum(), 4, None, "batch = 4"),
+    (lambda x, y: x * 2 if x.shape[0] > 3 else x, 4, None, "batch = Dim('batch', min=4, max=64)"),
+    (lambda x, y: x * 2 if x.shape[0] < 30 else x, 4, None, "batch = Dim('batch', max=29)"),
+    (lambda x, y: x.view(2, -1), 4, None,
+     "_batch = Dim('_batch', min=1, max=32); batch = 2*_batch"),
+    (lambda x, y: x.view(6, -1), 4, None,
+     "_batch = Dim('_batch', min=1, max=32); batch = 2*_batch"),
+    (lambda x, y: torch.cat([x, x]) + y, 8, BATCH + 4, "batch = 4"),
+])
+def test_suggested_fixes(function, second, other, fix):  # those of PyTorch
+    with pytest.raises(errors.ConstraintViolationError, match="Constraints violated") as error:
+        export(Function(function), (torch.ones(4, 3), torch.ones(second, 3)),
+               dynamic_shapes=({0: BATCH}, other and {0: other}))
+    assert f"Suggested fixes: {fix}\n" in str(error.value)
+    assert "was decided at test_sizes.py:" in str(error.value)
+
+
+def test_dims_without_names():
+    def shapes(function, dynamic, *sizes):
+        program = export(Function(function), tuple(torch.ones(n, 3) for n in sizes),
+                         dynamic_shapes=dynamic)
+        return [str(r) for r in program.range_constraints.values()]
+
+    assert shapes(lambda x: x * 2, [{0: Dim.AUTO(min=3, max=10)}], 4) == ["VR[3, 10]"]
+    assert shapes(lambda x: x * 2, [{0: Dim.AUTO}], 1) == []
+    assert shapes(lambda x, y: torch.cat([x, x]) + y, [{0: Dim.AUTO}, {0: Dim.AUTO}], 4, 8) == [
+        "VR[2, int_oo]", "VR[4, int_oo]"]
+    with pytest.raises(ValueError, match="0 and 1 are specialised"):
+        shapes(lambda x: x * 2, [{0: Dim.DYNAMIC}], 1)
+    with pytest.raises(errors.ConstraintViolationError, match=r"Dim.DYNAMIC, but .* 4 only"):
+        shapes(lambda x: x + torch.ones(4, 3), [{0: Dim.DYNAMIC}], 4)
+    with pytest.raises(errors.ConstraintViolationError, match=r"4 not in range \[5, 10\]"):
+        shapes(lambda x: x * 2, [{0: Dim.AUTO(min=5, max=10)}], 4)
+
+
+def test_sizes_from_zero():
+    program = export(Function(lambda x, y: x * 2 + y.sum()), (torch.ones(4, 3), torch.ones(2)),
+                     dynamic_shapes=[{0: Dim("n", min=0, max=9)}, None])
+    for n in (0, 1, 9):
+        assert program.module()(torch.ones(n, 3), torch.ones(2)).shape == (n, 3)
+
+
 @pytest.mark.parametrize(("dynamic", "says"), [
     ({"z": {0: Dim("n")}}, "top-level keys must be the arg names"),
     ([{0: Dim("n")}], "is for 1 arguments, there are 2"),
@@ -135,8 +216,14 @@ def test_dims():
     assert repr(one) == "Dim('one', min=3, max=9)" and repr(Dim.AUTO) == "Dim.AUTO"
     with pytest.raises(ValueError, match="inconsistent min=3, max=2"):
         Dim("n", min=3, max=2)
-    with pytest.raises(errors.ExportError, match=r"Dim\.AUTO"):
-        2 * one
+    assert str(2 * one + 1) == "2*one + 1" and str(one - 1) == "one - 1"
+    twice = (one + 1) * 2
+    assert (twice.__name__, twice.min, twice.max) == ("2*one + 2", 8, 20)
+    for wrong in (lambda: one * two, lambda: one + two, lambda: 1 - one, lambda: one * 1.5,
+                  lambda: one * -1):
+        with pytest.raises(NotImplementedError, match="a positive multiple"):
+            wrong()
+    assert repr(Dim.AUTO(min=3)) == "Dim.AUTO(min=3, max=None)"
 
 
 def test_trees_of_arguments():

@@ -666,6 +666,14 @@ class Checker:
                 name = getattr(e, "symbol", None)
                 if name is not None:
                     self.places.setdefault(name, (i, d))
+        self.scaled: dict[str, tuple[int, int]] = {}  # found as k times itself plus c
+        for i, shape in enumerate(self.shapes):
+            for d, e in enumerate(shape):
+                rest, c = e.split() if isinstance(e, Expr) else (const(0), 0)
+                (mono, k), *more = rest.terms or [((), 0)]
+                name = Expr(((mono, 1),)).symbol
+                if not more and name is not None and k > 0 and name not in self.places:
+                    self.places[name], self.scaled[name] = (i, d), (k, c)
         self.symbols = list(self.places)
         self.fits = self._compiled()
 
@@ -673,6 +681,8 @@ class Checker:
         """One expression that tests everything, as a function of the shapes."""
         tests = [f"len(x{i}) == {len(s)}" for i, s in enumerate(self.shapes)]
         names = {s: f"x{i}[{d}]" for s, (i, d) in self.places.items()}
+        for s, (k, c) in self.scaled.items():
+            names[s] = f"(({names[s]} - {c})//{k})"
         for i, shape in enumerate(self.shapes):
             for d, e in enumerate(shape):
                 if not isinstance(e, (Expr, int)):  # a float stands for itself
@@ -704,8 +714,12 @@ class Checker:
 
     def values(self, shapes: Sequence) -> tuple[int, ...]:
         """The values of the symbols in inputs of these shapes."""
-        return tuple([shapes[i][d] if i >= self.count else int(shapes[i][d])
-                      for i, d in self.places.values()])
+        found = [shapes[i][d] if i >= self.count else int(shapes[i][d])
+                 for i, d in self.places.values()]
+        if self.scaled:
+            found = [(n - self.scaled[s][1]) // self.scaled[s][0] if s in self.scaled else n
+                     for s, n in zip(self.places, found)]
+        return tuple(found)
 
     def title(self, i: int, d: int) -> str:
         """A size or a number as people call it."""
