@@ -315,7 +315,8 @@ class Compiled:
         shapes = [t._data.shape for t in tensors] + [(n,) for n in self.numbers(flat).values()]
         for symbolic in family.programs:
             values = symbolic.check.bind(shapes)
-            if type(values) is dict and symbolic.first.finds_alike(tensors):
+            if (type(values) is dict and symbolic.keeps_limit(values)
+                    and symbolic.first.finds_alike(tensors)):
                 program = symbolic.instance(tensors, values)
                 if program.fits(tensors):
                     if len(family.instances) >= SIZES:
@@ -448,6 +449,7 @@ class Backend:
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
+    within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
     recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
 

@@ -26,7 +26,7 @@ from ..fx.node import Node
 from ..fx.traits import cost_of, nbytes, viewed
 from .mincut import CutProblem, UnboundedCut, solve
 from .recompute import UNIT, recompute_problem
-from .simulate import own_bytes
+from .simulate import Meter, Phases, own_bytes
 from .split import JointGraph, ancestors, policy
 from .work import flops
 
@@ -235,6 +235,24 @@ class _Line:
                 many = isinstance(node.meta.get("val"), (tuple, list))
                 found.update(node.users if many else (node,))
         return found
+
+
+def measured(
+    halves: tuple, count: int, meter: Meter, values: dict[str, int] | None = None
+) -> Phases:
+    """What two graphs take; with symbolic sizes for given ones, else for those of the example."""
+    from .dynamic import sized_for
+
+    return meter.phases(*[sized_for(half, values) for half in tuple(halves)[:2]], count)
+
+
+def within(
+    limit: float, meter: Callable[[], Meter], halves: tuple, count: int, values: dict[str, int]
+) -> bool:
+    """Does a cut that was made for other sizes keep the limit for these, too?"""
+    if isinstance(limit, float):  # a part of what it takes, whatever that is
+        return True
+    return measured(halves, count, meter(), values).peak <= limit
 
 
 def choose(

@@ -7,6 +7,7 @@ call with sizes that were seen before costs what any compiled call costs.  Read 
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import math
@@ -78,6 +79,37 @@ def without_sizes(
     if hasattr(module, "writes"):
         made.writes = module.writes
     return made, kept
+
+
+def sized_for(module: GraphModule, values: dict[str, int] | None) -> GraphModule:
+    """A graph with numbers in the place of symbolic sizes, to be measured; the example's if none
+    are given, and any for what only the data decides."""
+    symbols = {s for node in module.graph.nodes for s in _symbols_of(node.meta.get("val"))}
+    if not symbols:
+        return module
+    if values is None or not symbols <= values.keys():
+        env = next(n.node.shape_env for node in module.graph.nodes
+                   for n in _numbers_of(node.meta.get("val")))
+        hints = {name: 8 if env.symbols[name].hint is None else env.symbols[name].hint
+                 for name in symbols}
+        values = {**hints, **(values or {})}
+    made, _ = concrete(module, values)
+    output = made.graph.output_node()
+    output.args = (tuple([n for n in output.args[0] if n is None or hasattr(n, "meta")]),)
+    return made
+
+
+def _numbers_of(value: Any) -> list:
+    """The symbolic numbers in an example value."""
+    if isinstance(value, (list, tuple)):
+        return [n for v in value for n in _numbers_of(v)]
+    if isinstance(value, Tensor):
+        return [n for n in value.shape if isinstance(n, Symbolic)]
+    return [value] if isinstance(value, Symbolic) else []
+
+
+def _symbols_of(value: Any) -> set[str]:
+    return set().union(*(n.node.raw.symbols() for n in _numbers_of(value)))
 
 
 def layout(data: Any) -> tuple | None:
@@ -262,7 +294,7 @@ class SymbolicProgram:
         self.check = env.checker(shapes, names, numbers)
         env.frozen = True
         self.halves = functools.cache(
-            lambda: tuple(backend.partition(joint.module, joint.forward_count))[:2])
+            lambda: backend.partition(joint.module, joint.forward_count))
         self.seeded = functools.cache(backend.seeded)
         self._shared: dict[str, Any] = {}
         self.first: Any = None  # the first instance
@@ -285,6 +317,23 @@ class SymbolicProgram:
         at = getattr(run, "at", None)
         run = run if at is None else at(values)
         return given(run, valued(numbers, values.__getitem__), place)
+
+    def report(self, found: Any, values: dict[str, int]) -> Any:
+        """A report of the cut, with what it takes for given sizes."""
+        if getattr(found, "phases", None) is None or self.backend.within is None:
+            return found
+        from .budget import measured
+
+        found = copy.copy(found)
+        meter = self.backend.within.args[1]()
+        found.phases = measured(self.halves(), self.joint.forward_count, meter, values)
+        return found
+
+    def keeps_limit(self, values: dict[str, int]) -> bool:
+        """Is its cut within the limit of memory for given sizes, too?"""
+        within = self.backend.within
+        return within is None or not self.joint.differentiable or within(
+            self.halves(), self.joint.forward_count, values)
 
     def saved_marks(self) -> list[frozenset]:
         """Of what the forward saves: dims that are symbols."""
@@ -313,7 +362,7 @@ class SymbolicProgram:
             seeded=self.seeded,
         )
         program = make_program(joint, joint.inputs(tensors), own, values)
-        program.symbolic, program.marks = self, self.marks
+        program.symbolic, program.marks, program.values = self, self.marks, values
         self.first = self.first or program
         for name, value in self.notes.items():
             setattr(program, name, value)

@@ -43,7 +43,11 @@ def why_again(compiled: Any, key: tuple, family: Any, tensors: list[Tensor], arg
     reasons = []
     for symbolic in family.programs:
         found = symbolic.check.bind(shapes)
-        reasons.append(found if isinstance(found, str) else _outside(compiled))
+        if isinstance(found, str):
+            reasons.append(found)
+        else:
+            reasons.append(_outside(compiled) if symbolic.keeps_limit(found) else
+                           "what it saves would be above the limit of memory for these sizes")
     if not reasons:
         sizes = [_sizes(names, before, shapes) or _numbers(
             [all_names[k] for k in numbers], given, list(numbers.values()))
@@ -99,6 +103,8 @@ def _difference(compiled: Any, key: tuple, names: list[str]) -> str:
         if len(b) != 4 or len(a) != 4:
             return f"{name} is {b[-1]!r}, the program is for {a[-1]!r}"
         facts = ("shape", "dtype", "requires_grad", "contiguity")
+        if len(a[0]) != len(b[0]):
+            return f"{name} has {len(b[0])} dims, the program is for {len(a[0])}"
         return next(f"{name} has {fact} {y}, the program is for {x}"
                     for fact, x, y in zip(facts, a, b) if x != y)
     return _outside(compiled) if last == key else "other arguments are the same object"

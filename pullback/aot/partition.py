@@ -180,12 +180,12 @@ def _within(
     there = {*map(viewed, joint.forward_results)}
 
     def phases(way: budget.Way) -> simulate.Phases:
-        return meter.phases(*cut(tuple(way.saved)), count)
+        return budget.measured(cut(tuple(way.saved)), count, meter)
 
     def least(way: budget.Way) -> int:
         return sum(map(simulate.own_bytes, {*map(viewed, way.saved)} - there))
 
-    eager = simulate.Eager().phases(*_as_eager(joint), count).peak
+    eager = budget.measured(_as_eager(joint), count, simulate.Eager()).peak
     way, _ = budget.choose(
         list(budget.ways(joint)), lambda way: phases(way).peak, least, limit, eager)
     partition = cut(tuple(way.saved))

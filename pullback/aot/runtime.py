@@ -145,6 +145,7 @@ class Program:
         self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
         self.symbolic = None  # the program with symbolic sizes that this one follows from
+        self.values: dict[str, int] = {}  # those of its symbols
         self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols
         self.count = joint.forward_count
         outputs = joint.outputs
@@ -224,7 +225,7 @@ class Program:
             from .report import of_halves
 
             found = of_halves(*tuple(cut)[:2], self.count)
-        return found
+        return found if self.symbolic is None else self.symbolic.report(found, self.values)
 
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is what the function found outside still what it was?"""

@@ -68,7 +68,8 @@ def compile(
 
     `memory` ("500MB", bytes) limits what forward and backward need at once beyond the arguments;
     what does not fit is computed again in the backward.  A float from 0 to 1 asks for something
-    between the least possible and what it takes without a limit.  Sizes are no symbols then.
+    between the least possible and what it takes without a limit.  With symbolic sizes the way is
+    chosen for those at hand, and again for sizes for which it would take too much.
     """
     if model is None:
         return functools.partial(
@@ -110,19 +111,22 @@ def compile(
             f"{', '.join(sorted(_THEIRS))}"))
     backend, cut = lookup_backend(backend or "native"), _min_cut
     if memory is not None:
-        from ..aot.budget import parse_memory
+        from ..aot.budget import parse_memory, within
+        from ..aot.simulate import Meter
+        from .memory import Planned
 
-        cut = functools.partial(
-            _min_cut, memory=parse_memory(memory), planned=backend == "native")
+        limit = parse_memory(memory)
+        cut = functools.partial(_min_cut, memory=limit, planned=backend == "native")
+        keeps = functools.partial(within, limit, Planned if backend == "native" else Meter)
         fuse = False  # one graph for both passes would keep everything
-        dynamic = False  # what fits depends on the sizes
     undecided = None if fullgraph else _undecided
     if isinstance(backend, AotAutograd):
         made = backend.compiled(model, undecided, dynamic)
     else:
         forward, backward = _backend(backend)
         parts = Backend(
-            forward, backward, cut, Everything(_WHOLE), fuse, undecided
+            forward, backward, cut, Everything(_WHOLE), fuse, undecided,
+            within=None if memory is None else keeps
         )
         if backend == "native":
             from .warm import recall

@@ -415,3 +415,51 @@ def test_a_module_compiled_for_fake_inputs_with_symbolic_sizes():
         out.sum().backward()
         assert torch.allclose(y.grad, torch.ones(n, 30))
     assert len(graphs) == 2
+
+
+class Deep(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(32, 32) for _ in range(8)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = F.gelu(layer(x)).tanh()
+        return x.square().sum()
+
+
+@pytest.mark.parametrize(("backend", "limited"), [
+    ("numpy", False), ("native", False), ("native", True)])
+def test_a_limit_of_memory_beside_symbols(backend, limited):
+    torch.manual_seed(0)
+    module, memory = Deep(), 0.0
+    if limited:
+        plain = torch.compile(module, dynamic=True, backend=backend, memory="1GB")
+        for n in (64, 200):
+            plain(torch.randn(n, 32)).backward()
+        memory = plain.report().phases.peak - 1
+    f = torch.compile(module, dynamic=True, backend=backend, memory=memory)
+    for n in (64, 32, 200):
+        x, grads = torch.randn(n, 32), []
+        for function in (f, module):
+            module.zero_grad()
+            function(x).backward()
+            grads.append([p.grad.clone() for p in module.parameters()])
+        for a, b in zip(*grads):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=2e-3, atol=1e-3)
+    if not limited:
+        assert captures(f) == 1 and not f.recompiles
+    else:  # the way that fits 64 rows takes too much for 200
+        assert captures(f) == 2 and "above the limit of memory" in f.recompiles[0]
+    with pytest.raises(errors.OverBudget):
+        torch.compile(module, dynamic=True, backend=backend, memory="100kB")(torch.randn(200, 32))
+
+
+def test_reasons_name_what_is_another():
+    f = torch.compile(lambda x, flag=None: x * 2, backend="numpy")
+    for x in (torch.ones(4, 3), torch.ones(3), torch.ones(3).double(),
+              torch.ones(3, dtype=torch.float64, requires_grad=True)):
+        f(x)
+    assert [r.rpartition("): ")[2] for r in f.recompiles] == [
+        "x has 1 dims, the program is for 2", "x has dtype float64, the program is for float32",
+        "x has requires_grad True, the program is for False"]
