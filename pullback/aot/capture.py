@@ -107,7 +107,7 @@ class Capture(Trace):
         self.inputs: list[Tensor] = []  # when its backward is captured
         self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
         self.sizes: dict[int, int] = {}  # of storages, in bytes, by tensor
-        self.silent: dict[int, int] = {}  # writes that no version counts, by tensor
+        self.silent: dict = {}  # writes that no version counts, by the cell that has it
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
@@ -195,7 +195,7 @@ class Capture(Trace):
                 t._data = ops.zeros_like(make(t._data))._data
 
     def uncounted(self, t: Tensor) -> None:
-        self.silent[id(t)] = self.silent.get(id(t), 0) + 1
+        self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history, marked in the graph: it may be differentiated again."""
@@ -229,7 +229,8 @@ class Capture(Trace):
         # all of them before the first is added to another: the order of PyTorch's graphs
         results = [
             project(g, meta[0], meta[1], node, i)
-            if need and g is not None and (g._data.shape != meta[0] or g._data.dtype != meta[1])
+            if need and g is not None and meta is not None and (
+                g._data.shape != meta[0] or g._data.dtype != meta[1])
             else g
             for i, (g, need, meta) in enumerate(zip(results, needs, node.metas))
         ]
@@ -755,6 +756,7 @@ class Joint:
     grown: list[tuple] = field(default_factory=list)  # (input, bytes that its storage gets before)
     shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
+    ended: list[int] = field(default_factory=list)  # inputs that were detached in place
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
@@ -902,6 +904,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             box = view.box if box is not None else None
             if view.base is not t and box is not None:  # compare what has the memory
                 box = t._data if view.base._data is box else view.base
+        if start is not None and t._edge is None and (view is not None or t._link is None):
+            joint.ended.append(i)
         tracked = t._edge is not start and not isinstance(t._edge, Accumulate)
         apart = box is None and t._link is not None and t._link.apart
         if box is None and not (tracked and apart):
@@ -915,7 +919,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                 count -= sum(len(v.steps) for v in level.views.values()
                              if v.handle is t or v.handle._cell is t._cell)
             joint.mutated.append(
-                Mutation(i, len(results.nodes), tracked, count, moved, level.silent.get(id(t), 0)))
+                Mutation(i, len(results.nodes), tracked, count, moved, level.silent.get(t._cell, 0)))
             results.add(t if tracked else make(t._data))
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))

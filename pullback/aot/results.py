@@ -31,7 +31,8 @@ class Output:
     chain: tuple = ()  # views to replay on that one
     hidden: str | None = None  # were they made while nothing was recorded?
     half: bool = False  # all of them but the last one
-    early: bool = False  # to be made before the input changes its shape
+    early: bool = False  # to be made before the input changes its shape or loses its history
+    tracked: bool = False  # does it have a history?
     apart: bool = False  # a detached alias
     writes: int | None = None  # of an alias by `.data`, which has a version of its own
     stale: bool = False  # its base was written since, and it is none of the views that may follow
@@ -92,7 +93,10 @@ class Results:
             found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
             if link.apart and not link.counts:
-                found.writes = self.level.silent.get(id(link.base), 0)
+                found.writes = self.level.silent.get(link.base._cell, 0)
+            found.tracked = has_history(o)
+            if found.tracked and of.kind == "input" and link.base._edge is None:
+                found.early = True  # it was detached since
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
             before = self.level.stand_ins.get(id(link.base))
             if before is not None:

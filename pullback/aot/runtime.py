@@ -155,7 +155,7 @@ class Program:
             and outputs[0].kind == "graph"
             and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
-            and not (joint.grown or joint.shrunk)
+            and not (joint.grown or joint.shrunk or joint.ended)
             and joint.out_spec.is_leaf()
         )
         self.early = [o for o in outputs if type(o) is Output and o.early]
@@ -193,6 +193,7 @@ class Program:
             made, saved, inputs = self.layout.saved(forward)
         private = {*self.copied, *[m.output for m in joint.mutated]}  # nobody else has them
         outputs = {memory(n): k for k, n in enumerate(made) if k not in private}
+        facts = {n.name: n for n in self.graphs()[1].graph.nodes if n.op == "placeholder"}
         checked, checked_outputs = set(), set()
         for k, node in enumerate(saved):
             root = memory(node) if hasattr(node, "graph") else None
@@ -204,6 +205,8 @@ class Program:
                     continue
                 if i in self.written:
                     self.saved_copies.append(count + k)
+                elif _only_facts(facts.get(node.name)):
+                    continue
                 elif not joint.late or all(i != number for number, _ in joint.late):
                     checked.add(i)
             elif root in outputs:
@@ -334,12 +337,18 @@ class Program:
             return made[0]
         done: dict = {}
         for o in self.early:
-            _made_again(o, tensors, made, done)
+            if o.tracked or not joint.ended:
+                _made_again(o, tensors, made, done)
         for i, size, writes in joint.shrunk:
             tensors[i].untyped_storage().resize_(size)
             if writes:
                 mark_written(tensors[i])
                 cell_of(tensors[i]).version += writes - 1
+        if joint.ended:  # views that were made before have a history, the others none
+            for i in joint.ended:
+                tensors[i].detach_()
+            for o in self.early:
+                _made_again(o, tensors, made, done)
         if joint.mutated or joint.reviewed:
             write_all(joint, tensors, made)
             if joint.differentiable:
@@ -419,6 +428,8 @@ class Program:
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
         frame = sys._getframe(3)
+        while frame.f_back is not None and not errors.is_users(frame.f_code.co_filename):
+            frame = frame.f_back  # the call came by the general way
         node.where = frame.f_code, frame.f_lasti
         return node
 
@@ -545,6 +556,12 @@ def _not_fresh(results: tuple) -> list[int]:
         if root.op != "placeholder":
             seen.add(root)
     return found
+
+
+def _only_facts(saved) -> bool:
+    """Does a backward want nothing of a saved value but its shape and dtype?"""
+    return saved is not None and all(
+        getattr(user.target, "kind", None) == "creation" for user in saved.users)
 
 
 def _draws(nodes) -> bool:

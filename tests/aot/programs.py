@@ -35,20 +35,44 @@ PAIRS = {
     "put": lambda v, w: v.__setitem__(0, w[0]),
 }
 
+# in longer programs only: what else can be done to a tensor
+MORE_WRITES = {
+    "data": lambda v: v.data.mul_(3),
+    "data item": lambda v: v.data.__setitem__(0, 2.5),
+    "cut": lambda v: v.detach_(),
+    "flat write": lambda v: v.view(-1).add_(1),
+    "diagonal": lambda v: v.diagonal().mul_(2),
+    "swap": lambda v: v.transpose_(0, 1),
+}
+MORE_MATHS = {
+    "turned sum": lambda v: v.t() + 1,
+    "sums": lambda v: v.cumsum(0),
+    "like": lambda v: pb.ones_like(v) * v,
+    "joined": lambda v: pb.cat([v, v]),
+}
+MORE_PAIRS = {"set": lambda v, w: v.set_(w.detach()), "out": lambda v, w: pb.neg(w, out=v)}
+CHANGES_SHAPE = ("turn", "longer", "swap", "set", "cut", "out")
+
 
 def _step(values: list, step: tuple, choosing: bool = False) -> None:
     name, i, j, silent = step
     v, w = values[i % len(values)], values[j % len(values)]
-    if choosing and name in ("turn", "longer"):  # views of it would have to be told
+    if choosing and name in CHANGES_SHAPE:  # views of it would have to be told
         arrays = [o.detach().numpy() for o in values if o is not v]
         if silent or any(np.shares_memory(v.detach().numpy(), a) for a in arrays):
             raise ValueError("has views")
+    if choosing and (name.startswith("data") and v.requires_grad or name == "set" and v is w):
+        raise ValueError("a graph keeps values, eager code keeps memory")
     with pb.set_grad_enabled(not silent):
-        for table in (VIEWS, MATHS):
+        for table in (VIEWS, MATHS, MORE_MATHS):
             if name in table:
                 values.append(table[name](v))
-        if name in WRITES:
-            WRITES[name](v)
+        for table in (WRITES, MORE_WRITES):
+            if name in table:
+                table[name](v)
+        if name in MORE_PAIRS:
+            with pb.no_grad():
+                MORE_PAIRS[name](v, w)
         if name in PAIRS:
             out = PAIRS[name](v, w)
             if name == "mul":
@@ -77,14 +101,15 @@ def start_of(kinds: list) -> callable:
     return start
 
 
-def make_program(seed: int) -> tuple:
-    """(function, start, text) of the program with a number."""
+def make_program(seed: int, more: bool = False) -> tuple:
+    """(function, start, text) of the program with a number; with `more`, a longer one."""
     rng = random.Random(seed)
     kinds = [rng.choice(["plain", "inner", "inner", "leaf"])]
     kinds += [rng.choice(["plain", "inner", "again", *(f"of {v}" for v in VIEWS)])
               for _ in range(rng.choice([0, 1, 1, 2]))]
     start, steps = start_of(kinds), []
     names = [*VIEWS, *WRITES, *WRITES, *MATHS, *PAIRS]
+    names += [*MORE_WRITES, *MORE_MATHS, *MORE_PAIRS] if more else []
 
     def function(*args, choosing=False):
         values = list(args)
@@ -93,7 +118,7 @@ def make_program(seed: int) -> tuple:
         return [values[k % len(values)] for k in picks]
 
     picks: list = []
-    for _ in range(rng.choice([2, 3, 4, 6])):
+    for _ in range(rng.choice([4, 6, 8] if more else [2, 3, 4, 6])):
         steps.append((rng.choice(names), rng.randrange(12), rng.randrange(12), rng.random() < 0.15))
         try:
             function(*start()[1], choosing=True)
