@@ -19,11 +19,10 @@ import numpy as np
 from .. import errors
 from ..autograd.engine import grad as engine_grad
 from ..core import tape
-from ..core.evaluate import channels_last, raw_of
 from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
-from ..core.layout import is_arranged, memory_format, strides_order
+from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -48,6 +47,7 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .placing import Placing
 from .results import Output, Results, assigned, has_history, root_of, used_up
 from .slices import sliced
 from .split import collector_paused
@@ -79,7 +79,7 @@ class Identity(Node):
         return [grads[0]]
 
 
-class Capture(Trace):
+class Capture(Placing, Trace):
     """A trace that adopts the tensors it meets."""
 
     title = "a compiled function"
@@ -166,36 +166,6 @@ class Capture(Trace):
     def blurs(self, t: Tensor) -> None:
         if t._edge is not None and not self.joined:
             self.blurred = self.blurred or tape.place()
-
-    def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
-        if self.literal and self.mine(handle) and self.mine(new):
-            self.writes.append((handle._data.node, new._data.node, self.late))
-        return super().rebound_to(handle, new)
-
-    def unpacked(self, t: Tensor) -> Tensor:
-        owner = next((h for h in self.inputs if h._data is t._data and h._link is None), None)
-        if owner is None or t._link is not None:
-            return t
-        alias = make(t._data, t._edge)
-        link_detached(alias, owner)
-        return alias
-
-    def resized(self, t: Tensor, size: int) -> None:
-        """The memory of a tensor takes another size; values beyond it are gone, and show as 0."""
-        extent = t.numel() * t._data.dtype.itemsize
-        if t._link is not None or id(t) not in self.first or 0 < size < extent:
-            raise errors.TransformError(errors.text(
-                f"a captured function gives the storage of a tensor {size} bytes "
-                f"({errors.user_line(2)})",
-                f"tensor: {t.dtype.name}{list(t.shape)}, {extent} bytes",
-                "give an input that is no view of another tensor the bytes that it needs, or 0"))
-        self.sizes[id(t)] = size
-        if size < extent:
-            with _recording(self.level, False):
-                t._data = ops.zeros_like(make(t._data))._data
-
-    def uncounted(self, t: Tensor) -> None:
-        self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1
 
     def cut(self, t: Tensor) -> Tensor:
         """The same value without history, marked in the graph: it may be differentiated again."""
@@ -403,22 +373,6 @@ class Capture(Trace):
             if out is None:
                 raise
             return out
-
-    def _replaced(self, ov, replacement, flat):
-        out = super()._replaced(ov, replacement, flat)
-        if (self.literal if ov.in_rows else ov.op.lies != "channels"):
-            return out
-        raw = raw_of([map_tensors(self._value, v) for v in flat])
-        lasts = {n: None if ov.in_rows else channels_last(raw, n) for n in (4, 5)}
-        return map_tensors(lambda t: self._lying(t, lasts.get(t.ndim)), out)
-
-    def _lying(self, t: Tensor, kind: str | None) -> Tensor:
-        """A result in the memory format that its operator promises, whatever its parts give."""
-        data = t._data.inner._data if self.mine(t) else None
-        if type(data) is not Fake or data.symbolic or is_arranged(data, kind):
-            return t
-        clone, wanted = overload("clone"), memory_format.known[kind or "contiguous_format"]
-        return self._recorded(clone, (t, wanted), self.below(clone, (self._value(t), wanted)))
 
     def met_gradient(self, t: Tensor, replaced: bool) -> None:
         """The `.grad` of a tensor is about to be read or replaced."""
@@ -919,7 +873,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                 count -= sum(len(v.steps) for v in level.views.values()
                              if v.handle is t or v.handle._cell is t._cell)
             joint.mutated.append(
-                Mutation(i, len(results.nodes), tracked, count, moved, level.silent.get(t._cell, 0)))
+                Mutation(i, len(results.nodes), tracked, count, moved,
+                         level.silent.get(t._cell, 0)))
             results.add(t if tracked else make(t._data))
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))

@@ -286,6 +286,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
         follow(x, new)
         x._edge, link.seen = new._edge, -1
         refresh(x)
+        if link.multi and not record:
+            link.seen = -1  # its history must not be asked for any more
         if printed:
             state.stack[level].sliced_again(x)
     if base._meta is not None and base._meta.retains:

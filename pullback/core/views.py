@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import errors
 from . import device as dev
+from . import dtype as dt
 from .evaluate import run_raw
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .state import state
@@ -258,9 +259,8 @@ def _scatter(ov):
 def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     """The base with `new` in the place of the view that `chain` describes."""
     values = [base]
-    for ov, rest, number in chain[:-1]:
-        t = stack.bind(ov, (values[-1], *rest))
-        values.append(t if number is None else t[number])
+    for step in chain[:-1]:
+        values.append(_shown(values[-1], step))
     for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
@@ -269,6 +269,15 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
         else:
             new = _scatter(ov)(value, new, *rest)
     return new
+
+
+def _shown(t: Tensor, step: tuple) -> Tensor:
+    """The values that a view operator shows, of a tensor that may lie otherwise in memory."""
+    ov, rest, number = step
+    if ov.op.base_name == "view" and rest and type(rest[0]) is not dt.DType:
+        t = t.contiguous()
+    t = stack.bind(ov, (t, *rest))
+    return t if number is None else t[number]
 
 
 def _scatter_by_position(ov, rest, base, new):
@@ -450,7 +459,7 @@ class CopySlices(tape.Node):
 
         if self.places is not None:
             return self._by_places(grad, needs, ops)
-        piece = replay(grad, self.chain)
+        piece = functools.reduce(_shown, self.chain, grad)
         first = scatter(grad, self.chain, ops.zeros_like(piece)) if needs[0] else None
         return [first, piece if needs[1] else None]
 

@@ -292,7 +292,10 @@ def _detach(self: Tensor) -> Tensor:
 def detach_(self: Tensor) -> Tensor:
     """Forget the history."""
     if self._link is not None and not self._link.apart:
-        raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
+        interp = getattr(self._data, "interp", None)
+        if interp is None or not interp.adopts or id(self) not in interp.views:
+            raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
+        self._link.base._edge = None  # what it was before it changed its shape in place
     self._edge, self._data = None, _primal(self._data)
     return self
 

@@ -50,8 +50,8 @@ MORE_MATHS = {
     "like": lambda v: pb.ones_like(v) * v,
     "joined": lambda v: pb.cat([v, v]),
 }
-MORE_PAIRS = {"set": lambda v, w: v.set_(w.detach()), "out": lambda v, w: pb.neg(w, out=v)}
-CHANGES_SHAPE = ("turn", "longer", "swap", "set", "cut", "out")
+MORE_PAIRS = {"out": lambda v, w: pb.neg(w, out=v)}
+CHANGES_SHAPE = ("turn", "longer", "swap", "cut")
 
 
 def _step(values: list, step: tuple, choosing: bool = False) -> None:
@@ -61,8 +61,10 @@ def _step(values: list, step: tuple, choosing: bool = False) -> None:
         arrays = [o.detach().numpy() for o in values if o is not v]
         if silent or any(np.shares_memory(v.detach().numpy(), a) for a in arrays):
             raise ValueError("has views")
-    if choosing and (name.startswith("data") and v.requires_grad or name == "set" and v is w):
+    if choosing and name.startswith("data") and v.requires_grad:
         raise ValueError("a graph keeps values, eager code keeps memory")
+    if choosing and (name == "out" and v.shape != w.shape or name == "cut" and v._base is not None):
+        raise ValueError("would change a shape, or a view")
     with pb.set_grad_enabled(not silent):
         for table in (VIEWS, MATHS, MORE_MATHS):
             if name in table:

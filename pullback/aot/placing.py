@@ -1,0 +1,97 @@
+"""What a capture does about memory: how values lie there, who wrote where, sizes of storages.
+
+Values of a graph have no memory, but users see strides, versions and storages.  Read next:
+`capture.py`, whose trace this is a part of.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import errors
+from ..core.evaluate import channels_last, raw_of
+from ..core.fake import Fake
+from ..core.handle import Tensor, cell_of, make
+from ..core.layout import is_arranged, memory_format
+from ..core.op import overload
+from ..core.table import ops
+from ..core.views import _recording, link_detached
+from ..interp.box import map_tensors
+
+
+class Placing:
+    """The part of a capture that looks after memory."""
+
+    literal: bool  # does the graph follow PyTorch's convention?
+    late: bool  # is what is recorded the backward of the function?
+    level: int
+    inputs: list[Tensor]
+    first: dict[int, object]
+    writes: list[tuple]
+    sizes: dict[int, int]
+    silent: dict
+    mine: Any
+    below: Any
+    _value: Any
+    _recorded: Any
+
+    def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
+        if self.literal and self.mine(handle) and self.mine(new):
+            self.writes.append((handle._data.node, new._data.node, self.late))
+        elif self.mine(handle) and self.mine(new):
+            new = self._in_place_of(handle, new)
+        return super().rebound_to(handle, new)
+
+    def _in_place_of(self, handle: Tensor, new: Tensor) -> Tensor:
+        """A value that is written into a tensor lies in memory as that does."""
+        old, now = handle._data.inner._data, new._data.inner._data
+        if type(old) is not Fake or type(now) is not Fake or old.strides == now.strides:
+            return new
+        if old.shape != now.shape or old.symbolic or 0 in old.strides or not old.size:
+            return new
+        copied = self.below(overload("copy"), (self._value(handle), self._value(new), False))
+        if copied._data.strides != old.strides:
+            return new  # it has gaps
+        flat = make(handle._data), make(new._data)
+        return self._recorded(overload("copy"), (*flat, False), copied)
+
+    def unpacked(self, t: Tensor) -> Tensor:
+        owner = next((h for h in self.inputs if h._data is t._data and h._link is None), None)
+        if owner is None or t._link is not None:
+            return t
+        alias = make(t._data, t._edge)
+        link_detached(alias, owner)
+        return alias
+
+    def resized(self, t: Tensor, size: int) -> None:
+        """The memory of a tensor takes another size; values beyond it are gone, and show as 0."""
+        extent = t.numel() * t._data.dtype.itemsize
+        if t._link is not None or id(t) not in self.first or 0 < size < extent:
+            raise errors.TransformError(errors.text(
+                f"a captured function gives the storage of a tensor {size} bytes "
+                f"({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}, {extent} bytes",
+                "give an input that is no view of another tensor the bytes that it needs, or 0"))
+        self.sizes[id(t)] = size
+        if size < extent:
+            with _recording(self.level, False):
+                t._data = ops.zeros_like(make(t._data))._data
+
+    def uncounted(self, t: Tensor) -> None:
+        self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1
+
+    def _replaced(self, ov, replacement, flat):
+        out = super()._replaced(ov, replacement, flat)
+        if (self.literal if ov.in_rows else ov.op.lies != "channels"):
+            return out
+        raw = raw_of([map_tensors(self._value, v) for v in flat])
+        lasts = {n: None if ov.in_rows else channels_last(raw, n) for n in (4, 5)}
+        return map_tensors(lambda t: self._lying(t, lasts.get(t.ndim)), out)
+
+    def _lying(self, t: Tensor, kind: str | None) -> Tensor:
+        """A result in the memory format that its operator promises, whatever its parts give."""
+        data = t._data.inner._data if self.mine(t) else None
+        if type(data) is not Fake or data.symbolic or is_arranged(data, kind):
+            return t
+        clone, wanted = overload("clone"), memory_format.known[kind or "contiguous_format"]
+        return self._recorded(clone, (t, wanted), self.below(clone, (self._value(t), wanted)))
