@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..core.xp import extremes
+from ..core.xp import extremes, sums
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
 from .norm import narrowed, widened
@@ -112,10 +112,10 @@ def _nll_forward(xp, self, target, weight, reduction, ignore_index):
         return narrowed(terms, self.dtype), xp.zeros((), dtype=self.dtype)
     total = xp.asarray(safe.size if weights is None else weights.sum(), dtype=terms.dtype)
     if reduction != NONE:
-        terms = terms.sum()
+        terms = sums(xp, terms, None).reshape(())
     if reduction == MEAN:
-        terms = xp.divide(terms, total)  # nothing to count: NaN, as PyTorch
-    return narrowed(xp.asarray(terms), self.dtype), narrowed(total, self.dtype)
+        terms = xp.asarray(xp.divide(terms, total))  # nothing to count: NaN, as PyTorch
+    return narrowed(terms, self.dtype), narrowed(total, self.dtype)
 
 
 def _nll_backward(xp, grad_output, self, target, weight, reduction, ignore_index, total_weight):
@@ -435,8 +435,9 @@ class cross_entropy_loss(Composite):
         if label_smoothing > 1:
             raise RefusedValue("label_smoothing must be between 0.0 and 1.0. Got: "
                                f"{label_smoothing}")
-        dim = class_dim(self.shape)
-        if tuple(self.shape) == tuple(target.shape):
+        shape, wanted = self.shape, target.shape
+        dim = class_dim(shape)
+        if shape == wanted:
             if not target.dtype.is_floating_point:
                 raise DTypeError("Expected floating point type for target with class probabilities,"
                                  f" got {target.dtype}")
@@ -446,7 +447,7 @@ class cross_entropy_loss(Composite):
         scores = ops._log_softmax(self, dim, False)
         if label_smoothing > 0:
             return _smoothed(scores, target, weight, reduction, ignore_index, label_smoothing, dim)
-        if self.ndim == 2 and target.ndim == 1 and self.shape[0] == target.shape[0]:
+        if len(shape) == 2 and len(wanted) == 1 and shape[0] == wanted[0]:
             return ops.nll_loss_forward(scores, target, weight, reduction, ignore_index)[0]
         return ops.nll_loss_nd(scores, target, weight, reduction, ignore_index)
 
