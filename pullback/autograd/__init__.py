@@ -19,36 +19,27 @@ __all__ = [
 ]
 
 
+_FROM = {  # name -> the module that has it
+    "gradcheck": "differences",
+    "gradgradcheck": "differences",
+    "GradcheckError": "differences",
+    "Function": "function",
+    "Variable": "variable",
+    "set_multithreading_enabled": "variable",
+    "_force_original_view_tracking": "grad_mode",
+    "_unsafe_preserve_version_counter": "graph",
+    "detect_anomaly": "anomaly_mode",
+    "set_detect_anomaly": "anomaly_mode",
+}
+_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "graph", "profiler")
+
+
 def __getattr__(name: str):
-    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        from . import differences
-
-        return getattr(differences, name)
-    if name in ("Function", "function"):
+    if name in _FROM or name in _MODULES:
         import importlib
 
-        module = importlib.import_module(".function", __name__)
-        return module if name == "function" else module.Function
-    if name in ("Variable", "set_multithreading_enabled"):
-        from . import variable
-
-        return getattr(variable, name)
-    if name == "_force_original_view_tracking":
-        from .grad_mode import _force_original_view_tracking
-
-        return _force_original_view_tracking
-    if name == "_unsafe_preserve_version_counter":
-        from .graph import _unsafe_preserve_version_counter
-
-        return _unsafe_preserve_version_counter
-    if name in ("detect_anomaly", "set_detect_anomaly"):
-        from . import anomaly_mode
-
-        return getattr(anomaly_mode, name)
-    if name in ("anomaly_mode", "forward_ad", "functional", "graph", "profiler"):
-        import importlib
-
-        return importlib.import_module(f".{name}", __name__)
+        module = importlib.import_module(f".{_FROM.get(name, name)}", __name__)
+        return getattr(module, name) if name in _FROM else module
     from ..core.facade import elsewhere
 
     return elsewhere(__name__, name)
