@@ -130,9 +130,9 @@ def _check_base(name: str, base, a, shape) -> None:
     if base.dtype != a.dtype:
         raise DTypeError(f"{name}: self and the matrices must have the same dtype, but got "
                          f"{_c_name(base.dtype)} and {_c_name(a.dtype)}")
-    if base.shape == shape or base.shape == shape[1:]:
+    extra = len(shape) - len(base.shape)
+    if extra >= 0 and base.shape == shape[extra:]:
         return
-    extra = len(shape) - base.ndim
     if extra < 0 or any(n not in (1, m) for n, m in zip(base.shape, shape[extra:], strict=True)):
         raise ShapeError(f"{name}: the added tensor of shape {list(base.shape)} cannot be "
                          f"expanded to the result's shape {list(shape)}")
