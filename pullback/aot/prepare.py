@@ -133,6 +133,12 @@ def _mask(graph: Graph, node: Node) -> None:
     _replace(graph, node, lambda t: t.to(dt.bool_), lambda t: t.to(kind))
 
 
+def _misses(count: int, stride: int, padding: int, dilation: int, size: int) -> bool:
+    """Do steps of some window begin in the padding and jump over all elements?"""
+    lows = (i * stride - padding for i in range(count))
+    return any(low < 0 and low % dilation >= size for low in lows)
+
+
 def _offsets(graph: Graph, node: Node) -> None:
     """Places in the plane of each window's maximum, as places in the window."""
     picked = next((n for n in node.users if n.args[1:] == (1,)), None)
@@ -145,13 +151,15 @@ def _offsets(graph: Graph, node: Node) -> None:
     kernel = sizes["kernel_size"]
     stride = sizes.get("stride", kernel)
     padding, dilation = sizes.get("padding", [0, 0]), sizes.get("dilation", [1, 1])
-    beside = any(d > 1 and p for d, p in zip(dilation, padding))  # a window may miss every element
-    if prod(kernel) > 255 or beside:
+    if prod(kernel) > 255:
         return
     width = node.args[0].meta["val"].shape[-1]
     rows, columns = picked.meta["val"].shape[-2:]
     if is_symbolic((width, rows, columns)):
         return  # the graph of the forms would be for these sizes
+    places = (rows, columns), stride, padding, dilation, node.args[0].meta["val"].shape[-2:]
+    if any(_misses(*dim) for dim in zip(*places)):
+        return  # the place of nothing is in no window
 
     def corners() -> tuple:
         """Where each window begins."""

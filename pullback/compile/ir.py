@@ -159,16 +159,23 @@ def compose(
         position, left = divmod(left, step) if step else (0, left)
         reach.append(position)
         out[0] += position * strides[k]
+    low = list(reach)
     for j, s in enumerate(access[1:]):
         if s == 0 or sizes[j] == 1:
             out.append(0)
             continue
         k = len(shape) - 1
-        while k >= 0 and not (shape[k] > 1 and inner[k] <= s < inner[k] * shape[k]):
+        while k >= 0 and not (shape[k] > 1 and inner[k] <= abs(s) < inner[k] * shape[k]):
             k -= 1
         if k < 0 or s % inner[k]:
             return None
         step = s // inner[k]
+        if step < 0:  # backwards
+            low[k] += step * (sizes[j] - 1)
+            if low[k] < 0:
+                return None
+            out.append(step * strides[k])
+            continue
         far = reach[k] + step * (sizes[j] - 1)
         if far < shape[k]:
             reach[k] = far

@@ -63,11 +63,11 @@ def elsewhere(module: str, name: str) -> types.ModuleType:
         own = module.startswith(f"{OWN}.")
         path = f"torch{module.removeprefix(OWN)}" if own or module == OWN else module
         aliases = importlib.import_module(f"{OWN}.as_torch")
-        if f"{path}.{name}" in aliases.PLACES:
-            return aliases.counterpart(f"{path}.{name}")
         found = aliases.file_of(f"{module}.{name}") if own else None
         if found is not None:
             return found
+        if f"{path}.{name}" in aliases.PLACES:
+            return aliases.counterpart(f"{path}.{name}")
     raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 

@@ -58,6 +58,7 @@ REASONS = {
     "bits": "the bits of numbers",
     "kernel": "a recursion over the data, or one library call",
     "create": "a tensor made from sizes alone",
+    "effect": "something that is done beside the result: printed, or refused",
 }
 
 _LISTS = {
@@ -71,6 +72,9 @@ _standard_gamma _sample_dirichlet _fused_dropout rrelu_with_noise_functional
 """,
     "view": """
 _conj view.dtype unfold view_as_real view_as_complex as_strided_scatter _neg_view complex
+""",
+    "effect": """
+_print _assert_async _assert_async.msg
 """,
     "scan": """
 cumprod logcumsumexp _logcumsumexp cummax cummin

@@ -107,3 +107,12 @@ def test_nothing_and_single_numbers(shape):
     for f in (lambda x: x.cumsum(0), lambda x: x.flip(list(range(x.ndim))) + 1,
               lambda x: x.repeat(*(2,) * max(1, x.ndim))):
         assert pb.equal(pb.compile(f)(x), f(x))
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: (x.sin().flip(0)[1:] * 2).flip(1),
+    lambda x: pb.cat([x, (x * 2).flip(1)], 1).flip(1).reshape(-1, 4).flip(0),
+    lambda x: (x + x.exp().flip(0)).t()[::2].flip(1) - x[pb.arange(6).flip(0)].t()[::2],
+])  # fmt: skip
+def test_reversals_of_what_is_computed(f):
+    assert steps_of(f, numbers(6, 8)) == []

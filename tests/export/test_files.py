@@ -165,12 +165,16 @@ def test_literals_come_back(value):
 def test_every_operator_comes_back():
     """A sample of every fifth entry: the loaded program gives the same bits."""
     checked = 0
-    with_results = [n for n in sorted(registry) if not registry[n].schema.endswith("-> ()")]
+    with_results = [  # and without a change of an argument's sizes, which is refused
+        n for n in sorted(registry)
+        if not registry[n].schema.endswith("-> ()") and not n.startswith("resize_")
+    ]
     for name in with_results[::5]:
         op = registry[name]
-        if op.samples is None:
+        cases = samples.cases(op)
+        if not cases:
             continue
-        ov, flat = overload_of(op), samples.flat(op, samples.cases(op)[0])
+        ov, flat = overload_of(op), samples.flat(op, cases[0])
         places = [i for i, v in enumerate(flat) if isinstance(v, Tensor)]
 
         def call(*tensors, ov=ov, flat=flat, places=places):

@@ -392,7 +392,8 @@ def test_capture():
     flat = [t for values in lists for t in values]
     module = pb.make_fx(function)(*[t.clone() for t in flat])
     names = {str(n.target) for n in module.graph.nodes if n.op == "call_function"}
-    assert not any("_foreach" in name for name in names)
+    whole = {name for name in names if "_foreach" in name}  # in place: one node an element
+    assert whole == {"aten._foreach_sqrt.default", "aten._foreach_addcdiv.Scalar"}
     same(list(module(*[t.clone() for t in flat])), plain_step(*state()))
 
 
