@@ -58,7 +58,7 @@ class Emitter:
         slot: dict[Value, int],
         vector_bytes: int,
         temporary,
-        stream: set[Value],
+        stream: dict[Value, bool],
         written: set[int] = frozenset(),
         numbers: int = 0,
     ):

@@ -240,8 +240,10 @@ def _store(e: Emitter, root: Root, a: Operand, width: int) -> None:
     if stride == 1:
         at = " + ".join([base, *terms, "i"])
         if width == L:
-            kind = "stream" if v in e.stream and t == "f" else "store"
-            e.body.append(f"{kind}_{t}{L}({at}, {x});")
+            flag = e.stream.get(v, False)
+            choice = f"if ({flag}) stream_{t}{L}({at}, {x}); else " if varies(flag) else ""
+            kind = "stream" if flag is True else "store"
+            e.body.append(f"{choice}{kind}_{t}{L}({at}, {x});")
         else:
             e.body.append(f"storen_{t}{L}({at}, {x}, {width});")
     else:

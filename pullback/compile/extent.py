@@ -18,6 +18,7 @@ from ..core.symbolic.expr import Expr, const
 from .number import NotGeneral, Number, formula
 
 _REASON = "a loop of the native code depends on it"
+TYPICAL = 32  # a size that varies is taken to be this large at least, where it does not matter
 
 
 class Domain:
@@ -25,6 +26,7 @@ class Domain:
 
     def __init__(self, env: ShapeEnv, values: dict[str, int]):
         self.env, self.values = env.child(values), values
+        self.typical = {s: max(n, TYPICAL) for s, n in values.items()}  # for `likely`
         self.table: dict[Number, int] = {}  # numbers of the C text, with their places
         self.memo: dict[tuple, Any] = {}
 
@@ -111,7 +113,7 @@ class Extent(Number):
 
     @property
     def hint(self) -> int:  # type: ignore[override]
-        return self.expr.value(self.domain.values.__getitem__)
+        return self.expr.value(self.domain.typical.__getitem__)
 
     __add__, __radd__ = _polynomial(operator.add, "+")
     __sub__, __rsub__ = _polynomial(operator.sub, "-")
@@ -162,10 +164,10 @@ class Extent(Number):
 
     def __index__(self) -> int:
         """The number itself: the library is for this one alone."""
-        hint, env = self.hint, self.domain.env
-        if not env.ask(Relation("==", self.expr, const(hint)), "its number is needed"):
+        env, value = self.domain.env, self.expr.value(self.domain.values.__getitem__)
+        if not env.ask(Relation("==", self.expr, const(value)), "its number is needed"):
             raise NotGeneral(f"{self!r} is no integer")
-        return hint
+        return value
 
     __int__ = __index__
 

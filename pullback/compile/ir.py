@@ -189,7 +189,7 @@ def compose(
 
 
 def _at_hand(n: int) -> int:
-    """A size, or what it is in the example: whatever it is, only multiples will be taken."""
+    """A size, or what it typically is: whatever it is, only multiples will be taken."""
     return n if type(n) is int else n.hint
 
 

@@ -29,7 +29,7 @@ class NotGeneral(Exception):
 class Number:
     """A number that depends on sizes.
 
-    `domain` knows these (`extent.Domain`), `hint` is its value for those at hand, `kind` its type.
+    `domain` knows these (`extent.Domain`), `hint` is its value for typical ones, `kind` its type.
     """
 
     __slots__ = ("domain",)
@@ -119,7 +119,7 @@ def varies(*numbers: Any) -> bool:
 
 
 def likely(n: Any) -> Any:
-    """A number as it is for the sizes at hand: for choices that are right either way."""
+    """A number as it is for typical sizes: for choices that are right either way."""
     return n.hint if isinstance(n, Number) else n
 
 

@@ -26,7 +26,7 @@ from .ir import CTYPES, SIZES, Const, Ref
 from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, plan
-from .number import both, choose, compared, declared, divides, largest, likely
+from .number import both, choose, compared, declared, divides, largest
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
 
@@ -156,8 +156,9 @@ class UnitWriter:
             }
         )
 
-    def _streamed(self, kernel: Kernel) -> set:
-        """Outputs that leave past the caches: together larger than the last one, and not read here.
+    def _streamed(self, kernel: Kernel) -> dict:
+        """Outputs that leave past the caches: together larger than the last one, and not read here;
+        each with True, or a number that says so for the sizes of a call.
 
         Rows must begin on whole vectors; the runtime's own arrays do.
         """
@@ -168,9 +169,9 @@ class UnitWriter:
             and self.memory.buffers[self.memory.slot[r.value]].kind == "output"
             and r.value not in self.read and divides(lanes, kernel.dims[-1])
         }
-        if likely(sum(v.numel * 4 for v in found)) <= last_level_cache():
-            return set()
-        return {v for v in found if likely(v.numel) * 4 >= 1 << 20}
+        large = compared(sum(v.numel * 4 for v in found), ">", last_level_cache())
+        flags = {v: both(large, compared(v.numel * 4, ">=", 1 << 20)) for v in found}
+        return {v: flag for v, flag in flags.items() if flag is not False}
 
     def _address(self, ref: Ref) -> str:
         at = f" + {ref.offset}" if ref.offset else ""

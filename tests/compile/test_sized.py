@@ -273,6 +273,7 @@ def sizes():
     env = ShapeEnv()
     given = [env.size(n, Source(name)).node.raw for n, name in ((6, "a"), (20, "b"))]
     domain = Domain(env, {e.symbol: n for e, n in zip(given, (6, 20))})
+    domain.typical = domain.values
     return domain, *[domain.extent(e) for e in given]
 
 
