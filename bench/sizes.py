@@ -2,7 +2,8 @@
 
 For some training steps: how often the C compiler runs for six sizes, what a new size costs once
 there is a library, what a call costs when two sizes alternate, and how fast the library for all
-sizes is beside the one for a single size, at the same size (interleaved, the best of many).
+sizes is beside the one for a single size, at the same size (interleaved, the best of many, on one
+thread).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Attention(Block):
 class Losses(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.norm = nn.LayerNorm(300)
+        self.norm = nn.LayerNorm(1000)
 
     def forward(self, x, target):
         return F.cross_entropy(self.norm(x), target) + x.softmax(-1).pow(2).sum()
@@ -53,7 +54,7 @@ class Pixels(nn.Module):
 class Elements(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.w, self.b = nn.Parameter(torch.randn(512)), nn.Parameter(torch.randn(512))
+        self.w, self.b = nn.Parameter(torch.randn(2048)), nn.Parameter(torch.randn(2048))
 
     def forward(self, x):
         return (F.gelu(x * self.w + self.b) * x.tanh()).sum()
@@ -65,13 +66,13 @@ def _labelled(n: int, *shape: int) -> tuple:
 
 # module, its inputs for a size, sizes
 CASES: dict = {
-    "mlp": (Perceptron, lambda n: _labelled(n, 256), (64, 7, 33, 128, 2, 100)),
+    "mlp": (Perceptron, lambda n: _labelled(n, 256), (64, 7, 33, 512, 2, 100)),
     "transformer block": (
         Attention, lambda n: (torch.randn(*n, 64),),
-        ((4, 48), (2, 33), (8, 16), (3, 7), (5, 128), (2, 2))),
-    "losses": (Losses, lambda n: _labelled(n, 300), (256, 7, 33, 1000, 2, 64)),
+        ((4, 48), (2, 33), (3, 7), (8, 128), (5, 16), (2, 2))),
+    "losses": (Losses, lambda n: _labelled(n, 1000), (256, 7, 33, 4096, 2, 64)),
     "convolutions": (Pixels, lambda n: _labelled(n, 3, 16, 16), (8, 2, 7, 16, 3, 12)),
-    "elementwise": (Elements, lambda n: (torch.randn(n, 512),), (500, 7, 33, 1000, 2, 64)),
+    "elementwise": (Elements, lambda n: (torch.randn(n, 2048),), (64, 7, 33, 1000, 2, 2047)),
 }
 
 
@@ -99,6 +100,7 @@ def best(steps: list, budget: float) -> list[float]:
 
 
 def main(names: list[str], budget: float = 4.0) -> None:
+    torch.set_num_threads(1)  # two would be at the mercy of whatever else runs
     compiled = []
     build = native.build
 
@@ -119,7 +121,7 @@ def main(names: list[str], budget: float = 4.0) -> None:
         print(f"{name}: compiled {first} for the first size, {len(compiled) - first} for five "
               f"more; a new size takes {1e3 * min(news):.1f} to {1e3 * max(news):.1f} ms")
         compiled.clear()
-        for args in (examples[0], examples[1]):
+        for args in (examples[0], examples[1], max(examples, key=lambda a: a[0].numel())):
             single = torch.compile(module, dynamic=False)
             step(single, module, args)
             step(general, module, args)

@@ -191,11 +191,15 @@ class SizedGraph:
             self.key = self._key(tools)
             self.libraries = _kept(self.key)
         sizes = tuple(values.values())
-        for library in self.libraries:
-            if self._of(library)[0](*sizes):
-                cache.count("hits" if first else "shared")
-                cache.touch(f"{self.key}.sizes", f"{library.key}.so", f"{library.key}.c")
-                return library
+        for library in list(self.libraries):
+            if not self._of(library)[0](*sizes):
+                continue
+            if library.key is not None and not cache.path(f"{library.key}.so").exists():
+                self.libraries.remove(library)  # the cache was emptied meanwhile
+                continue
+            cache.count("hits" if first else "shared")
+            cache.touch(f"{self.key}.sizes", f"{library.key}.so", f"{library.key}.c")
+            return library
         if len(self.libraries) >= LIBRARIES:
             raise NotGeneral(f"sizes are of more than {LIBRARIES} kinds")
         if self.libraries:
@@ -302,7 +306,7 @@ class SizedCall(CompiledGraph):
         and how many sizes the library is."""
         made = eval(self.library.report, _SPACE)(*self.values.values())
         shared = {
-            "number": (self.graph.libraries or []).index(self.library),
+            "number": list(self.graph.served).index(self.library),
             "sizes": self.graph.served[self.library],
             "guards": [words for words, _ in self.library.guards],
         }

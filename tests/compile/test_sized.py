@@ -239,6 +239,18 @@ def test_libraries_are_found_on_disk(builds):
             builds.clear()  # written once more; the object file is still there
 
 
+def test_an_emptied_cache_is_filled_again(builds):
+    f = torch.compile(lambda x: (x * 5 - 1).cos().sum(1), dynamic=True)
+    for k, n in enumerate((4, 9, 12)):
+        x = torch.randn(n, 3)
+        assert torch.allclose(f(x), (x * 5 - 1).cos().sum(1), atol=1e-5)
+        assert len(builds) == (1 if k < 2 else 2)
+        (graph,) = graphs_of(f)
+        if k == 1:
+            sized.cache.discard(f"{graph.libraries[0].key}.so")
+    assert not graph.single and len(graph.libraries) == 1
+
+
 def test_plans_are_functions_of_sizes():
     f = torch.compile(lambda x: (x.exp().sum(1) * 2).cumsum(0), dynamic=True)
     shared = torch.cache.info()["shared"]
