@@ -75,12 +75,17 @@ def dtype_code(value: object) -> str:
     return code_of(dtype)
 
 
+def whole(n: object) -> int:
+    """An integer; one that depends on sizes stays what it is."""
+    return n if isinstance(n, Number) else int(n)
+
+
 def shape_of(value: object) -> tuple[int, ...]:
     """Shape as plain integers; symbolic sizes are refused."""
     shape = tuple(value.shape)
     if not all(type(n) is int or isinstance(n, Number) for n in shape):
         try:
-            shape = tuple(n if isinstance(n, Number) else int(n) for n in shape)
+            shape = tuple(map(whole, shape))
         except TypeError as error:
             raise GraphNotSupported(f"a symbolic size in {shape}") from error
     return shape
@@ -133,7 +138,7 @@ def _input(b: Builder, out: Lowered, node: object, example: object) -> Ref | obj
     shape = shape_of(example)
     strides = contiguous(shape)
     if hasattr(example, "stride"):
-        given = tuple(s if isinstance(s, Number) else int(s) for s in example.stride())
+        given = tuple(map(whole, example.stride()))
         strides = given if _is_dense(shape, given) else strides
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
     stored = tuple(shape[i] for i in order)
@@ -161,7 +166,7 @@ def _laid_out(b: Builder, made: object, example: object, own: bool = False) -> o
         return [_laid_out(b, m, e) for m, e in zip(made, example)]
     if not isinstance(made, Ref) or made.dtype not in CTYPES and not own:
         return made
-    wanted = tuple([int(s) for s in example.stride()]) if hasattr(example, "stride") else ()
+    wanted = tuple(map(whole, example.stride())) if hasattr(example, "stride") else ()
     if len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted):
         wanted = contiguous(made.shape)
     same = same_strides(made.shape, made.strides, wanted)

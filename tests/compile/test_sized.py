@@ -166,6 +166,16 @@ def test_a_size_past_a_guard_gets_another_library(builds, monkeypatch):
                for text in torch.compiler.recompiles())
 
 
+def test_results_whose_strides_depend_on_sizes(builds):
+    f = torch.compile(lambda x: ((x * 2).transpose(0, 2), x.sum(1) + 1), dynamic=True)
+    for shape in ((4, 3, 5), (2, 7, 3), (6, 6, 6), (17, 2, 33)):
+        x = torch.randn(*shape)
+        turned, sums = f(x)
+        assert torch.equal(turned, (x * 2).transpose(0, 2)) and turned.shape == shape[::-1]
+        assert torch.allclose(sums, x.sum(1) + 1, atol=1e-5) and sums.is_contiguous()
+    assert len(builds) == 1
+
+
 def test_parts_that_may_be_empty():
     f = torch.compile(lambda x: torch.cat([x[2:] * 2, x[:2].exp()]).sum(1), dynamic=True)
     for n in (5, 2, 3, 9, 2):
