@@ -1,8 +1,8 @@
 """Graphs to C: schedule, memory plan, emitter, toolchain and the C runtime.
 
 The entry is `backend.compile_graph`; read `backend.py` first, then `lower.py` (graph to values),
-`schedule.py` (values to kernels) and `emit.py` (kernels to C). Nothing here is imported before a
-graph is compiled: names are looked up on first use.
+`schedule.py` (values to kernels) and `emit.py` (kernels to C); `sized.py` makes one library for all
+sizes. Nothing here is imported before a graph is compiled: names are looked up on first use.
 """
 
 from __future__ import annotations

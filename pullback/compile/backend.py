@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
+from ..aot.api import boxed
 from ..core.effects import effect_of
 from ..core.size import Symbolic
 from . import cache, native, toolchain
@@ -77,12 +78,13 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
     The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
-    graph with symbolic sizes it is a `SizedGraph`.
+    graph with symbolic sizes it is a `SizedGraph`, unless some depend on data: then operators run
+    one by one.
     """
     if is_sized(gm):
-        from .sized import SizedGraph
+        from .sized import SizedGraph, depends_on_data
 
-        return SizedGraph(gm, name)
+        return boxed(gm) if depends_on_data(gm) else SizedGraph(gm, name)
     try:
         tools = toolchain.find()
         native.start_runtime()

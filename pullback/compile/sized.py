@@ -132,6 +132,19 @@ def write(
     return Library(guards, *made, kinds, key)
 
 
+def depends_on_data(module: GraphModule) -> bool:
+    """Are there sizes that no input tells, as of what `nonzero` finds?"""
+    for node in module.graph.nodes:
+        val = node.meta.get("val")
+        for t in val if isinstance(val, (list, tuple)) else (val,):
+            for n in (t,) if isinstance(t, Symbolic) else getattr(t, "shape", ()):
+                if isinstance(n, Symbolic):
+                    env = n.node.shape_env
+                    if any(env.symbols[s].hint is None for s in n.node.raw.symbols()):
+                        return True
+    return False
+
+
 class SizedGraph:
     """A compiled graph with symbolic sizes: call it with arrays, or take `at` for given sizes."""
 

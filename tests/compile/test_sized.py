@@ -287,6 +287,22 @@ def test_a_graph_with_symbolic_sizes_can_be_called_by_itself():
         assert torch.allclose(x.grad, 2 * (x * 2).cos(), atol=1e-5)
 
 
+def test_sizes_that_depend_on_data_run_operator_by_operator():
+    from pullback.compile.backend import compile_graph
+    from pullback.fx.make_fx import make_fx
+
+    def picked(x):
+        found = x[x > 0]
+        torch._check(found.shape[0] >= 2)
+        return found / found.shape[0], x * x.shape[0]
+
+    run = compile_graph(make_fx(picked, tracing_mode="symbolic")(torch.randn(5)), "picked")
+    for n in (4, 9):
+        x = torch.arange(-1.0, n)
+        for got, want in zip(run(x.numpy()), picked(x)):
+            np.testing.assert_allclose(got, want.numpy())
+
+
 # ---- numbers -------------------------------------------------------------------------------------
 
 
