@@ -38,6 +38,7 @@ class Op:
     # how other results than pointwise ones lie in memory: in "rows", as "self" lies, or with
     # "channels" last if self has them there and in rows otherwise
     lies = "rows"
+    arranges = False  # does its kernel see to that by itself?
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # the array function that the kernel is if other arguments are default
@@ -253,8 +254,8 @@ class OpOverload:
     @functools.cached_property
     def kernel(self):
         made = rule_function(inspect.getattr_static(self.op, "run"), self.schema, ("xp",))
-        several = len(self.schema.returns) > 1
-        if self.op.lies in _LIES and (self.kind == "op" or self.kind == "random" and several):
+        several = self.kind == "random" and len(self.schema.returns) > 1
+        if self.op.lies in _LIES and not self.op.arranges and (several or self.kind == "op"):
             from . import evaluate
 
             lying = getattr(evaluate, _LIES[self.op.lies])

@@ -6,6 +6,7 @@ import itertools
 
 from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
+from ..core.evaluate import lying_with_channels
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import BadValue
@@ -55,7 +56,7 @@ class cat(Op):
     """Tensors joined along a dim."""
 
     schema = "cat(Tensor[] tensors, int dim=0) -> Tensor"
-    lies = "channels"
+    lies, arranges = "channels", True
     method = False
     promote = "keep"
     complex = True
@@ -69,7 +70,10 @@ class cat(Op):
 
     def run(xp, tensors, dim):
         cat_shape(tensors, dim)
-        return xp.concatenate(unified(tensors, cat_parts(tensors)), axis=dim)
+        out = xp.concatenate(unified(tensors, cat_parts(tensors)), axis=dim)
+        if out.ndim > 1 and not out.flags.c_contiguous:  # as its parts lie, if these lie alike
+            return lying_with_channels(xp, out, (tensors,))
+        return out
 
     def shape(tensors, dim):
         return cat_shape(tensors, dim)
