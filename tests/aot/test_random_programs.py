@@ -10,7 +10,7 @@ def test_program(seed):
     for number in range(seed, seed + 4):
         function, start, text = make_program(number)
         try:
-            check(function, start, ways=("nop",), strides=False)
+            check(function, start, ways=("nop",))
         except AssertionError as error:
             raise AssertionError(f"{text}\n{error}") from error
 
@@ -19,7 +19,7 @@ def test_program(seed):
 def test_program_compiled(seed):
     for number in range(seed, seed + 4):
         function, start, _ = make_program(number)
-        check(function, start, ways=("numpy",), strides=False, writes=(True,))
+        check(function, start, ways=("numpy",), writes=(True,))
 
 
 @pytest.mark.parametrize("seed", range(700, 708, 2))
@@ -33,6 +33,6 @@ def test_program_known_to_the_disk(seed, tmp_path, monkeypatch):
         function, start, _ = make_program(number)
         misses = []
         for _ in range(2):
-            check(function, start, ways=("native",), strides=False, writes=(True,), orders=(1,))
+            check(function, start, ways=("native",), writes=(True,), orders=(1,))
             misses.append(cache.info()["misses"])
         assert misses[0] == misses[1]

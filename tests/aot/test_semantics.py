@@ -507,7 +507,7 @@ NATIVE = [
 @pytest.mark.parametrize("name", NATIVE)
 def test_as_eager_native(name):
     function, start, options = CASES[name]
-    check(function, start, ways=("native",), strides=False, **options)
+    check(function, start, ways=("native",), **options)
 
 
 def test_saved_output_overwritten():
