@@ -7,8 +7,8 @@ import importlib
 _FROM = {
     "entry": "aot_function compiled_function",
     "modules": "aot_module aot_module_simplified compiled_module",
-    "compilers": "boxed_nop_preserve_node_meta make_boxed_compiler make_boxed_func nop "
-    "print_compile",
+    "compilers": "boxed_nop_preserve_node_meta draw_graph draw_graph_compile make_boxed_compiler "
+    "make_boxed_func nop print_compile",
     "context": "config get_aot_compilation_context get_aot_graph_name get_graph_being_compiled "
     "set_model_name",
 }

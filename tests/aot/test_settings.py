@@ -91,3 +91,11 @@ def test_draws_are_not_functionalized():
             f(pb.ones(3))
         assert aot.aot_function(loss, aot.nop)(pb.zeros(3)).item() == 3
     f(pb.ones(3))
+
+
+def test_graphs_are_drawn(tmp_path):
+    path = tmp_path / "joint.svg"
+    f = aot.aot_function(loss, aot.draw_graph_compile(str(path)))
+    assert f(pb.zeros(3)).item() == 3
+    text = (tmp_path / "joint.dot").read_text()
+    assert text.startswith("digraph") and "aten.sin.default" in text and "->" in text
