@@ -50,7 +50,8 @@ def expand(ref: Ref, shape: tuple[int, ...]) -> Ref:
         return ref
     pad = len(shape) - len(ref.shape)
     strides = (0,) * pad + tuple(
-        s if n == m else 0 for n, m, s in zip(ref.shape, shape[pad:], ref.strides)
+        # sizes that a guard says are equal may be different expressions: only one is repeated
+        0 if n != m and n == 1 else s for n, m, s in zip(ref.shape, shape[pad:], ref.strides)
     )
     return Ref(ref.value, tuple(shape), ref.offset, strides)
 

@@ -10,7 +10,7 @@ PROGRAMS = size_programs.using(torch)
 SIZES = 5, 8, 1, 0, 6, 2, 300
 NATIVE = [  # the C compiler takes its time
     "reshape_pairs", "size_in_power", "causal_mask", "pad_rows_to_multiple", "floor_division",
-    "write_into_slice"]
+    "write_into_slice", "chunk_columns"]
 # captures for all of SIZES, where one for sizes, one for 0 and one for 1 do not suffice
 CAPTURES = {
     "loop_over_rows": 7, "iterate_rows": 7, "linspace_rows": 6, "branch_even": 5,
