@@ -17,6 +17,7 @@ _FROM = {
         OutputSpec SymIntArgument TensorArgument
     """,
     "dynamic_shapes": "Dim dims",
+    "unflatten": "InterpreterModule UnflattenedModule unflatten",
 }
 _PLACE = {name: (f".{module}", name) for module, names in _FROM.items() for name in names.split()}
 _PLACE["register_dataclass"] = "..core.pytree", "register_dataclass"

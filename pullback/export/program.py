@@ -410,7 +410,8 @@ def bound(program: ExportedProgram, args: tuple, kwargs: dict) -> list:
     want = program.call_spec.in_spec
     positional, keywords = want.children()
     names, count = program.arg_names, positional.num_children
-    if len(args) > count and len(args) <= len(names):  # keyword arguments given by position
+    twice = any(name in kwargs for name in names[count:len(args)])
+    if count < len(args) <= len(names) and not twice:  # keyword arguments given by position
         kwargs = {**dict(zip(names[count:], args[count:])), **kwargs}
         args = args[:count]
     elif len(args) < count and kwargs:  # positional ones given by name

@@ -11,7 +11,7 @@ import copy
 import inspect
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import control, errors
@@ -21,6 +21,7 @@ from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_flatten_with_path
 from ..core.size import Symbolic
 from ..core.surface import assign
+from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
@@ -80,7 +81,7 @@ def export(
 
     def traced(history: bool) -> tuple[Exported, Varying]:
         sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
-        with _unchanged(mod):
+        with _unchanged(mod), _module_stack(mod):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
                          title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes
@@ -118,6 +119,37 @@ def _replace(old: Tensor, new: Any) -> None:
             f"a buffer of {list(old.shape)} elements ({old.dtype.name}) became something else "
             f"({errors.user_line(3)}): {new!r:.80}", cure="keep its shape and dtype"))
     assign(old, new)
+
+
+@contextlib.contextmanager
+def _module_stack(mod: Module) -> Iterator[None]:
+    """Note on each node which submodules are running."""
+    stack: dict[str, tuple] = {}
+    notes, handles = traceback.get_current_meta(), []
+
+    def enter(path: str) -> Callable:
+        def hook(module: Any, args: tuple) -> None:
+            stack[path] = (path, type(module))
+            notes["nn_module_stack"] = dict(stack)
+
+        return hook
+
+    def leave(path: str) -> Callable:
+        def hook(module: Any, args: tuple, out: Any) -> None:
+            stack.pop(path, None)
+            notes["nn_module_stack"] = dict(stack)
+
+        return hook
+
+    for path, module in mod.named_modules():
+        handles.append(module.register_forward_pre_hook(enter(path), prepend=True))
+        handles.append(module.register_forward_hook(leave(path), always_call=True))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        notes.pop("nn_module_stack", None)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,214 @@
+"""`unflatten`: a program as modules again, in the hierarchy of the module that was exported.
+
+Each module has a graph of the calls that were made inside of it, and its own parameters and
+buffers, so that one can be replaced by another that takes and gives the same.  A module that was
+called several times has a graph for each call: `name`, `name@1`, ...
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..core.pytree import tree_unflatten
+from ..fx.graph import Graph
+from ..fx.node import Node, map_arg
+from ..nn.module import Module
+from ..nn.parameter import Parameter
+from ..nn.traced import TracedModule
+from .graph_signature import InputKind
+from .program import ExportedProgram, _places, bound, grad_modes, install
+
+
+class InterpreterModule(TracedModule):
+    """A module of an unflattened program."""
+
+
+class UnflattenedModule(Module):
+    """A program whose modules can be reached, and replaced, by their names."""
+
+    def __init__(self, export_module: ExportedProgram) -> None:
+        super().__init__()
+        program = export_module
+        object.__setattr__(self, "_program", program)
+        object.__setattr__(self, "_writes", _places(program))
+        self.held: dict[str, str] = {}  # name of an input of the graph -> where it is
+        for spec in program.graph_signature.input_specs:
+            if spec.kind is not InputKind.USER_INPUT:
+                value = program.tensor(spec.target)
+                if not isinstance(value, Parameter):
+                    value = value.clone()
+                install(self, spec.target, value, spec.persistent)
+                self.held[spec.arg.name] = spec.target
+        nodes = [n for n in program.graph.nodes if n.op not in ("placeholder", "output")]
+        outputs = list(program.graph.output_node().args[0])
+        part = _Part(self, "", nodes)
+        inputs = [n for n in program.graph.find_nodes(op="placeholder")
+                  if n.name not in self.held]
+        object.__setattr__(self, "_inner", part.module(inputs, outputs, always_tuple=True))
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of the outermost module."""
+        return self._inner.graph
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the modules' graphs, and write what the program says is written."""
+        program = self._program
+        leaves = bound(program, args, kwargs)
+        out = self._inner.graph_of(self)(*leaves)
+        paths = list(self.held.values())
+        for number, value in zip(self._writes, out):
+            kept = number < len(paths)
+            target = _held(self, paths[number]) if kept else leaves[number - len(paths)]
+            target.copy_(value)
+        return tree_unflatten(list(out[len(self._writes):]), program.call_spec.out_spec)
+
+
+def _held(module: Module, path: str) -> Any:
+    value: Any = module
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value
+
+
+class _Root:
+    """The graph of the outermost module, run on what the module has now."""
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+
+    def graph_of(self, module: Module) -> Any:
+        from ..fx.interpreter import Interpreter
+
+        return Interpreter(module, graph=self.graph).run
+
+
+class _Part:
+    """The nodes of one call of a module."""
+
+    number = 0  # which call of the module it is
+
+    def __init__(self, root: UnflattenedModule, path: str, nodes: list[Node]):
+        self.root, self.path, self.nodes = root, path, nodes
+
+    def steps(self) -> list[Any]:
+        """Nodes of its own and calls of modules inside, in order."""
+        found: list[Any] = []
+        counts: dict[str, int] = {}
+        for node in self.nodes:
+            running = _stack(node)
+            below = running.index(self.path) + 1 if self.path else 0
+            child = running[below] if len(running) > below else None
+            if child is None:
+                found.append(node)
+            elif found and isinstance(found[-1], _Part) and found[-1].path == child:
+                found[-1].nodes.append(node)
+            else:
+                part = _Part(self.root, child, [node])
+                part.number = counts[child] = counts.get(child, -1) + 1
+                found.append(part)
+        return found
+
+    def module(self, inputs: list[Node], outputs: list, always_tuple: bool = False) -> Any:
+        """The graph of this call as a module; the outermost has none of its own."""
+        graph, values = Graph(), {}
+        for node in inputs:
+            values[node] = graph.placeholder(node.name)
+            values[node].meta = dict(node.meta)
+
+        def value(node: Node) -> Node:
+            if node not in values:  # a parameter or a buffer
+                target = self.root.held[node.name]
+                inner = target.removeprefix(f"{self.path}.") if self.path else target
+                values[node] = graph.get_attr(inner)
+                values[node].meta = dict(node.meta)
+            return values[node]
+
+        steps = self.steps()
+        for step in steps:
+            if isinstance(step, Node):
+                values[step] = graph.node_copy(step, value)
+            else:
+                self._call(step, graph, values, value, outputs)
+        results = [map_arg(o, value) for o in outputs]
+        single = len(results) == 1 and not always_tuple
+        graph.output(results[0] if single else tuple(results))
+        if not self.path:
+            return _Root(graph)
+        return graph
+
+    def _call(self, part: _Part, graph: Graph, values: dict, value: Any, outputs: list) -> None:
+        """Make a module of a part, and call it."""
+        inside = set(part.nodes)
+        given = dict.fromkeys(
+            s for n in part.nodes for s in n.all_input_nodes
+            if s not in inside and not part.owns(s))
+        gone = {n for o in outputs for n in _nodes(o)}
+        results = [n for n in part.nodes if n in gone or any(u not in inside for u in n.users)]
+        inner = part.module(list(given), results)
+        name = part.path if not part.number else f"{part.path}@{part.number}"
+        _install(self.root, name, part.path, inner)
+        local = name.removeprefix(f"{self.path}.") if self.path else name
+        call = graph.call_module(local, tuple([value(n) for n in given]))
+        for i, node in enumerate(results):
+            values[node] = call if len(results) == 1 else graph.call_function(
+                operator.getitem, (call, i))
+
+    def owns(self, node: Node) -> bool:
+        """Whether an input of the program is a parameter or a buffer of this module."""
+        target = self.root.held.get(node.name) if node.op == "placeholder" else None
+        return target is not None and target.startswith(f"{self.path}.")
+
+
+def _nodes(value: Any) -> list[Node]:
+    found: list[Node] = []
+    map_arg(value, found.append)
+    return found
+
+
+def _stack(node: Node) -> list[str]:
+    """The paths of the modules that were running, from the outermost."""
+    return [path for path in node.meta.get("nn_module_stack") or {} if path]
+
+
+def _install(root: Module, name: str, path: str, graph: Graph) -> None:
+    """Put a module with a graph where the module was that has its parameters."""
+    holder: Any = root
+    *parents, last = name.split(".")
+    for part in parents:
+        if part not in holder._modules:
+            holder.add_module(part, Module())
+        holder = holder._modules[part]
+    owner = _at(root, path)
+    made = InterpreterModule(owner, graph)
+    for key, child in owner._modules.items():
+        made._modules.setdefault(key, child)
+    made._parameters.update(owner._parameters)
+    for key, value in owner._buffers.items():
+        made._buffers.setdefault(key, value)
+    holder._modules[last] = made
+
+
+def _at(root: Module, path: str) -> Module:
+    module: Any = root
+    for part in path.split("."):
+        module = module._modules.get(part) or Module()
+    return module
+
+
+def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> UnflattenedModule:
+    """A program as modules, in the hierarchy of the one that was exported.
+
+    `flat_args_adapter` is accepted; arguments are those of the export.  Programs from files have
+    one module: files do not keep the hierarchy.
+    """
+    if grad_modes(module.graph.nodes):
+        from .text import refused
+
+        raise refused("a program that switches gradients on or off cannot be taken apart",
+                      "use program.module()")
+    return UnflattenedModule(module)
+
+
+__all__ = ["InterpreterModule", "UnflattenedModule", "unflatten"]

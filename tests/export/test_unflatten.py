@@ -1,0 +1,83 @@
+"""Programs taken apart into the modules that were exported."""
+
+import pytest
+
+import pullback as torch
+from pullback import errors, nn
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.full((3,), 2.0))
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, x):
+        self.count.add_(1)
+        return x * self.w + self.count
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = Inner()
+        self.b = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 2)))
+
+    def forward(self, x):
+        y = self.a(x)
+        z = self.a(y + 1)
+        return {"z": self.b(z).relu(), "y": y}
+
+
+def test_modules_are_there_again():
+    net, x = Outer(), torch.ones(4, 3)
+    program = torch.export.export(net, (x,))
+    apart = torch.export.unflatten(program)
+    assert isinstance(apart, torch.export.UnflattenedModule)
+    assert isinstance(apart.b, torch.export.InterpreterModule)
+    names = [n for n, _ in apart.named_modules()]
+    assert names == ["", "a", "b", "b.0", "b.1", "b.2", "b.2.0", "a@1"]
+    assert dict(apart.named_parameters()).keys() == dict(net.named_parameters()).keys()
+    assert "getattr(self, \"0\")(add_4)" in apart.b.code
+    for count in (2, 4):  # the buffer is the module's own, and is written
+        ours, theirs = apart(x), net(x)
+        assert torch.allclose(ours["z"], theirs["z"]) and torch.allclose(ours["y"], theirs["y"])
+        assert apart.a.count.item() == net.a.count.item() == count
+    ours["z"].sum().backward()
+    assert apart.a.w.grad is not None and getattr(apart.b, "0").weight.grad is not None
+
+
+def test_a_module_can_be_replaced():
+    net, x = Outer(), torch.ones(4, 3)
+    apart = torch.export.unflatten(torch.export.export(net, (x,)))
+    apart.b = nn.Identity()
+    assert apart(x)["z"].shape == (4, 3)
+
+
+def test_programs_from_files_have_one_module(tmp_path):
+    net, x = Outer(), torch.ones(4, 3)
+    torch.export.save(torch.export.export(net, (x,)), tmp_path / "net")
+    apart = torch.export.unflatten(torch.export.load(tmp_path / "net"))
+    assert torch.allclose(apart(x)["z"], net(x)["z"])
+
+
+def test_switched_gradients_are_refused():
+    class Switches(nn.Module):
+        def forward(self, x):
+            with torch.no_grad():
+                y = x * 2
+            return y + x
+
+    with pytest.raises(errors.ExportError, match="cannot be taken apart"):
+        torch.export.unflatten(torch.export.export(Switches(), (torch.ones(2),)))
+
+
+def test_an_argument_given_twice_is_refused():
+    class Two(nn.Module):
+        def forward(self, x, *, k=2):
+            return x * k
+
+    module = torch.export.export(Two(), (torch.ones(2),), {"k": 3}).module()
+    assert module(torch.ones(2), 3).sum() == 6
+    with pytest.raises(ValueError):
+        module(torch.ones(2), torch.ones(2), k=3)
