@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core.dispatching import Outer
 from ..core.effects import effect_of
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
@@ -123,6 +124,15 @@ class _Inner(Trace):
             state.mode, state.random, state.fake = before
 
 
+def refuse_wrapper(t: Tensor, what: str) -> None:
+    """Graphs inside of graphs hold plain tensors: a wrapper is no value of theirs."""
+    if isinstance(t._data, Outer):
+        raise errors.TransformError(errors.text(
+            f"{what} is captured and reads a {t._data.cls.__name__} ({errors.user_line(3)}): "
+            "wrappers cannot be part of a graph inside of a graph",
+            cure="pass the tensors inside of it as operands"))
+
+
 class _Recorder(Recorder):
     """Tensors from outside are operands, but for constants of graphs that are captured again."""
 
@@ -134,6 +144,7 @@ class _Recorder(Recorder):
         self.level: Any = None
 
     def constant(self, t: Tensor) -> Node:
+        refuse_wrapper(t, "a branch or loop body")
         held = self.again and t._edge is None and type(t._data) is np.ndarray
         if held or id(t._data) in self.level.own:
             return super().constant(t)
@@ -168,6 +179,8 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
     apply.
     """
     extras: dict[int, Tensor] = {}
+    for t in (t for given in operands for t in given):
+        refuse_wrapper(t, what)
     traced = [_traced(f, values, extras, what, like) for f, values in zip(functions, operands)]
     bodies = []
     for kind, (recorder, inputs, spec, leaves, nodes) in zip(returns, traced):

@@ -274,6 +274,23 @@ def test_refusals():
     assert x.tolist() == [1.0, 1.0, 1.0]
 
 
+def test_wrappers_are_refused_in_captured_branches():
+    from pullback.testing.two_tensor import TwoTensor
+
+    two = TwoTensor(torch.ones(3), torch.full((3,), 2.0))
+
+    def given(x):
+        return torch.cond(x.a.sum() > 0, lambda a: a * 2, lambda a: a * 3, (x,))
+
+    def outside(x):
+        return torch.cond(x.a.sum() > 0, lambda a: a * x, lambda a: a * 3, (x.a,))
+
+    assert given(two).b.tolist() == [4.0] * 3
+    for f in (given, outside):
+        with pytest.raises(RuntimeError, match="reads a TwoTensor"):
+            torch.compile(f)(two)
+
+
 def test_a_batch_of_loops_runs_until_the_last_has_ended():
     def f(n):
         return while_loop(lambda i, t: i < n, lambda i, t: (i + 1, t + i), (
