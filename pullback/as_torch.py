@@ -79,6 +79,8 @@ PLACES = {
     "torch._higher_order_ops.effects": "control.effects core.effects",
     "torch._library": "library",
     "torch._library.effects": "core.effects",
+    "torch._library.custom_ops": "library library.definition",
+    "torch._library.infer_schema": "core.hints",
     "torch._higher_order_ops.cond": "control.cond control",
     "torch._higher_order_ops.map": "control.loops control",
     "torch._higher_order_ops.scan": "control.loops control",

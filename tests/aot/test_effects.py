@@ -486,6 +486,16 @@ def test_with_effects_by_hand():
             torch.tensor([]), torch.tensor(4))
 
 
+def test_torchs_paths():
+    from pullback.as_torch import counterpart
+
+    assert counterpart("torch._higher_order_ops.effects").with_effects is with_effects
+    assert counterpart("torch._higher_order_ops.effects")._get_effect is _get_effect
+    assert counterpart("torch._library.effects").EffectType is _EffectType
+    assert counterpart("torch._library.custom_ops").custom_op is torch.library.custom_op
+    assert torch.ops.higher_order.with_effects is with_effects
+
+
 def test_registrations():
     op = torch.ops.aten.cos.default
     handle = _register_effectful_op(op, ORDERED)
