@@ -39,6 +39,7 @@ class Output:
     leaf: bool = False  # made a leaf that requires grad inside
     opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
     late: bool = False  # a view of what was written, which nothing else in the function used
+    shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
     piece: tuple | None = None  # (input or None, views): one of several results of a view
 
 
@@ -107,6 +108,9 @@ class Results:
             found = Output("graph", self.add(o))
             if link is not None and link.multi and self.level.literal and has_history(o):
                 found.piece = self.by_handle.get(id(root_of(o))), link.chain
+            if link is not None and link.apart and id(link.base) in self.by_handle and not any(
+                    isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
+                found.shares = self.by_handle[id(link.base)], link.chain
             number = self.unwritten.get(id(o._data)) if link is None else None
             if number is not None and has_history(o):  # a function returned it as it was
                 step = one_more(None, (overload("alias"), (), None))

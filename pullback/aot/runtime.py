@@ -153,7 +153,7 @@ class Program:
             len(outputs) == 1
             and type(outputs[0]) is Output
             and outputs[0].kind == "graph"
-            and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece)
+            and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece or outputs[0].shares)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
             and not (joint.grown or joint.shrunk or joint.ended)
             and joint.out_spec.is_leaf()
@@ -561,7 +561,8 @@ def _not_fresh(results: tuple) -> list[int]:
 def _only_facts(saved) -> bool:
     """Does a backward want nothing of a saved value but its shape and dtype?"""
     return saved is not None and all(
-        getattr(user.target, "kind", None) == "creation" for user in saved.users)
+        getattr(user.target, "kind", None) == "creation"
+        or cost_of(user.target) == "view" and _only_facts(user) for user in saved.users)
 
 
 def _draws(nodes) -> bool:
@@ -607,6 +608,9 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
             base = tensors[number]
             t._data, t._cell = replay(make(base._data), link.chain)._data, cell_of(base)
             t._link = Opaque(base, link.steps, link.multi, None, t._cell.version)
+        elif o.shares is not None:
+            base = tensors[o.shares[0]]
+            t._data, t._cell = replay(make(base._data), o.shares[1])._data, cell_of(base)
         elif o.piece is not None:
             number, chain = o.piece
             if number is not None:  # of the user's own tensor

@@ -83,14 +83,32 @@ def test_written_tensors_stay_where_they_are(wrap):
 @pytest.mark.parametrize("wrap", WAYS)
 def test_shapes_of_saved_values_may_be_overwritten(wrap):
     def f(x):
-        return pb.ones_like(x) * x + 1
+        return pb.ones_like(x) * x + pb.ones_like(x.t()).t()
 
-    leaf = pb.ones(3, requires_grad=True)
+    leaf = pb.ones(1, 3, requires_grad=True)
     x = leaf * 1
     out = wrap(f)(x)
     x.mul_(2)
     out.sum().backward()
-    assert leaf.grad.tolist() == [1, 1, 1]
+    assert leaf.grad.tolist() == [[1, 1, 1]]
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_detached_aliases_that_get_a_history_share_memory(wrap):
+    def f(x):
+        d = x.detach()
+        d[0] = x[0] * 2
+        return d
+
+    leaf = pb.ones(2, 3, requires_grad=True)
+    x = leaf * 1
+    d = wrap(f)(x)
+    assert d.requires_grad and x[0].tolist() == [2, 2, 2]
+    d.sum().backward()
+    assert leaf.grad.tolist() == [[2, 2, 2], [0, 0, 0]]
+    with pb.no_grad():
+        d.zero_()
+    assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
 def test_places_of_first_calls():
