@@ -102,6 +102,9 @@ class Results:
             before = self.level.stand_ins.get(id(link.base))
             if before is not None:
                 found.early, found.chain = True, (*before[2], *link.chain)
+                turned = self.level.views.get(id(before[1]))
+                if turned is not None and not before[2] and _begins(link.chain, turned.steps):
+                    found.early, found.chain = False, link.chain[len(turned.steps):]
         else:
             if id(o) in self.late:
                 refresh(o)
@@ -136,6 +139,12 @@ class Results:
             return False  # results of the graph, with gradients of their own
         shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
         return shared or link.multi or bool(link.hidden)
+
+
+def _begins(chain: tuple, steps: list) -> bool:
+    """Was a view made when its base had become what it is now, in place?"""
+    return len(chain) > len(steps) and all(
+        ov is other and rest == others for (ov, rest, _), (other, others, _) in zip(chain, steps))
 
 
 def root_of(o: Tensor) -> Tensor:

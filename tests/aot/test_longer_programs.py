@@ -111,6 +111,21 @@ def test_detached_aliases_that_get_a_history_share_memory(wrap):
     assert x.tolist() == [[0, 0, 0], [0, 0, 0]]
 
 
+@pytest.mark.parametrize("wrap", WAYS[:2])
+def test_pieces_of_an_input_that_was_turned_and_written(wrap):
+    def f(x):
+        x.mul_(2)
+        x.t_()
+        x.add_(x)
+        return x.unbind(0)[-1], x
+
+    leaf = pb.ones(2, 3, requires_grad=True)
+    piece, x = wrap(f)(leaf * 1)
+    assert piece.grad_fn.name() == "UnbindBackward0" and piece._base is x
+    piece.sum().backward()
+    assert leaf.grad.tolist() == [[0, 0, 4], [0, 0, 4]]
+
+
 def test_places_of_first_calls():
     """A call by the general way knows the user's line, too."""
     x = pb.ones(3, requires_grad=True) * 1
