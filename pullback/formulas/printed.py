@@ -59,6 +59,11 @@ def number_over(number, x):
     return filled(number, x) / x
 
 
+def sizes_of_bias(shape):
+    """The sizes of a bias; one that is not there has none of them."""
+    return [0] if shape is None else list(shape)
+
+
 def unsqueezed(x, dim, ndim):
     """A reduced tensor with its reduced dims as dims of size 1; all dims are none."""
     if not dim:

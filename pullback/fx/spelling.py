@@ -156,6 +156,12 @@ FORMULAS: dict[str, dict[str, str]] = {
         "self": "index_put(new_zeros_like(grad, self.shape), indices, grad, True)"},
     "index_select": {
         "self": "new_zeros_like(grad, self.shape).index_add(dim, index, grad)"},
+    "convolution": {"input, weight, bias": (
+        "(None, None, None) if grad is None else convolution_backward("
+        "grad, input.conj(), weight.conj(), sizes_of_bias(bias.shape), stride, padding, dilation,"
+        " transposed, output_padding, groups, grad_input_mask)")},
+    "_cdist_forward": {
+        "x2": "_cdist_backward(grad.mT.contiguous(), x2, x1, p, result.mT.contiguous())"},
     "copy": {"self": "zeros_like(grad, memory_format='contiguous_format')"},
     "index_put": {"self": (
         "grad if accumulate else"

@@ -106,7 +106,7 @@ class narrow(Composite):
     complex = True
 
     def compose(self, dim, start, length):
-        dim, start = _narrowed(self.shape, dim, start, length)
+        _, start = _narrowed(self.shape, dim, start, length)
         return ops.slice(self, dim, start, start + length, 1)
 
     def samples(s):

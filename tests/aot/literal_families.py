@@ -143,6 +143,13 @@ def programs(torch):
     a("triplet", lambda x, y, z: F.triplet_margin_loss(x, y, z), R(3, 4), Q(3, 4), R(3, 4))
     a("conv1d", lambda x, w, b: F.conv1d(x, w, b), R(1, 2, 5), R(3, 2, 2), R(3))
     a("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), R(1, 2, 4, 4), R(3, 2, 3, 3), R(3))
+    a("conv2d_alone", lambda x, w: F.conv2d(x, w, padding=1), R(1, 2, 4, 4), R(3, 2, 3, 3))
+    a("conv1d_groups", lambda x, w: F.conv1d(x, w, groups=2), R(1, 2, 5), R(2, 1, 3))
+    a(
+        "conv_norm_relu",
+        lambda x, w, b, m, v: F.relu(F.batch_norm(F.conv2d(x, w), m, v, b, b, True)),
+        R(2, 2, 4, 4), R(3, 2, 3, 3), R(3), lambda: torch.zeros(3), lambda: torch.ones(3),
+    )
     a("convt", lambda x, w: F.conv_transpose2d(x, w, stride=2), R(1, 2, 3, 3), R(2, 3, 2, 2))
     a("maxpool", lambda x: F.max_pool2d(x, 2), R(1, 2, 4, 4))
     a("avgpool", lambda x: F.avg_pool2d(x, 2), R(1, 2, 4, 4))
