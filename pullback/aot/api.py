@@ -418,7 +418,7 @@ class Compiled:
         made = SymbolicProgram(
             joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
         shapes = [hinted(t._data.shape) for t in tensors]
-        values = made.check.bind([*shapes, *[(numbers[k],) for k in sizes.numbers]])
+        values = made.check.bind([*shapes, *[(hinted(numbers[k]),) for k in sizes.numbers]])
         return made.instance(tensors, values)
 
 

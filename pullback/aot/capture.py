@@ -664,7 +664,9 @@ class Sizes:
         from ..core.symbolic.env import Source
 
         source, wanted = known
-        if k in self.strides:
+        if not isinstance(value, (int, float)):
+            pass  # a symbol from outside
+        elif k in self.strides:
             value = self._stride(k, value)
         elif wanted:
             value = self.env.number(

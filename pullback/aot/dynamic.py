@@ -124,14 +124,16 @@ def layout(data: Any) -> tuple | None:
 
 
 def is_number(value: Any, kinds: tuple) -> bool:
-    """May an argument be a symbol?  A flag may not, nor what is no number."""
+    """May an argument be a symbol, or is one?  A flag may not, nor what is no number."""
+    if isinstance(value, Symbolic):
+        return value.node.pytype in kinds and value.hint is not None
     return type(value) in kinds and math.isfinite(value)
 
 
 def loose_key(value: Any, kinds: tuple) -> tuple:
     """What a symbolic graph depends on, for one argument: not its sizes, nor a number."""
     if is_number(value, kinds):
-        return (type(value),)
+        return (value.node.pytype if isinstance(value, Symbolic) else type(value),)
     if isinstance(value, Tensor):
         data = value._data
         order = layout(data)

@@ -75,7 +75,8 @@ class AotFunction(Compiled):
             return  # when it is first called
         tensors = [v for v in flat if isinstance(v, Tensor)]
         key = self.key(flat, spec, tensors)
-        sized = [t for t in tensors if isinstance(t._data, Fake) and t._data.symbolic]
+        sized = [n for t in tensors if isinstance(t._data, Fake) for n in t._data.shape]
+        sized = [n for n in (*sized, *flat) if isinstance(n, Symbolic)]
         if sized:
             self._prepare_sizes(key, flat, spec, tensors, sized)
         elif self._known(key, tensors) is None:
@@ -87,9 +88,10 @@ class AotFunction(Compiled):
 
     def _prepare_sizes(self, key, flat: list, spec, tensors: list, sized: list) -> None:
         """The same for arguments with symbolic sizes: guards go to the environment of these."""
-        size = next(n for n in sized[0].shape if isinstance(n, Symbolic))
-        sizes = Sizes([[False] * t.ndim for t in tensors],
-                      [f"input{i}" for i in range(len(tensors))], size.node.shape_env)
+        numbers = dict.fromkeys(self.numbers(flat), ("", False))
+        names = [f"input{i}" for i in range(len(tensors) + len(numbers))]
+        sizes = Sizes([[False] * t.ndim for t in tensors], names, sized[0].node.shape_env,
+                      numbers=numbers)
         program = self.build(flat, spec, sizes=sizes)
         self._family(key, flat).programs.append(program.symbolic)
         program.part("forward")

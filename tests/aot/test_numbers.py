@@ -204,3 +204,26 @@ def test_graphs_of_make_fx(value, lines, guards):
 def test_numbers_that_become_sizes_are_not_negative():
     graph = make_fx(lambda n: torch.zeros(n) + n, tracing_mode="symbolic")(5)
     assert graph.shape_env.format_guards() == " - s48 >= 0"
+
+
+def test_symbols_among_the_inputs_of_a_module():
+    from pullback.aot import aot_module_simplified
+    from pullback.core.symbolic import ShapeEnv
+    from pullback.fx.fake_mode import FakeTensorMode
+
+    class Scaled(torch.nn.Module):
+        def forward(self, n, x):
+            return x * n, n + 1
+
+    mode, seen = FakeTensorMode(shape_env=ShapeEnv()), []
+    x = mode.from_tensor(torch.ones(4, 3))
+    f = aot_module_simplified(
+        Scaled(), [x.shape[0], x], lambda m, _: seen.append(m.code.strip()) or m)
+    for n in (4, 6):
+        y, number = f(n, torch.ones(n, 3))
+        assert y.sum() == 3 * n * n and number == n + 1
+    assert seen == ["""\
+def forward(self, arg0_1, arg1_1):
+    mul = torch.ops.aten.mul.Tensor(arg1_1, arg0_1);  arg1_1 = None
+    add = arg0_1 + 1;  arg0_1 = None
+    return (mul, add)"""]
