@@ -257,6 +257,196 @@ def pointwise_chain(torch, F):
     return fn, leaves(torch, (256, 256), (256, 256))
 
 
+@model
+def gru(torch, F):
+    def fn(wx, wh, bx, bh, x):
+        h = torch.zeros(x.shape[1], wh.shape[1])
+        for i in range(x.shape[0]):
+            a, b = F.linear(x[i], wx, bx).chunk(3, 1), F.linear(h, wh, bh).chunk(3, 1)
+            reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
+            h = (1 - update) * torch.tanh(a[2] + reset * b[2]) + update * h
+        return (h ** 2).mean()
+
+    shapes = (384, 64), (384, 128), (384,), (384,)
+    return fn, [*leaves(torch, *shapes), torch.randn(8, 32, 64)]
+
+
+@model
+def graph_net(torch, F):
+    """Messages along edges, summed where they arrive, twice."""
+    def fn(x, w1, w2, w3, start, end):
+        for w in (w1, w2):
+            message = F.relu(torch.cat([x[start], x[end]], 1) @ w)
+            x = x + torch.zeros_like(x).index_add(0, end, message)
+        return F.log_softmax(x @ w3, -1)[:, 0].mean()
+
+    edges = [torch.randint(0, 256, (2048,)) for _ in range(2)]
+    return fn, [*leaves(torch, (256, 64), (128, 64), (128, 64), (64, 8)), *edges]
+
+
+def normed_conv(torch, F, x, w, gain, shift, groups=8):
+    return F.silu(F.group_norm(F.conv2d(x, w, padding=1), groups, gain, shift))
+
+
+@model
+def u_net(torch, F):
+    def fn(x, y, w1, g1, s1, w2, g2, s2, up, w3, g3, s3, last):
+        a = normed_conv(torch, F, x, w1, g1, s1)
+        b = normed_conv(torch, F, F.max_pool2d(a, 2), w2, g2, s2)
+        c = torch.cat([a, F.conv_transpose2d(b, up, stride=2)], 1)
+        return F.mse_loss(F.conv2d(normed_conv(torch, F, c, w3, g3, s3), last), y)
+
+    shapes = [(16, 3, 3, 3), (16,), (16,), (32, 16, 3, 3), (32,), (32,), (32, 16, 2, 2),
+              (16, 32, 3, 3), (16,), (16,), (3, 16, 1, 1)]
+    images = [torch.randn(4, 3, 32, 32) for _ in range(2)]
+    return fn, [*images, *leaves(torch, *shapes)]
+
+
+@model
+def diffusion_block(torch, F):
+    """Of a denoising U-Net: residual, time embedding, attention over the places."""
+    def fn(x, t, w1, g1, s1, w2, g2, s2, time, g3, s3, qkv, out):
+        b, c, high, wide = x.shape
+        h = F.conv2d(F.silu(F.group_norm(x, 8, g1, s1)), w1, padding=1)
+        h = h + F.linear(F.silu(t), time)[:, :, None, None]
+        x = x + F.conv2d(F.silu(F.group_norm(h, 8, g2, s2)), w2, padding=1)
+        h = F.group_norm(x, 8, g3, s3).reshape(b, c, -1).transpose(1, 2)
+        q, k, v = F.linear(h, qkv).chunk(3, -1)
+        h = torch.softmax(q @ k.transpose(1, 2) * c ** -0.5, -1) @ v
+        return x + F.linear(h, out).transpose(1, 2).reshape(b, c, high, wide)
+
+    c = 32
+    shapes = [(2, c, 16, 16), (2, 64), (c, c, 3, 3), (c,), (c,), (c, c, 3, 3), (c,), (c,), (c, 64),
+              (c,), (c,), (3 * c, c), (c, c)]
+    return fn, leaves(torch, *shapes)
+
+
+@model
+def vision_transformer(torch, F):
+    def fn(x, target, patch, patch_b, token, places, gain, shift, head, head_b, *weights):
+        x = F.conv2d(x, patch, patch_b, stride=8).flatten(2).transpose(1, 2)
+        x = torch.cat([token.expand(x.shape[0], -1, -1), x], 1) + places
+        for n in range(2):
+            x = layer(torch, F, x, weights[12 * n:12 * n + 12], True)
+        x = F.layer_norm(x[:, 0], (64,), gain, shift)
+        return F.cross_entropy(F.linear(x, head, head_b), target, label_smoothing=0.1)
+
+    own = (64, 3, 8, 8), (64,), (1, 1, 64), (17, 64), (64,), (64,), (10, 64), (10,)
+    data = [torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))]
+    return fn, [*data, *leaves(torch, *own), *leaves(torch, *parameters(64) * 2)]
+
+
+@model
+def mixture_of_experts(torch, F):
+    """All experts see all rows; the best two count."""
+    def fn(x, gate, w1, w2):
+        scores = F.softmax(x @ gate, -1)
+        best, which = scores.topk(2, -1)
+        share = torch.zeros_like(scores).scatter(1, which, best / best.sum(-1, keepdim=True))
+        h = F.gelu(torch.einsum("nd,edh->enh", x, w1))
+        return torch.einsum("enh,ehd,ne->nd", h, w2, share)
+
+    return fn, leaves(torch, (256, 64), (64, 4), (4, 64, 128), (4, 128, 64))
+
+
+@model
+def flow(torch, F):
+    """A normalising flow of affine couplings: the likelihood of a batch."""
+    def fn(x, *weights):
+        total = 0
+        for n in range(4):
+            w1, b1, w2, b2 = weights[4 * n:4 * n + 4]
+            a, b = x.chunk(2, 1)
+            scale, move = F.linear(torch.tanh(F.linear(a, w1, b1)), w2, b2).chunk(2, 1)
+            scale = torch.tanh(scale)
+            x = torch.cat([b * torch.exp(scale) + move, a], 1)
+            total = total + scale.sum(1)
+        return (0.5 * (x * x).sum(1) - total).mean()
+
+    shapes = ((128, 16), (128,), (32, 128), (32,)) * 4
+    return fn, [torch.randn(512, 32), *leaves(torch, *shapes)]
+
+
+@model
+def llama_block(torch, F):
+    """Rotary embedding, root mean square norms, a gated feed-forward part."""
+    def norm(x, gain):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * gain
+
+    def turned(x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos + torch.cat([-b, a], -1) * sin
+
+    def fn(x, cos, sin, g1, wq, wk, wv, wo, g2, up, gate, down):
+        b, t, c = x.shape
+        h = norm(x, g1)
+        q, k, v = (F.linear(h, w).view(b, t, 4, c // 4).transpose(1, 2) for w in (wq, wk, wv))
+        a = attention(torch, turned(q, cos, sin), turned(k, cos, sin), v)
+        x = x + F.linear(a.transpose(1, 2).reshape(b, t, c), wo)
+        h = norm(x, g2)
+        return x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
+
+    c = 128
+    angles = torch.outer(torch.arange(64.0), 10000 ** -(torch.arange(0.0, 32, 2) / 32))
+    angles = torch.cat([angles, angles], 1)
+    shapes = [(c,), (c, c), (c, c), (c, c), (c, c), (c,), (3 * c, c), (3 * c, c), (c, 3 * c)]
+    return fn, [*leaves(torch, (2, 64, c)), angles.cos(), angles.sin(), *leaves(torch, *shapes)]
+
+
+@model
+def autoencoder(torch, F):
+    """Variational: the noise is given."""
+    def fn(x, noise, w1, b1, w2, b2, w3, b3, w4, b4):
+        mean, log_variance = F.linear(F.softplus(F.linear(x, w1, b1)), w2, b2).chunk(2, 1)
+        code = mean + torch.exp(0.5 * log_variance) * noise
+        out = F.linear(F.softplus(F.linear(code, w3, b3)), w4, b4)
+        cost = F.binary_cross_entropy_with_logits(out, x, reduction="sum")
+        return cost - 0.5 * (1 + log_variance - mean ** 2 - log_variance.exp()).sum()
+
+    shapes = (256, 784), (256,), (64, 256), (64,), (256, 32), (256,), (784, 256), (784,)
+    return fn, [torch.rand(128, 784), torch.randn(128, 32), *leaves(torch, *shapes)]
+
+
+@model
+def contrastive(torch, F):
+    def fn(a, b, wa, wb, scale):
+        a, b = F.normalize(a @ wa, dim=-1), F.normalize(b @ wb, dim=-1)
+        scores = scale.exp() * a @ b.T
+        where = torch.arange(a.shape[0])
+        return (F.cross_entropy(scores, where) + F.cross_entropy(scores.T, where)) / 2
+
+    own = leaves(torch, (256, 64), (192, 64), ())
+    return fn, [torch.randn(256, 256), torch.randn(256, 192), *own]
+
+
+@model
+def separable_conv(torch, F):
+    def fn(x, deep, g1, s1, flat, g2, s2, squeeze, widen):
+        h = F.conv2d(x, deep, padding=1, groups=32)
+        h = F.hardswish(F.batch_norm(h, None, None, g1, s1, training=True))
+        share = F.relu(h.mean((2, 3)) @ squeeze) @ widen
+        h = F.conv2d(h * F.hardsigmoid(share)[:, :, None, None], flat)
+        return x + F.batch_norm(h, None, None, g2, s2, training=True)
+
+    c = 32
+    shapes = [(4, c, 16, 16), (c, 1, 3, 3), (c,), (c,), (c, c, 1, 1), (c,), (c,), (c, 8), (8, c)]
+    return fn, leaves(torch, *shapes)
+
+
+@model
+def pinn_by_jvp(torch, F):
+    """A residual with second derivatives by nested forward mode."""
+    def fn(x, w1, b1, w2, b2, w3):
+        def net(x):
+            return torch.tanh(torch.tanh(x @ w1 + b1) @ w2 + b2) @ w3
+
+        one = torch.ones_like(x)
+        slope = lambda x: torch.func.jvp(net, (x,), (one,))[1]
+        return ((torch.func.jvp(slope, (x,), (one,))[1] + torch.sin(net(x))) ** 2).mean()
+
+    return fn, leaves(torch, (512, 1), (1, 64), (64,), (64, 64), (64,), (64, 1))
+
+
 # Counting -----------------------------------------------------------------------------------------
 
 

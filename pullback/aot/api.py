@@ -32,6 +32,7 @@ from .capture import Joint, Postponed, Sizes, capture
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program
+from .split import give_away
 from .subclasses import Inside, Wrapped, desugared
 from .tokens import is_late, without_forward_effects
 
@@ -399,7 +400,8 @@ class Compiled:
         backend = self.backend
         decides = backend.undecided is not None
         joint = capture(
-            self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes)
+            self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes,
+            watch=backend.limited)
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if backend.recall is not None and sizes is None:
             return make_program(joint, joint.inputs(tensors), backend, known=backend.recall(joint))
@@ -448,6 +450,7 @@ class Backend:
     decompositions: dict
     fuse: bool = False  # may losses compute their gradients in the forward call?
     undecided: Callable | None = None  # told of a function that cannot be captured; None: refuse
+    limited: bool = False  # does the partitioner go by the memory that is taken?
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
     within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
@@ -470,6 +473,13 @@ def checkpointed(module: GraphModule) -> bool:
     """Did the function ask for values to be computed again in the backward?"""
     wishes = (node.meta.get("recompute") for node in module.graph.nodes)
     return any(hasattr(wish, "name") for wish in wishes)  # not the hints of our own operators
+
+
+def is_loss(module: GraphModule, count: int) -> bool:
+    """Can forward and backward be one graph?  There is one tangent, for one result."""
+    tangents = [n for n in module.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
+    return count == len(tangents) == 1 and tangents[0].meta["val"].ndim == 0 and not (
+        checkpointed(module) or any(map(is_late, module.graph.nodes)))
 
 
 def make_program(
@@ -497,14 +507,16 @@ def make_program(
         @functools.cache
         def cut():
             found = backend.partition(simplified(), count)
-            return found if hooks is None else with_hooks(found, count, hooks)
+            if hooks is not None:
+                found = with_hooks(found, count, hooks)
+            give_away(*tuple(found)[:2], count if backend.layout is None else backend.layout.count)
+            return found
 
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
         makers["eager"] = lambda: eager_module(without_forward_effects(simplified()), values)
-        if (backend.fuse and len(joint.tangent_of) == 1 and not checkpointed(module)
-                and not any(map(is_late, module.graph.nodes))):
+        if backend.fuse and is_loss(module, count):
             makers["fused"] = lambda: backend.forward(
                 backend.seeded(simplified()), "loss_and_gradients")
     else:
@@ -528,6 +540,8 @@ def make_program(
     program.cut = cut if joint.differentiable else None
     if joint.differentiable and hooks is not None:
         program.inlined, program.fuse, program.closed = hooks, False, False
+    if backend.limited and program.fuse:
+        program.fuse = getattr(cut(), "fused", None) is not None
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]
     program.key_of = key_of
     if backend.layout is not None:
@@ -587,13 +601,35 @@ def examples(module: GraphModule) -> list:
 
 def interpreted(module: GraphModule, name: str):
     """Run a graph operator by operator on NumPy."""
-    run = boxed(module)
-    if name != "backward":
-        return run
-    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
-    lying = [strides_of(n) for n in inputs if n.name.startswith("tangents_")]
-    first = len(inputs) - len(lying)
-    return lambda *arrays: run(*arrays[:first], *map(coerced, arrays[first:], lying))
+    return Stepwise(module) if name == "backward" else boxed(module)
+
+
+class Stepwise:
+    """A backward graph that runs operator by operator."""
+
+    def __init__(self, module: GraphModule):
+        inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+        self.module, self.run = module, boxed(module)
+        self.lying = [strides_of(n) if n.name.startswith("tangents_") else None for n in inputs]
+
+    def _laid(self, arrays) -> list:
+        """The arguments, tangents as the graph expects them to lie in memory."""
+        return [a if lying is None else coerced(a, lying) for a, lying in zip(arrays, self.lying)]
+
+    def __call__(self, *arrays) -> tuple:
+        return self.run(*self._laid(arrays))
+
+    def consume(self, arrays: list) -> tuple:
+        """The same for a list, which is emptied: what nobody else has ends with its last reader."""
+        from ..autograd.grad_mode import no_grad
+        from ..core.handle import make
+        from ..fx.interpreter import Interpreter
+
+        handles = [make(a) if type(a) is not int else a for a in self._laid(arrays)]
+        arrays.clear()
+        with no_grad(), uncast():
+            out = Interpreter(self.module).boxed_run(handles)
+        return tuple(o._data if isinstance(o, Tensor) else o for o in out)
 
 
 def boxed(function):

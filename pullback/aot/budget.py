@@ -2,7 +2,8 @@
 
 The ways do not depend on the limit. They are put in the order of the work that they take, the plain
 minimum cut first, and the first whose simulated peak is within the limit is taken. So a larger
-limit never means more work, and a smaller one never a higher peak.
+limit never means more work, and a smaller one never a higher peak. A loss has one way more, the
+fastest: its gradients in the same graph, where nothing is saved.
 
 - *Prices*: saving costs memory as well as traffic, at every rate that makes a difference; products
   of matrices may be computed again for what their arithmetic takes.
@@ -16,6 +17,7 @@ Read `simulate.py` for the peak and `recompute.py` for the costs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -77,6 +79,15 @@ class Way:
     work: float  # traffic and arithmetic that saving and computing again take, in units
     cost: int | None
     name: str
+    fused: bool = False  # one graph for both passes
+
+
+FUSED = "loss and gradients in one graph: nothing is saved"
+
+
+def fused_way() -> Way:
+    """Forward and backward as one graph."""
+    return Way([], -math.inf, None, FUSED, True)
 
 
 def ways(joint: JointGraph) -> Iterator[Way]:
@@ -260,32 +271,27 @@ def choose(
     peak: Callable[[Way], int],
     least: Callable[[Way], int],
     limit: float,
-    most: int,
-) -> tuple[Way, int]:
-    """The way with the least work whose peak is within the limit, and that peak.
+    most: float = math.inf,
+) -> tuple[Way, float]:
+    """The way with the least work whose peak is within the limit, and that limit in bytes.
 
     `least` is a bound that needs no simulation; `most` is the peak of eager execution, which is a
-    limit, too. A float from 0 to 1 lies between the least and the plain peak.
+    limit, too. A float from 0 to 1 lies between the least peak and that of the first way.
     """
-    order = sorted(found, key=lambda way: way.work)
-    known: dict[int, int] = {}
-
-    def of(way: Way) -> int:
-        if id(way) not in known:
-            known[id(way)] = peak(way)
-        return known[id(way)]
-
+    order = sorted(found, key=lambda way: (way.work, not way.fused))
+    of = functools.cache(lambda number: peak(order[number]))
+    numbers = range(len(order))
     if isinstance(limit, float) and limit <= 1:
-        plain, lowest = of(order[0]), min(map(of, order))
-        limit = lowest + limit * (plain - lowest)
+        plain, lowest = of(0), min(map(of, numbers))
+        limit = max(lowest, int(lowest + limit * (plain - lowest)))
     for bound in (min(limit, most), limit):  # if there is no way below eager, as fast as allowed
-        for way in order:
-            if least(way) <= bound and of(way) <= bound:
-                return way, of(way)
-    best = min(order, key=of)
+        for n in numbers:
+            if least(order[n]) <= bound and of(n) <= bound:
+                return order[n], bound
+    best = min(numbers, key=of)
+    eager = f", eager {shown(most)}" if most < math.inf else ""
     raise errors.OverBudget(errors.text(
         f"memory={shown(limit)} is not enough for forward and backward: they need "
         f"{shown(of(best))} at least",
-        [f"by the plain cut {shown(of(order[0]))}, eager {shown(most)}, "
-         f"with {best.name} {shown(of(best))}"],
+        [f"without a limit {shown(of(0))}{eager}, with {order[best].name} {shown(of(best))}"],
         ["give it that much", "or smaller batches", "or save_on_cpu() around the call"]))

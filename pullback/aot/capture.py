@@ -41,7 +41,7 @@ from ..core.views import (
 from ..fx import spelling
 from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
-from ..fx.traits import cost_of, viewed
+from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
 from .collected import Collected
@@ -112,6 +112,7 @@ class Capture(Placing, Trace):
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
         self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
+        self.diary = None  # of the memory that eager execution takes (`eager.py`), if wanted
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
 
     @contextlib.contextmanager
@@ -349,7 +350,19 @@ class Capture(Placing, Trace):
         self.recorder.values[node] = t
         return self.wrap(made._data.inner, node)
 
+    def wrap(self, value: Tensor, node) -> Tensor:
+        if self.diary is None:
+            return super().wrap(value, node)
+        return make(self.diary.watched(self, value, node))
+
     def process(self, ov, flat):
+        if self.diary is None or self.recorder.origin is not None:
+            return self._processed(ov, flat)
+        out = self._processed(ov, flat)
+        self.diary.called(ov, flat, out)
+        return out
+
+    def _processed(self, ov, flat):
         if ov.name == "detach" and self.mine(flat[0]):
             return self.detached(flat[0]) if self.literal else self.cut(flat[0])
         if not (state.record[self.level] or self.joined or self.recorder.origin):
@@ -740,7 +753,7 @@ class Joint:
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
     shared: dict | None = None, level: Capture | None = None, literal: bool = False,
-    distinct: bool = False, sizes: Sizes | None = None
+    distinct: bool = False, sizes: Sizes | None = None, watch: bool = False
 ) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
@@ -748,12 +761,17 @@ def capture(
     `roots` and `shared` (see `sharing.py`) say which inputs share memory, where that matters.
     `level` is the trace to use, where it is not an ordinary one. With `literal` the graph is to be
     laid out as PyTorch does (`layout.py`), with `distinct` arguments that are the same tensor are
-    inputs of their own. With `sizes` those of the arguments are symbols.
+    inputs of their own. With `sizes` those of the arguments are symbols. With `watch` the module's
+    `diary` says what eager execution has in memory (`eager.py`).
     """
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = recorder.spelled = literal
     level.spelling = spelling.of("aot", level.keeps_composites) if literal else None
+    if watch:
+        from .eager import Diary
+
+        level.diary = Diary()
     if sizes is not None:
         from ..fx.sizes import SizeNodes
 
@@ -806,6 +824,7 @@ def capture(
         handles += [a.handle for a in level.adopted]
         boxes += [(a.box, a.start, a.first) for a in level.adopted]
         joint = _finish(level, recorder, handles, boxes, out)
+    joint.module.diary = level.diary and level.diary.closed()
     joint.unique = None if len(unique) == len(tensors) else unique
     joint.roots = list(roots)
     joint.adopted = [own.get(id(t), t) for t in joint.adopted]
@@ -921,7 +940,6 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         with contextlib.ExitStack() as modes:
             _autocast(modes)
             collected = modes.enter_context(Collected(level, handles))
-            _mark_saved([v._edge for _, v in varying], level)
             grads = engine_grad([v for _, v in varying], sources, tangents, allow_unused=True)
             grads = collected.added_to(grads, [i for i, _ in chosen])
         results.nodes += spread(level, joint, chosen, grads)
@@ -985,21 +1003,6 @@ def _in_order(varying: list[tuple], joint: Joint) -> list[tuple]:
     order += [o.index for o in joint.outputs if type(o) is Output and o.kind == "graph"]
     order += [k for k in values if k not in order]
     return [(k, values[k]) for k in order if k in values]
-
-
-def _mark_saved(edges: list, level: Capture) -> None:
-    """Mark the nodes whose values eager execution would save (`meta["eager_saves"]`)."""
-    todo, seen = [getattr(e, "node", e) for e in edges if e is not None], set()
-    while todo:
-        node = todo.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        for value in node.saved if node.saved.__class__ is tuple else ():
-            for t in value if value.__class__ is list else (value,):
-                if isinstance(t, Tensor) and level.mine(t):
-                    viewed(level.node(t)).meta["eager_saves"] = True
-        todo += [getattr(e, "node", e) for e in node.edges if e is not None]
 
 
 def _start(edge):

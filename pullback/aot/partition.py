@@ -12,12 +12,13 @@ Both say what they did, and why, in a `Report`. The classification and the copyi
 """
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import cost_of, viewed
+from ..fx.traits import viewed
 from . import refusals, simulate
 from .context import config
 from .mincut import UnboundedCut, solve
@@ -29,6 +30,7 @@ from .split import (
     PartitionError,
     ancestors,
     collector_paused,
+    give_away,
     is_number,
     raise_getitems,
 )
@@ -44,9 +46,13 @@ __all__ = [
 
 
 class Partition(tuple):
-    """A pair `(forward, backward)` of modules, with the report as an attribute."""
+    """A pair `(forward, backward)` of modules, with the report as an attribute.
+
+    `fused` is the report of one graph for both passes, where that is chosen.
+    """
 
     report: Report
+    fused: Report | None = None
 
     def __new__(cls, forward: GraphModule, backward: GraphModule, report: Report) -> "Partition":
         pair = super().__new__(cls, (forward, backward))
@@ -107,6 +113,8 @@ def min_cut_rematerialization_partition(
     num_fwd_outputs: int | None = None,
     memory: float | str | None = None,
     meter: simulate.Meter | None = None,
+    eager: int | None = None,
+    fused: GraphModule | None = None,
     **ignored: Any,
 ) -> Partition:
     """Save what is cheapest to save, and compute the rest again in the backward.
@@ -114,7 +122,8 @@ def min_cut_rematerialization_partition(
     Called as `min_cut_rematerialization_partition(joint, num_fwd_outputs)`, or as AOT calls any
     partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`. With `memory` (see
     `budget.py`), or `config.activation_memory_budget` below 1, more is computed again until the
-    peak is within it; `meter` says how much graphs take.
+    peak is within it; `meter` says how much graphs take. `eager` is the peak of eager execution,
+    which is a limit, too; `fused` is one graph for both passes, which is taken if it fits.
     """
     refusals.graph("min_cut_rematerialization_partition", joint_module)
     count = _count(joint_inputs, num_fwd_outputs)
@@ -123,7 +132,7 @@ def min_cut_rematerialization_partition(
         memory = float(config.activation_memory_budget)
     try:
         if memory is not None:
-            return _within(joint, count, memory, meter or simulate.Meter())
+            return _within(joint, memory, meter or simulate.Meter(), eager, fused)
         cost, saved = solve(recompute_problem(joint))
     except UnboundedCut as error:
         steps = "\n".join(f"  - {step}" for step in error.path)
@@ -155,42 +164,45 @@ def _cut(joint: JointGraph, saved: list[Node], cost: int | None) -> Partition:
     return partition
 
 
-def _as_eager(joint: JointGraph) -> Partition:
-    """The partition that saves what eager execution saves, as the capture has marked it."""
-    kept = {n for n in joint.candidates if n.op == "placeholder" or n.meta.get("eager_saves")}
-    for node in [n for n in kept if isinstance(n.meta.get("val"), (tuple, list))]:
-        kept.remove(node)
-        kept.update(user for user in node.users if user in joint.candidates)
-    if not any(n.op == "call_function" for n in kept):  # not captured here: what backward reads
-        kept.update(joint.demand)
-    needed = ancestors(joint.demand, stop=kept)
-    kept.update(n for n in needed if cost_of(n.target) == "random" and n.op == "call_function")
-    needed = ancestors(joint.demand, stop=kept)
-    return _cut(joint, [n for n in joint.candidates if n in kept and n in needed], None)
-
-
 def _within(
-    joint: JointGraph, count: int, memory: float | str, meter: simulate.Meter
+    joint: JointGraph,
+    memory: float | str,
+    meter: simulate.Meter,
+    eager: int | None,
+    fused: GraphModule | None,
 ) -> Partition:
     """The fastest partition whose simulated peak is within a limit."""
     from . import budget
+    from .dynamic import sized_for
 
-    limit = budget.parse_memory(memory)
+    count = len(joint.fwd_outputs)
     cut = functools.cache(lambda saved: _cut(joint, list(saved), None))
     there = {*map(viewed, joint.forward_results)}
 
     def phases(way: budget.Way) -> simulate.Phases:
+        if way.fused:
+            return meter.at_once(sized_for(fused, None))
         return budget.measured(cut(tuple(way.saved)), count, meter)
 
     def least(way: budget.Way) -> int:
         return sum(map(simulate.own_bytes, {*map(viewed, way.saved)} - there))
 
-    eager = budget.measured(_as_eager(joint), count, simulate.Eager()).peak
-    way, _ = budget.choose(
-        list(budget.ways(joint)), lambda way: phases(way).peak, least, limit, eager)
-    partition = cut(tuple(way.saved))
-    report = partition.report
-    report.cost, report.way, report.phases, report.eager = way.cost, way.name, phases(way), eager
+    def peak(way: budget.Way) -> int:
+        return phases(way).peak
+
+    apart = list(budget.ways(joint))
+    every = apart if fused is None else [budget.fused_way(), *apart]
+    most = math.inf if eager is None else eager
+    way, limit = budget.choose(every, peak, least, budget.parse_memory(memory), most)
+    chosen, together = way, None
+    if way.fused:  # a program may go back to two graphs: as good as they can be
+        together = Report(way=way.name, phases=phases(way), eager=eager)
+        lowest = min(map(peak, apart))
+        chosen, _ = budget.choose(apart, peak, least, max(int(limit), lowest))
+    partition = cut(tuple(chosen.saved))
+    report, partition.fused = partition.report, together
+    report.cost, report.way, report.phases = chosen.cost, chosen.name, phases(chosen)
+    report.eager = eager
     return partition
 
 
@@ -206,4 +218,5 @@ def _finish(joint: JointGraph, saved: list[Node], report: Report, on_demand: boo
     # Tensors first: the run time saves them as such, and numbers beside them.
     saved = sorted(saved, key=is_number)
     forward, backward = joint.split(saved, on_demand)
+    give_away(forward, backward, len(joint.fwd_outputs))
     return Partition(forward, backward, report)

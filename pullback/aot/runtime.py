@@ -34,6 +34,7 @@ from .capture import Identity, Joint, Output
 from .decisions import contents
 from .packing import PackedValues, graph_hooks, pack
 from .rewriting import memory
+from .split import give_away
 from .subclasses import gathered, plain_tangents
 
 _new = object.__new__
@@ -224,11 +225,19 @@ class Program:
         """What the partitioner decided, as far as it tells."""
         cut = self.cut()
         found = getattr(cut, "report", None)
+        if self.fuse and getattr(cut, "fused", None) is not None:
+            return cut.fused
         if found is None:
             from .report import of_halves
 
             found = of_halves(*tuple(cut)[:2], self.count)
         return found if self.symbolic is None else self.symbolic.report(found, self.values)
+
+    @property
+    def bw_donated_idxs(self) -> list[int]:
+        """Which of the saved values nobody but the backward has: it may overwrite them."""
+        count = self.count if self.layout is None else self.layout.count
+        return give_away(*self.graphs(), count)
 
     def fits(self, arguments: list[Tensor]) -> bool:
         """Is what the function found outside still what it was?"""
@@ -486,15 +495,21 @@ class Program:
         late = self.joint.late
         if self.symbolic is not None:  # a backward takes sizes first
             saved = sorted(saved, key=lambda s: isinstance(s, np.ndarray))
-        if self.layout is None:
-            out = self.part("backward")(*saved, *tangents)
-        else:  # in a list, so that nobody else holds gradients when the user's function has them
-            args = [*saved, *tangents]
-            del tangents, saved
-            if node.hooks is None and not late:
-                given.clear()
-                grads.clear()
-            out = self.part("backward")(args)
+        part = self.part("backward")
+        args = [*saved, *tangents]
+        del tangents, saved
+        last = state.task is not None and not state.task.keep  # will nobody come here again?
+        quiet = node.hooks is None and not late and engine.WATCH is None
+        if quiet and (last or self.layout is not None):
+            given.clear()  # nobody else is to hold gradients while the backward runs
+            grads.clear()
+        if self.layout is not None:
+            out = part(args)
+        elif last and quiet and hasattr(part, "consume"):
+            node.release()
+            out = part.consume(args)
+        else:
+            out = part(*args)
         if late:
             self._write_late(node, grads, out)
             out = out[: len(node.edges)]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.traits import nbytes, viewed
+from .eager import INSIDE, inside_of
 from .split import is_number
 
 
@@ -39,9 +40,18 @@ def own_bytes(node: Node) -> int:
     return nbytes(node.meta.get("val"))
 
 
-def footprint(module: GraphModule, frees_inputs: bool = False) -> int:
+@dataclass(frozen=True)
+class Taken:
+    """Bytes of one graph: of results and temporaries when there are most of them, and of a
+    workspace that all graphs share."""
+
+    most: int
+    shared: int = 0
+
+
+def footprint(module: GraphModule) -> int:
     """Bytes of results and temporaries of a graph that runs operator by operator, when there are
-    most of them; less those of inputs, if they are let go when nothing reads them any more."""
+    most of them; less those of inputs that are given away, which end with their last reader."""
     nodes = list(module.graph.nodes)
     last: dict[Node, Node] = {}
     for node in nodes:
@@ -49,10 +59,12 @@ def footprint(module: GraphModule, frees_inputs: bool = False) -> int:
             last[viewed(source)] = node
     dying: dict[Node, list[Node]] = {}
     for root, node in last.items():
-        if node.op != "output" and (root.op == "call_function" or frees_inputs):
+        if node.op != "output" and (root.op == "call_function" or root.meta.get("donated")):
             dying.setdefault(node, []).append(root)
     now = most = 0
     for node in nodes:
+        if node.op == "call_function" and now + INSIDE * _around(node) > most:
+            most = max(most, now + inside_of(node))
         now += own_bytes(node)
         most = max(most, now)
         if node.op == "call_function" and node not in last and not node.users:
@@ -62,6 +74,11 @@ def footprint(module: GraphModule, frees_inputs: bool = False) -> int:
     return most
 
 
+def _around(node: Node) -> int:
+    """Bytes that a node reads and writes."""
+    return sum(nbytes(n.meta.get("val")) for n in (node, *node.all_input_nodes))
+
+
 class Meter:
     """How much memory graphs take that run operator by operator."""
 
@@ -69,9 +86,9 @@ class Meter:
         """Bytes that an array of so many bytes takes."""
         return size
 
-    def taken(self, module: GraphModule) -> tuple[int, int]:
-        """Bytes of results and temporaries of a call, and how many are kept until the next."""
-        return footprint(module), 0
+    def taken(self, module: GraphModule) -> Taken:
+        """What a call takes beyond its arguments."""
+        return Taken(footprint(module))
 
     def left(self, module: GraphModule, count: int) -> tuple[int, int]:
         """Bytes that a forward graph leaves: in the user's results, in saved values alone."""
@@ -86,13 +103,13 @@ class Meter:
         results, saved = self.left(forward, count)
         given = [n for n in backward.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
         held = results + saved + sum(nbytes(n.meta.get("val")) for n in given)
-        (first, kept_first), (second, kept_second) = self.taken(forward), self.taken(backward)
-        return Phases(first + kept_second, held + second + kept_first, saved)
+        first, second = self.taken(forward), self.taken(backward)
+        shared = max(first.shared, second.shared)
+        return Phases(first.most + shared, held + second.most + shared, saved)
 
-
-class Eager(Meter):
-    """The same where the backward lets go of what it has used, as eager execution does."""
-
-    def taken(self, module: GraphModule) -> tuple[int, int]:
-        inputs = (n for n in module.graph.nodes if n.op == "placeholder")
-        return footprint(module, any("tangents" in n.name for n in inputs)), 0
+    def at_once(self, module: GraphModule) -> Phases:
+        """What one graph for both passes takes: results are there in the backward, and no more."""
+        taken = self.taken(module)
+        results = {viewed(n) for n in module.graph.output_node().args[0] if isinstance(n, Node)}
+        left = sum(self.size(own_bytes(n)) for n in results)
+        return Phases(taken.most + taken.shared, left + taken.shared, 0)

@@ -8,13 +8,14 @@ nodes; `extract` copies a part into a graph of its own. Read `partition.py` next
 import contextlib
 import gc
 import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
-from ..fx.traits import is_write, viewed
+from ..fx.traits import is_write, owner, viewed
 
 _BACKWARD_TAGS = ("is_backward", "must_be_in_backward")
 
@@ -236,6 +237,27 @@ def extract(
     if description:
         result.meta["desc"] = list(description)
     return graph
+
+
+def give_away(forward: GraphModule, backward: GraphModule, count: int) -> list[int]:
+    """Mark the inputs of a backward graph that nobody but it will have (`meta["donated"]`).
+
+    These are saved values that are no inputs of the forward, no results of it and none of the
+    backward, each whole and in memory of its own.  Returns their numbers among the saved values.
+    """
+    results = forward.graph.output_node().args[0]
+    times = Counter(owner(n) for n in results if isinstance(n, Node))
+    made = {owner(n).name for n in _nodes_in(backward.graph.output_node().args[0])}
+    found, names = [], set()
+    for number, node in enumerate(n for n in results[count:] if is_tensor_node(n)):
+        alone = owner(node) is node and times[node] == 1 and node.name not in made
+        if node.op == "call_function" and alone:
+            found.append(number)
+            names.add(node.name)
+    for node in backward.graph.nodes:
+        if node.op == "placeholder" and node.name in names:
+            node.meta["donated"] = True
+    return found
 
 
 def raise_getitems(graph: Graph) -> int:

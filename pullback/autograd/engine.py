@@ -360,9 +360,12 @@ class _sweeping:
     reached = callbacks = wanted = parent = None
     depth = 0
 
-    def __init__(self, level: int, create: bool, roots: list, into_leaves: bool = True):
+    def __init__(
+        self, level: int, create: bool, roots: list, into_leaves: bool = True, keep: bool = True
+    ):
         self.level, self.create, self.roots = level, create, roots
         self.into_leaves = into_leaves
+        self.keep = keep  # may there be another sweep through the same nodes?
 
     def __enter__(self):
         parent = state.task
@@ -422,7 +425,7 @@ def run(
 ) -> dict:
     """A sweep at a level."""
     whole = into_leaves and targets is None
-    task, parent = _sweeping(level, create, roots, whole), state.task
+    task, parent = _sweeping(level, create, roots, whole, keep), state.task
     if parent is not None and parent.depth % _THREAD_EVERY == _THREAD_EVERY - 1:
         from .deep import elsewhere
 

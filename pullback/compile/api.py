@@ -11,7 +11,15 @@ import warnings
 
 from .. import errors
 from ..aot import refusals
-from ..aot.api import Backend, Compiled, boxed, examples, interpreted
+from ..aot.api import (
+    Backend,
+    Compiled,
+    boxed,
+    examples,
+    interpreted,
+    is_loss,
+    with_unit_seed,
+)
 from ..core.state import state
 from ..decomp import Everything
 from ..fx.graph_module import GraphModule
@@ -25,13 +33,23 @@ def native(module: GraphModule, name: str):
     return compile_graph(module, name)
 
 
-def _min_cut(module: GraphModule, count: int, memory=None, planned: bool = True):
+def _min_cut(module: GraphModule, count: int):
+    from ..aot.partition import min_cut_rematerialization_partition
+
+    return min_cut_rematerialization_partition(module, count)
+
+
+def _limited(module: GraphModule, count: int, memory=None, planned: bool = True, fuse: bool = True):
+    """The cut within a limit, for the sizes at hand."""
+    from ..aot import eager
     from ..aot.partition import min_cut_rematerialization_partition
     from ..aot.simulate import Meter
     from .memory import Planned
 
-    meter = Planned() if planned else Meter()
-    return min_cut_rematerialization_partition(module, count, memory=memory, meter=meter)
+    return min_cut_rematerialization_partition(
+        module, count, memory=memory, meter=Planned() if planned else Meter(),
+        eager=eager.peak(diary) if (diary := getattr(module, "diary", None)) else None,
+        fused=with_unit_seed(module) if fuse and is_loss(module, count) else None)
 
 
 # Operators that reach the backend whole: their decompositions would take indices that they refuse.
@@ -67,9 +85,10 @@ def compile(
     becomes a symbol when a second value of it is seen; with `dynamic=False` never.
 
     `memory` ("500MB", bytes) limits what forward and backward need at once beyond the arguments;
-    what does not fit is computed again in the backward.  A float from 0 to 1 asks for something
-    between the least possible and what it takes without a limit.  With symbolic sizes the way is
-    chosen for those at hand, and again for sizes for which it would take too much.
+    what does not fit is computed again in the backward, and never more than eager execution would
+    need, if that is possible.  A float from 0 to 1 asks for something between the least possible
+    and what it takes without a limit.  With symbolic sizes the way is chosen for those at hand, and
+    again for sizes for which it would take too much.
     """
     if model is None:
         return functools.partial(
@@ -116,16 +135,15 @@ def compile(
         from .memory import Planned
 
         limit = parse_memory(memory)
-        cut = functools.partial(_min_cut, memory=limit, planned=backend == "native")
+        cut = functools.partial(_limited, memory=limit, planned=backend == "native", fuse=fuse)
         keeps = functools.partial(within, limit, Planned if backend == "native" else Meter)
-        fuse = False  # one graph for both passes would keep everything
     undecided = None if fullgraph else _undecided
     if isinstance(backend, AotAutograd):
         made = backend.compiled(model, undecided, dynamic)
     else:
         forward, backward = _backend(backend)
         parts = Backend(
-            forward, backward, cut, Everything(_WHOLE), fuse, undecided,
+            forward, backward, cut, Everything(_WHOLE), fuse, undecided, memory is not None,
             within=None if memory is None else keeps
         )
         if backend == "native":

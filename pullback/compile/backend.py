@@ -58,6 +58,10 @@ class CompiledGraph:
     def __call__(self, *arrays: np.ndarray) -> tuple:
         return self.call(*arrays)
 
+    def consume(self, arrays: list) -> tuple:
+        """The same for a list, which is emptied: arrays that nobody else has may be overwritten."""
+        return self.call.consume(arrays)
+
     def __repr__(self) -> str:
         r = self.report
         return (
@@ -145,12 +149,14 @@ def is_sized(module: object) -> bool:
 def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool = False) -> Unit:
     """The C text and the plan of a graph; products of matrices that it needs are begun."""
     from .lower import lower  # a warm cache needs none of these
+    from .memory import given_away
     from .schedule import schedule
     from .unit import make_unit
 
     lowered = lower(gm)
     writes = getattr(gm, "writes", None)
-    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized)
+    given = () if sized else given_away(gm)
+    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized, given)
     unit.plan["products"] = [
         kind
         for kind, letter in ("fs", "dd")
@@ -286,6 +292,8 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         tuple((_CHECKS[kind], text) for kind, text in plan["checks"]),
         conform,
         plan.get("written", ()),
+        plan["frees"],
+        plan["room"],
     )
 
 
@@ -371,6 +379,7 @@ def graph_text(gm: object) -> str:
             f"{node.op} {node.name} {node.target} {_text(node.args)} "
             f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
             f"{'' if effect_of(node.target) is None else ' effect'}"
+            f"{' given away' * bool(node.meta.get('donated'))}"
         )
         if node.op == "get_attr" and "val" not in node.meta:
             lines.append(graph_text(attribute(gm, node.target)))

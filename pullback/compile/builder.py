@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from math import prod
 
-from .ir import CODES, NAMES, Call, Const, Ref, Value, contiguous, reshape
+import numpy as np
+
+from .ir import CODES, NAMES, SIZES, Call, Const, Ref, Value, contiguous, reshape
 from .number import Number, likely, real, single, varies, worded
 
 Arg = "Ref | Const | float | int | bool"
@@ -512,3 +514,10 @@ def code_of(dtype: object) -> str:
 
 def numpy_name(code: str) -> str:
     return NAMES.get(code, code)
+
+
+def item_size(code: str) -> int:
+    """Bytes of an element."""
+    if code == "bfloat16":  # which NumPy knows only by its class
+        return 2
+    return SIZES.get(code) or np.dtype(numpy_name(code)).itemsize

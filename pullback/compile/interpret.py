@@ -148,11 +148,15 @@ class Interpreter:
             )
 
     def __call__(self, *arrays: np.ndarray) -> tuple:
+        return self.consume(list(arrays))
+
+    def consume(self, arrays: list) -> tuple:
+        """The same for a list, which is emptied: what nobody else has ends with its last reader."""
         env: dict = {}
-        given = iter(arrays)
+        arrays.reverse()
         for node in self.gm.graph.nodes:
             if node.op == "placeholder":
-                env[node] = next(given)
+                env[node] = arrays.pop()
             elif node.op == "get_attr":
                 value = attribute(self.gm, node.target)
                 if hasattr(value, "graph"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
+from math import prod
 
 from ..core.effects import effect_of
 from .builder import Builder, Unsupported, code_of, permute
@@ -196,6 +197,8 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
         return env[node.args[0]][node.args[1]]
     args = [_resolve(env, a) for a in node.args]
     kwargs = {k: _resolve(env, v) for k, v in node.kwargs.items()}
+    if name == "add.Tensor" and not kwargs and (made := _added_to(node, args)) is not None:
+        return made
     rule = rules().get(name) or rules().get(name.partition(".")[0])
     example = node.meta.get("val")
     if effect_of(node.target) is not None or example is None:  # its call matters, used or not
@@ -221,6 +224,30 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
         if made is not None:
             return made
     return _extern(b, out, node, args, kwargs, example)
+
+
+def _added_to(node: object, args: list) -> Ref | None:
+    """The sum of two matrix products as one that adds to the other, if nobody else reads it.
+
+    Gradients of a weight that is used many times are such sums: else all terms would be there at
+    once. None where it is not that.
+    """
+    if not all(isinstance(a, Ref) and a.value.call and a.value.call.kind == "gemm" for a in args):
+        return None
+    first, last = sorted(args, key=lambda ref: ref.value.uid)
+    call, source = last.value.call, node.args[args.index(last)]
+    alike = (first.shape, first.dtype) == (last.shape, last.dtype) and (
+        first.value.shape == last.value.shape and first.offset == last.offset == 0
+        and first.strides == last.strides and prod(last.shape) == last.value.numel
+    )
+    while len(source.users) == 1 and op_name(source.target).partition(".")[0] in VIEWS:
+        source = source.args[0]
+    if not alike or first.value is last.value or len(source.users) > 1 or len(call.args) > 2:
+        return None
+    shape, strides = last.value.shape, contiguous(last.value.shape)
+    call.args.append(first.value.ref())
+    call.attrs.update(sb=strides[0] if len(shape) == 3 else 0, sm=strides[-2], sn=strides[-1])
+    return last
 
 
 def _checked(made: Ref, example: object, node: object) -> Ref:

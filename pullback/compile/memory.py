@@ -2,32 +2,55 @@
 reused.
 
 Outputs get arrays of their own; everything else shares a workspace, two values the same bytes
-when one is last read before the other is first written. Read `unit.py` next.
+when one is last read before the other is first written. Inputs that are *given away* (values that a
+forward saved for this graph alone) are memory, too, once they have been read for the last time: for
+values on the way, and for outputs of about their size. Read `unit.py` next.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from ..aot.simulate import Meter
+from ..aot.eager import inside_of
+from ..aot.simulate import Meter, Taken
 from ..fx.graph_module import GraphModule
-from .ir import SIZES, Ref, Value
+from .builder import item_size
+from .ir import Call, Ref, Value, contiguous
 from .kernel import Kernel
 from .schedule import CallItem, Schedule
 
 _ALIGN = 64
+_THREADS = 8  # more products than that at once are done one by a thread, without blocks
+_LARGE = 64 << 10  # arrays from here on come from the allocator of the runtime (`function.c`)
 
 
 @dataclass
 class Buffer:
     """One place of the table; number 0 is the status."""
 
-    kind: str  # input | output | work | extern
+    kind: str  # input | output | work | extern; in an input: placed (work) | taken (an output)
     bytes: int
     value: Value | None = None
     at: int = 0  # input number or workspace offset
     born: int = 0
-    dies: int = 0
+    dies: float = 0
+    offset: int = 0  # in the input, of placed ones
+    gives: bool = False  # is an input that may be overwritten after its last reader?
+
+
+def _gap(b: Buffer, others: list[tuple[int, Buffer]]) -> int:
+    """The first offset at which a buffer meets none that is there at the same time."""
+    busy = sorted(
+        (at, at + o.bytes) for at, o in others if o.born <= b.dies and b.born <= o.dies
+    )
+    at = 0
+    for begin, end in busy:
+        if begin - at >= b.bytes:
+            break
+        at = max(at, -(-end // _ALIGN) * _ALIGN)
+    return at
 
 
 @dataclass
@@ -36,6 +59,7 @@ class Memory:
 
     buffers: list[Buffer] = field(default_factory=list)
     slot: dict[Value, int] = field(default_factory=dict)
+    panels: dict[Call, int] = field(default_factory=dict)  # slots for blocks of matrix products
     workspace: int = 0
     now: int = 0  # item that asks for temporaries
 
@@ -45,36 +69,61 @@ class Memory:
         return len(self.buffers) - 1
 
     def pack(self) -> None:
-        """Give every workspace buffer an offset."""
-        self.workspace = packed([b for b in self.buffers if b.kind == "work"])
+        """Give every workspace buffer an offset; the largest are placed first."""
+        given = sorted((b for b in self.buffers if b.gives), key=lambda b: b.bytes)
+        inside: dict[int, list[tuple[int, Buffer]]] = {b.at: [] for b in given}
+        left: list[Buffer] = []
+        wanting = [b for b in self.buffers if b.kind == "work"]
+        if given:
+            wanting += [b for b in self.buffers if b.kind == "output" and b.bytes >= _LARGE]
+        for b in sorted(wanting, key=lambda b: -b.bytes):
+            if any(self._into(b, arena, inside[arena.at]) for arena in given):
+                continue
+            if b.kind == "work":
+                left.append(b)
+        self.workspace = packed(left)
+
+    def _into(self, b: Buffer, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
+        """Place a buffer in an input whose last reader runs before it is first written."""
+        if b.bytes > arena.bytes or b.born <= arena.dies:
+            return False
+        if b.kind == "output" and b.bytes * 4 < arena.bytes * 3:
+            return False  # the rest of it would stay as long as the output does
+        at = _gap(b, there)
+        if at + b.bytes > arena.bytes or b.kind == "output" and at:
+            return False
+        b.kind, b.at, b.offset = "taken" if b.kind == "output" else "placed", arena.at, at
+        there.append((at, b))
+        return True
+
+    def room(self) -> tuple[tuple[int, int], ...]:
+        """(input, bytes) of the inputs whose memory others take."""
+        used = {b.at for b in self.buffers if b.kind in ("placed", "taken")}
+        return tuple((b.at, b.bytes) for b in self.buffers if b.kind == "input" and b.at in used)
 
 
 def packed(buffers: list[Buffer]) -> int:
     """Give buffers offsets in one piece of memory, the largest first; returns its size."""
-    placed: list[Buffer] = []
+    placed: list[tuple[int, Buffer]] = []
     for b in sorted(buffers, key=lambda b: -b.bytes):
-        busy = sorted(
-            (o.at, o.at + o.bytes) for o in placed if o.born <= b.dies and b.born <= o.dies
-        )
-        at = 0
-        for begin, end in busy:
-            if begin - at >= b.bytes:
-                break
-            at = max(at, -(-end // _ALIGN) * _ALIGN)
-        b.at = at
-        placed.append(b)
-    return max((b.at + b.bytes for b in placed), default=0)
+        b.at = _gap(b, placed)
+        placed.append((b.at, b))
+    return max((at + b.bytes for at, b in placed), default=0)
 
 
-def plan(schedule: Schedule, inplace: dict[Value, Value] | None = None) -> Memory:
+def plan(
+    schedule: Schedule, inplace: dict[Value, Value] | None = None, given: Collection[int] = (),
+    sized: bool = False,
+) -> Memory:
     """Buffers of all stored values; `pack` is called after kernels asked for temporaries.
 
-    `inplace` says which values live in the memory of an input.
+    `inplace` says which values live in the memory of an input, `given` the numbers of the inputs
+    that may be overwritten; with `sized` bytes depend on sizes.
     """
     inplace = inplace or {}
     lowered, items = schedule.lowered, schedule.items
     born: dict[Value, int] = dict.fromkeys(schedule.empty, 0)
-    dies: dict[Value, int] = dict.fromkeys(schedule.empty, len(items))
+    dies: dict[Value, float] = dict.fromkeys(schedule.empty, len(items))
     for n, item in enumerate(items):
         if isinstance(item, CallItem):
             reads = [r.value for r in item.call.args]
@@ -89,21 +138,57 @@ def plan(schedule: Schedule, inplace: dict[Value, Value] | None = None) -> Memor
             dies[v] = max(n, dies.get(v, n))
     outputs = {r.value for r in lowered.outputs if isinstance(r, Ref)}
     memory = Memory([Buffer("status", 0)])
+    stays = outputs.union(inplace.values())
     for n, v in enumerate(lowered.inputs):
-        _add(memory, Buffer("input", v.numel * SIZES.get(v.dtype, 0), v, n))
+        size = v.numel * item_size(v.dtype)
+        gives = n in given and size >= _LARGE and v not in stays
+        last = math.inf if v in stays else dies.get(v, -1)
+        _add(memory, Buffer("input", size, v, n, -1, last, gives=gives))
+    sums = _sums(schedule, dies, outputs)
     for v in sorted(born, key=lambda v: v.uid):
         if v in inplace:
             memory.slot[v] = memory.slot[inplace[v]]
             continue
+        if v in sums:  # in the memory of what it adds to
+            slot = memory.slot[v] = memory.slot[sums[v]]
+            buffer = memory.buffers[slot]
+            buffer.dies = max(buffer.dies, dies[v])
+            if v in outputs:
+                buffer.kind, buffer.value, buffer.dies = "output", v, math.inf
+            continue
         if _internal(v, schedule, outputs):
             continue
-        size = v.numel * SIZES.get(v.dtype, 16)
+        size = v.numel * item_size(v.dtype)
         if v.call is not None and v.call.kind == "python":
             kind = "extern"
         else:
             kind = "output" if v in outputs else "work"
-        _add(memory, Buffer(kind, size, v, 0, born[v], dies[v]))
+        end = math.inf if v in outputs else dies[v]
+        _add(memory, Buffer(kind, size, v, 0, born[v], end))
+    if not sized:
+        for memory.now, item in enumerate(items):
+            size = _panel(item.call) if isinstance(item, CallItem) else 0
+            if size:
+                memory.panels[item.call] = memory.temporary(size)
     return memory
+
+
+def _sums(schedule: Schedule, dies: dict[Value, float], outputs: set[Value]) -> dict[Value, Value]:
+    """Matrix products that add to another one: value -> that one, if it is of no use then."""
+    found = {}
+    for n, item in enumerate(schedule.items):
+        if isinstance(item, CallItem) and item.call.kind == "gemm" and len(item.call.args) > 2:
+            out, (a, b, bias) = item.call.outs[0], item.call.args
+            given = bias.value
+            whole = bias.offset == 0 and bias.shape == out.shape == given.shape
+            if (
+                given.kind == "call" and given.call.kind == "gemm"
+                and whole and bias.strides == contiguous(out.shape)
+                and dies[given] == n and given not in outputs
+                and given not in (a.value, b.value)
+            ):
+                found[out] = given
+    return found
 
 
 class Planned(Meter):
@@ -112,15 +197,15 @@ class Planned(Meter):
     """
 
     def size(self, size: int) -> int:
-        if not size:
-            return 0
+        if size < _LARGE:
+            return size
         base = 4096
         while base * 2 < size:
             base *= 2
         step = base // 4
         return base + max(0, -(-(size - base) // step)) * step + 2624
 
-    def taken(self, module: GraphModule) -> tuple[int, int]:
+    def taken(self, module: GraphModule) -> Taken:
         from .errors import GraphNotSupported
         from .lower import lower
         from .schedule import schedule
@@ -132,13 +217,68 @@ class Planned(Meter):
         ):
             return super().taken(module)  # laid out when the sizes are known
         try:
-            memory = plan(schedule(lower(module)))
+            lowered = lower(module)
+            items = schedule(lowered)
         except GraphNotSupported:  # it will run on NumPy
             return super().taken(module)
+        memory = plan(items, given=given_away(module))
         memory.pack()
-        work = self.size(memory.workspace)
-        results = [self.size(b.bytes) for b in memory.buffers if b.kind in ("output", "extern")]
-        return work + sum(results), work
+        own = sum(self.size(b.bytes) for b in memory.buffers if b.kind == "output")
+        most = self._most(items, memory, lowered.externs, given_away(module))
+        return Taken(own + most, self.size(memory.workspace))
+
+    def _most(self, items: Schedule, memory: Memory, nodes: dict, given: Collection[int]) -> int:
+        """Bytes that come and go with steps, when there are most: results of NumPy steps, and what
+        these take inside; less inputs that are let go."""
+        ends = step_ends(items)
+        change = [0] * (len(ends) + 1)
+        used = {number for number, _ in memory.room()}
+        for b in memory.buffers:
+            if b.kind == "extern":
+                change[b.born] += self.size(b.bytes)
+            if b.dies < len(ends) and (
+                b.kind == "extern" or b.kind == "input" and b.at in given and b.at not in used
+            ):
+                change[ends[int(max(b.dies, 0))] + 1] -= self.size(b.bytes)
+        now = most = 0
+        for n, item in enumerate(items.items):
+            before, now = now, now + change[n]
+            most = max(most, now)
+            if isinstance(item, CallItem) and item.call.kind == "python":
+                least = min(before, before + change[n])
+                most = max(most, least + inside_of(nodes[item.call.attrs["node"]]))
+        return most
+
+
+def _panel(call: Call) -> int:
+    """What a large matrix product needs for blocks of its second operand (`gemm.h`)."""
+    if call.kind != "gemm":
+        return 0
+    a, size = call.attrs, item_size(call.outs[0].dtype)
+    columns = a["n"] + 128 // size
+    modest = a["k"] * columns * size <= 512 << 10 and a["k"] <= 1024
+    if modest and (a["m"] * a["n"] * a["k"] < 1.5e6 or a["batch"] >= _THREADS):
+        return 0
+    return min(a["k"], 2048 // size) * columns * size
+
+
+def step_ends(schedule: Schedule) -> list[int]:
+    """For each item the last one of its step: NumPy steps, and all that stands between them."""
+    ends: list[int] = []
+    last = len(schedule.items) - 1
+    for n in range(last, -1, -1):
+        item = schedule.items[n]
+        alone = isinstance(item, CallItem) and item.call.kind == "python"
+        ends.append(n if alone else last)
+        if alone:
+            last = n - 1
+    return ends[::-1]
+
+
+def given_away(module: GraphModule) -> set[int]:
+    """Numbers of the inputs that a graph may overwrite."""
+    inputs = (n for n in module.graph.nodes if n.op == "placeholder")
+    return {number for number, node in enumerate(inputs) if node.meta.get("donated")}
 
 
 def _add(memory: Memory, buffer: Buffer) -> None:

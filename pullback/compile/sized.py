@@ -145,6 +145,22 @@ def depends_on_data(module: GraphModule) -> bool:
     return False
 
 
+class _Some:
+    """A compiled graph that takes some of the arguments."""
+
+    def __init__(self, run: Callable, kept: list[int]) -> None:
+        self.run, self.kept = run, kept
+
+    def __call__(self, *arrays: Any) -> tuple:
+        return self.run(*[arrays[k] for k in self.kept])
+
+    def consume(self, arrays: list) -> tuple:
+        """The same for a list, which is emptied."""
+        chosen = [arrays[k] for k in self.kept]
+        arrays.clear()
+        return self.run.consume(chosen)
+
+
 class SizedGraph:
     """A compiled graph with symbolic sizes: call it with arrays, or take `at` for given sizes."""
 
@@ -183,7 +199,7 @@ class SizedGraph:
         run = self._shared(values) or compile_graph(concrete(self.module, values)[0], self.name)
         if len(kept) == len(self.inputs):
             return run
-        return lambda *arrays: run(*[arrays[k] for k in kept])
+        return _Some(run, kept)
 
     def _shared(self, values: dict[str, int]) -> Callable | None:
         """From a library for sizes in general; None if there can be none."""

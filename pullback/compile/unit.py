@@ -6,6 +6,8 @@ The plan is plain data (numbers, strings, tuples), so that it can be kept on dis
     written   numbers of the inputs whose memory takes an output, if there are any
     buffers   (kind, number or offset, bytes, (type, shape, None), None)
     outputs   (kind, buffer or input, byte offset, whole, (type, shape, strides), value)
+    frees     per step, the buffers that nothing reads after it
+    room      (input, bytes) of inputs that may be overwritten, and are
     steps     (symbol, release the GIL) or (node name, arguments, result buffers) for NumPy steps
 
 Read `backend.py` next, and `runtime/function.c` for the other side.
@@ -14,12 +16,13 @@ Read `backend.py` next, and `runtime/function.c` for the other side.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
-from .builder import numpy_name
+from .builder import item_size, numpy_name
 from .emit import Emitter
 from .inplace import place
 from .ir import CTYPES, SIZES, Const, Ref
@@ -30,7 +33,8 @@ from .number import both, choose, compared, declared, divides, largest
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
 
-_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2, "numbers": 4}
+_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2, "numbers": 4, "placed": 5,
+          "taken": 6}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
 
 
@@ -51,10 +55,6 @@ def type_number(code: str) -> int:
     return np.dtype(numpy_name(code)).num
 
 
-def item_size(code: str) -> int:
-    return SIZES.get(code) or np.dtype(numpy_name(code)).itemsize
-
-
 def spec_of(ref: Ref) -> tuple:
     """Type, shape and byte strides of a ref's elements."""
     size = item_size(ref.dtype)
@@ -65,11 +65,12 @@ class UnitWriter:
     """Writes the C text item by item and collects the plan's steps."""
 
     def __init__(
-        self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int], sized: bool
+        self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int],
+        sized: bool, given: Collection[int],
     ):
         self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
         self.inplace = place(schedule, writes) if writes else {}
-        self.memory = plan(schedule, self.inplace)
+        self.memory = plan(schedule, self.inplace, given, sized)
         self.written = {self.memory.slot[v] for v in self.inplace.values()}
         self.numbers = len(self.memory.buffers) if sized else 0  # place of those of the sizes
         if sized:
@@ -79,6 +80,7 @@ class UnitWriter:
         self.stage_cost = 0.0
         self.stages: list[str] = []
         self.steps: list[tuple] = []
+        self.step_of: list[int] = []  # per item
         self.lanes: set[int] = set()
         self.kernels: list[dict] = []
         self.calls: list[dict] = []
@@ -96,6 +98,9 @@ class UnitWriter:
             ):
                 self._close_stage()  # so that checks that failed are noticed before
                 sealed = True
+            if isinstance(item, CallItem) and item.call.kind == "python":
+                self._close_stage()
+            self.step_of.append(len(self.steps))
             if isinstance(item, Kernel):
                 self._kernel(item, n)
             elif item.call.kind == "python":
@@ -211,6 +216,8 @@ class UnitWriter:
         ]
         if len(call.args) > 2:
             fields.append(f".bias = {self._address(call.args[2])}")
+        if call in self.memory.panels:
+            fields.append(f".space = p[{self.memory.panels[call]}]")
         fn = "sgemm" if out.dtype == "f" else "dgemm"
         self.stage.append(
             f"{{ /* {call.name} */ pb_gemm g = {{{', '.join(fields)}}}; pb->{fn}(&g); }}"
@@ -275,7 +282,6 @@ class UnitWriter:
         self.stage_cost += a["n"] * a["width"] * 0.3
 
     def _python(self, item: CallItem) -> None:
-        self._close_stage()
         call, slot = item.call, self.memory.slot
         args = tuple((slot[r.value], r.offset * item_size(r.dtype), spec_of(r)) for r in call.args)
         results = tuple(-1 if v is None else slot[v] for v in call.outs)
@@ -314,11 +320,21 @@ class UnitWriter:
         return text + "\n".join(self.functions) + "\n" + "\n".join(self.stages)
 
     def _buffer(self, b: Buffer) -> tuple:
-        if b.value is None or b.kind not in ("output", "extern"):
+        if b.value is None or b.kind not in ("output", "extern", "taken"):
             spec = (type_number("u"), (), None)
         else:
             spec = (type_number(b.value.dtype), self._shape(b), None)
-        return _KINDS[b.kind], b.at, b.bytes, spec, None
+        return _KINDS[b.kind], b.at, b.offset if b.kind == "placed" else b.bytes, spec, None
+
+    def _frees(self) -> tuple:
+        """Per step, what ends with it: results of NumPy steps, and inputs."""
+        ends: list[list[int]] = [[] for _ in self.steps]
+        for n, b in enumerate(self.memory.buffers):
+            if b.kind in ("input", "extern") and b.dies < len(self.step_of) and self.steps:
+                step = self.step_of[int(max(b.dies, 0))]
+                if step < len(ends):
+                    ends[step].append(n)
+        return tuple(map(tuple, ends))
 
     def _shape(self, b: Buffer) -> tuple:
         """Shape of an output's array: that of the first output that shows it whole.
@@ -358,6 +374,8 @@ class UnitWriter:
             "outputs": tuple(self._output(r, n) for n, r in enumerate(lowered.outputs)),
             "workspace": self.memory.workspace,
             "steps": tuple(self.steps),
+            "frees": self._frees(),
+            "room": self.memory.room(),
             "checks": tuple(lowered.builder.checks),
         } | self._sizes()
 
@@ -377,7 +395,7 @@ class UnitWriter:
         ]
         kinds = {
             k: sum(b.bytes for b in self.memory.buffers if b.kind == k)
-            for k in ("input", "output", "work")
+            for k in ("input", "output", "work", "placed", "taken")
         }
         return {
             "kernels": self.kernels,
@@ -385,9 +403,10 @@ class UnitWriter:
             "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} for c in externs],
             "buffers": len(self.memory.buffers) - 1,
             "workspace_bytes": self.memory.workspace,
-            "unshared_bytes": kinds["work"],
+            "unshared_bytes": kinds["work"] + kinds["placed"],
+            "reused_bytes": kinds["placed"] + kinds["taken"],
             "input_bytes": kinds["input"],
-            "output_bytes": kinds["output"],
+            "output_bytes": kinds["output"] + kinds["taken"],
             "nodes": self.schedule.lowered.count,
             "inplace": len(self.inplace),
         }
@@ -400,8 +419,9 @@ def make_unit(
     vector_bytes: int,
     writes: dict[int, int] | None = None,
     sized: bool = False,
+    given: Collection[int] = (),
 ) -> Unit:
     """The C text and plan of a scheduled graph; `writes`: output -> input that it is to replace;
-    `sized`: some numbers in it depend on sizes."""
+    `sized`: some numbers in it depend on sizes; `given`: inputs that may be overwritten."""
     name = re.sub(r"\W", "_", name)
-    return UnitWriter(schedule, name, vector_bytes, writes or {}, sized).write()
+    return UnitWriter(schedule, name, vector_bytes, writes or {}, sized, given).write()

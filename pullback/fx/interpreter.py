@@ -42,8 +42,12 @@ class Interpreter:
         """
         if enable_io_processing and args:
             args = tuple(self.graph.process_inputs(*args))
-        self.env = dict(initial_env or {})
-        self.args_iter = iter(args)
+        return self._execute(dict(initial_env or {}), iter(args), enable_io_processing)
+
+    def _execute(
+        self, env: dict[Node, Any], args: Iterator[Any], enable_io_processing: bool
+    ) -> Any:
+        self.env, self.args_iter = env, args
         try:
             for node in self.graph.nodes:
                 if node in self.env:
@@ -64,9 +68,14 @@ class Interpreter:
         placeholders = self.graph.find_nodes(op="placeholder")
         if len(args_list) != len(placeholders):
             raise GraphError(f"expected {len(placeholders)} arguments, got {len(args_list)}")
-        env = dict(zip(placeholders, args_list))
+        left = args_list[::-1]
         args_list.clear()
-        return self.run(initial_env=env)
+
+        def given() -> Iterator[Any]:
+            while left:
+                yield left.pop()
+
+        return self._execute({}, given(), True)
 
     def _run_with_context(self, node: Node) -> Any:
         try:

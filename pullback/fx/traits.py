@@ -71,6 +71,17 @@ def viewed(node: "Node") -> "Node":
     return node
 
 
+def owner(node: "Node") -> "Node":
+    """The same, but of an operator with several results in memory of their own, the one."""
+    while node.op == "call_function" and cost_of(node.target) == "view" and node._inputs:
+        source = next(iter(node._inputs))
+        several = isinstance(source.meta.get("val"), (tuple, list))
+        if several and cost_of(source.target) != "view":
+            return node
+        node = source
+    return node
+
+
 def base_name(target: Any) -> str:
     """Operator name without namespace and overload: "mul" for `aten.mul.Tensor`."""
     parts = str(target).split(".")

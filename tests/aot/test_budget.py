@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback.aot import budget, simulate
+from bench import cut as bench
+from pullback.aot import budget, eager
+from pullback.aot.capture import capture
 from pullback.aot.partition import (
     PartitionError,
-    _as_eager,
     _cut,
     default_partition,
     min_cut_rematerialization_partition,
 )
 from pullback.aot.simulate import Meter
 from pullback.aot.split import JointGraph, ancestors
+from pullback.compile import native
 from pullback.compile.memory import Planned
+from pullback.decomp import Everything
 from pullback.errors import ArgumentError, OverBudget
 from pullback.nn import functional as F
 
@@ -64,6 +67,17 @@ MODELS = {
 }
 
 
+LARGE = {  # so large that Python's own objects do not matter
+    "residual": (residual, lambda: [*weights(1, 512, 64), *weights(4, 64, 256)]),
+    "chain": (chain, lambda: weights(7, 256, 256)),
+    "attention": (
+        attention, lambda: [*weights(1, 4, 128, 64), *weights(1, 64, 192), *weights(1, 64, 64)]),
+    "pooled": (
+        pooled,
+        lambda: [*weights(1, 4, 3, 64, 64), *weights(1, 16, 3, 3, 3), *weights(1, 8, 16, 3, 3)]),
+}
+
+
 def joint_of(name):
     function, make = MODELS[name]
     run = torch.compile(function, backend="numpy", options={"fuse_backward": False})
@@ -94,11 +108,16 @@ def test_more_memory_is_never_slower_and_less_is_never_higher(joint, meter):
     assert peaks == sorted(peaks)
     works = [report_work(joint, report) for report in ladder]
     assert works == sorted(works, reverse=True)
-    if least <= ladder[0].eager:
-        assert all(report.phases.peak <= report.eager for report in ladder)
+    kept = [at_most(joint, meter, eager) for eager in (least, (least + most) // 2, most)]
+    assert all(report.phases.peak <= report.eager for report in kept)
     with pytest.raises(OverBudget, match="at least") as caught:
         at(least - 1)
     assert budget.shown(least) in str(caught.value)
+
+
+def at_most(module, meter, eager):
+    """Without a limit but that of eager execution."""
+    return cut(module, 1, memory=math.inf, meter=meter, eager=eager).report
 
 
 def report_work(module, report):
@@ -155,13 +174,24 @@ def test_values_and_gradients_are_eagers(name, memory):
 # Measured -----------------------------------------------------------------------------------------
 
 
-def measured(function, args):
-    """Peak of traced memory during forward and backward, and the gradients."""
+def warmed(function, args):
+    """Call a function until its operators are called by plan, as they will be."""
+    for _ in range(16):
+        out = function(*args)
+        torch.autograd.grad(out, [a for a in args if a.requires_grad], torch.ones_like(out))
+
+
+def measured(function, args, rounds=1):
+    """Peak of traced memory during (the last) forward and backward, and the gradients."""
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    out = function(*args)
-    grads = torch.autograd.grad(out, args, torch.ones_like(out))
+    wanted = [a for a in args if a.requires_grad]
+    for _ in range(rounds):
+        out = grads = None
+        tracemalloc.reset_peak()
+        out = function(*args)
+        grads = torch.autograd.grad(out, wanted, torch.ones_like(out))
     peak = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
     return peak, grads
@@ -181,19 +211,23 @@ def test_the_simulated_peak_is_what_is_measured_and_never_above_eager():
             np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-4)
 
 
-def test_the_planned_peak_is_what_the_compiled_graphs_have():
-    args = [*weights(1, 512, 64), *weights(4, 64, 256)]
+@pytest.mark.parametrize("name", ["residual", "chain", "attention"])
+def test_the_planned_peak_is_measured(name):
+    """Of native code: `tracemalloc` counts the blocks of its allocator, too."""
+    function, args = LARGE[name]
+    args = args()
+    warmed(function, args)
+    eager, _ = measured(function, args)
     for memory in (0.0, 1.0):
-        run = torch.compile(residual, memory=memory)
-        out = run(*args)
-        torch.autograd.grad(out, args, torch.ones_like(out))
-        phases = run.report().phases
-        plans = {name: part.plan for (_, name), part in run.parts().items()}
-        work = sum(plan["workspace"] for plan in plans.values())
-        for name, inputs in (("forward", 0), ("backward", out.nbytes * 2 + phases.saved)):
-            own = sum(b[2] for b in plans[name]["buffers"] if b[0] in (1, 3))
-            real, said = work + own + inputs, getattr(phases, name)
-            assert real <= said <= 1.05 * real, (name, real, said)
+        run = torch.compile(function, memory=memory)
+        measured(run, args)  # compiles
+        native.runtime().trim()  # so that the workspace counts, too
+        peak, _ = measured(run, args, rounds=2)
+        report = run.report()
+        assert abs(peak - report.phases.peak) < 0.05 * peak, (memory, peak, report.phases)
+        if name in ("residual", "chain"):  # others have steps on NumPy beside the workspace
+            assert peak < 1.01 * eager
+        assert abs(eager - report.eager) < 0.05 * eager
 
 
 # Oracles ------------------------------------------------------------------------------------------
@@ -350,17 +384,6 @@ def test_the_setting_with_symbolic_sizes():
                 np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_simulated_eager_peak_is_not_above_the_real_one(name):
-    function, make = MODELS[name]
-    args = make()
-    measured(function, args)
-    peak, _ = measured(function, args)
-    joint = JointGraph(joint_of(name), 1)
-    said = simulate.Eager().phases(*_as_eager(joint), 1).peak
-    assert 0.2 * peak < said < 1.02 * peak  # what operators take inside is not known
-
-
 def test_a_limit_is_checked_when_the_function_is_first_called():
     run = torch.compile(residual, memory="1kB")
     with pytest.raises(OverBudget, match="at least"):
@@ -399,3 +422,51 @@ def test_a_partitioner_without_a_report_gets_one():
     report = run.report()
     assert report.saved
     assert not report.recomputed
+
+
+# Eager execution, fused losses --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(  # all models: `python -m bench.memory --eager`
+    "name", ["norms", "mlp", "dropout_mlp", "conv_net", "rnn", "logistic_regression", "graph_net"])
+def test_the_peak_of_eager_execution_is_the_measured_one(name):
+    function, args = bench.MODELS[name](torch, F)
+    warmed(function, args)
+    peak, _ = measured(function, args)
+    flat, spec = torch.utils._pytree.tree_flatten((tuple(args), {}))
+    joint = capture(function, flat, spec, Everything(set()), True, watch=True)
+    assert abs(eager.peak(joint.module.diary) - peak) < 0.05 * peak
+
+
+def loss(x, *ws):
+    return residual(x, *ws).square().mean()
+
+
+def test_a_loss_that_fits_is_fused_and_others_are_not():
+    args = LARGE["residual"][1]()
+    expected = torch.autograd.grad(loss(*args), args)
+    ways = {}
+    for memory in (math.inf, 1.0, 0.0):
+        run = torch.compile(loss, memory=memory)
+        for ours, theirs in zip(torch.autograd.grad(run(*args), args), expected):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-3, atol=1e-4)
+        ways[memory] = run.report()
+        assert ("loss_and_gradients" in {p.name for p in run.parts().values()}) == (
+            run.report().way == budget.FUSED)
+    assert ways[math.inf].way == ways[1.0].way == budget.FUSED
+    assert not ways[1.0].rows
+    assert ways[0.0].way != budget.FUSED
+    assert ways[0.0].phases.peak < ways[1.0].phases.peak <= ways[1.0].eager
+    plain = torch.compile(loss)
+    plain(*args)
+    assert {p.name for p in plain.parts().values()} == {"loss_and_gradients"}
+
+
+def test_a_loss_that_is_never_differentiated_goes_back_to_a_cut_within_the_limit():
+    args = LARGE["residual"][1]()
+    run = torch.compile(loss, memory=1.0)
+    for _ in range(5):
+        run(*args)
+    report = run.report()
+    assert report.way != budget.FUSED
+    assert report.rows

@@ -30,6 +30,14 @@ static struct {
   unsigned shift;
 } pool_ = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+// `tracemalloc` counts blocks that are in use; nothing happens unless it is on.  Never called by threads
+// of the pool, which must not wait for the GIL.
+enum { PB_DOMAIN = 0x7062, PB_ROUND = PB_HEADER + PB_SHIFTS * 320 };
+static void *counted(block *b) {
+  PyTraceMalloc_Track(PB_DOMAIN, (uintptr_t)b, b->bytes + PB_ROUND);
+  return (char *)b + PB_HEADER;
+}
+
 static void free_after_fork(void) { pthread_mutex_init(&pool_.lock, NULL); }
 
 // four classes per power of two, from 4 KiB up
@@ -72,8 +80,8 @@ void *pb_alloc(size_t bytes) {
   pool_.live += rounded;
   unsigned shift = pool_.shift++ % PB_SHIFTS;
   pthread_mutex_unlock(&pool_.lock);
-  if (b) return (char *)b + PB_HEADER;
-  size_t total = rounded + PB_HEADER + PB_SHIFTS * 320;
+  if (b) return counted(b);
+  size_t total = rounded + PB_ROUND;
   size_t align = total >= wants_huge ? huge_page : 64;
   void *base;
   if (posix_memalign(&base, align, total)) return NULL;
@@ -85,12 +93,13 @@ void *pb_alloc(size_t bytes) {
   b->base = base;
   b->bytes = rounded;
   b->cls = cls;
-  return (char *)b + PB_HEADER;
+  return counted(b);
 }
 
 void pb_free(void *data) {
   if (!data) return;
   block *b = (block *)((char *)data - PB_HEADER);
+  PyTraceMalloc_Untrack(PB_DOMAIN, (uintptr_t)b);
   pthread_mutex_lock(&pool_.lock);
   pool_.live -= b->bytes;
   int keep = pool_.kept + b->bytes <= pool_.limit;
@@ -101,6 +110,16 @@ void pb_free(void *data) {
   }
   pthread_mutex_unlock(&pool_.lock);
   if (!keep) free(b->base);
+}
+
+// back to the system
+void pb_release(void *data) {
+  block *b = (block *)((char *)data - PB_HEADER);
+  PyTraceMalloc_Untrack(PB_DOMAIN, (uintptr_t)b);
+  pthread_mutex_lock(&pool_.lock);
+  pool_.live -= b->bytes;
+  pthread_mutex_unlock(&pool_.lock);
+  free(b->base);
 }
 
 void pb_trim(void) {

@@ -7,11 +7,12 @@ typedef struct {
   npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], size;
 } spec;
 
-enum { BUF_INPUT, BUF_OUTPUT, BUF_WORK, BUF_EXTERN, BUF_CONST };
+// PLACED and TAKEN: in the memory of an input that nobody needs any more; the latter are outputs
+enum { BUF_INPUT, BUF_OUTPUT, BUF_WORK, BUF_EXTERN, BUF_CONST, BUF_PLACED, BUF_TAKEN };
 typedef struct {
   int kind;
   int64_t at;      // input number, workspace offset, ...
-  int64_t bytes;
+  int64_t bytes;   // of PLACED: the offset in the input
   spec s;          // of outputs and extern results
   PyObject *value; // of constants
 } buffer;
@@ -31,6 +32,8 @@ typedef struct {
   int nargs, nresults;
   struct { int64_t buf, offset; spec s; } *args;
   int64_t *results;
+  int nfrees;
+  int64_t *frees;          // buffers that nothing reads after this step
 } step;
 
 typedef struct {
@@ -44,7 +47,7 @@ typedef struct {
   output *out;
   step *steps;
   int64_t workspace;
-  void *spare;  // a workspace kept between calls
+  int64_t *room;    // per input: bytes of it that other buffers take, when it is given away
   char *written;    // per input: its memory takes an output
   char **last;      // where inputs were in the last call, if that is known to be fine
 } Function;
@@ -153,6 +156,48 @@ static PyObject *fresh(const spec *s, int64_t bytes) {
   return a;
 }
 
+// One workspace is kept for all graphs: they run one after the other.  Touched with the GIL only.
+static struct {
+  void *data;
+  int64_t bytes;
+} kept_;
+
+static void *take_workspace(int64_t bytes, int64_t *got) {
+  void *data = kept_.data;
+  *got = kept_.bytes;
+  kept_.data = NULL;
+  kept_.bytes = 0;
+  if (data && *got >= bytes) return data;
+  if (data) pb_release(data);
+  *got = bytes;
+  return pb_alloc((size_t)bytes);
+}
+
+static void keep_workspace(void *data, int64_t bytes) {
+  if (kept_.bytes >= bytes) {
+    pb_free(data);
+    return;
+  }
+  if (kept_.data) pb_release(kept_.data);
+  kept_.data = data;
+  kept_.bytes = bytes;
+}
+
+// An array on memory that a capsule owns.
+static PyObject *array_of(const spec *s, PyObject *owner, void *data) {
+  PyObject *a = PyArray_SimpleNewFromData(s->ndim, (npy_intp *)s->dims, s->type, data);
+  if (a && PyArray_SetBaseObject((PyArrayObject *)a, Py_NewRef(owner)) < 0) Py_CLEAR(a);
+  return a;
+}
+
+// The owner of the memory of an array that nobody else can see; null if there is somebody.
+static PyObject *only_owner(PyObject *array) {
+  PyObject *base = PyArray_BASE((PyArrayObject *)array);
+  if (Py_REFCNT(array) != 1 || !base || !PyCapsule_CheckExact(base) || Py_REFCNT(base) != 1) return NULL;
+  if (PyCapsule_GetDestructor(base) != give_back) return NULL;
+  return PyCapsule_GetPointer(base, NULL) == PyArray_DATA((PyArrayObject *)array) ? base : NULL;
+}
+
 static PyObject *window(void *data, const spec *s) {
   return PyArray_New(&PyArray_Type, s->ndim, (npy_intp *)s->dims, s->type, (npy_intp *)s->strides, data,
                      0, NPY_ARRAY_WRITEABLE, NULL);
@@ -247,12 +292,22 @@ static PyObject *collect(Function *f, PyObject *const *args, PyObject **held) {
   return result;
 }
 
-static int run_steps(Function *f, void **p, PyObject **held) {
+// after a step: let go of what nothing reads any more
+static void let_go(Function *f, step *s, PyObject **held, PyObject **given) {
+  for (int i = 0; i < s->nfrees; i++) {
+    buffer *b = &f->buf[s->frees[i]];
+    if (b->kind == BUF_EXTERN) Py_CLEAR(held[s->frees[i]]);
+    else if (b->kind == BUF_INPUT) Py_CLEAR(given[b->at]);
+  }
+}
+
+static int run_steps(Function *f, void **p, PyObject **held, PyObject **given) {
   pb_status *status = p[0];
   for (int i = 0; i < f->nsteps; i++) {
     step *s = &f->steps[i];
     if (!s->stage) {
       if (call_python(f, s, p, held)) return -1;
+      let_go(f, s, held, given);
       continue;
     }
     if (s->release) {
@@ -267,39 +322,38 @@ static int run_steps(Function *f, void **p, PyObject **held) {
                      (long long)status->value);
       return -1;
     }
+    let_go(f, s, held, given);
   }
   return 0;
 }
 
-static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-  Function *f = (Function *)self;
-  Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-  if (n != f->nin || (kwnames && PyTuple_GET_SIZE(kwnames)))
-    return PyErr_Format(PyExc_TypeError, "%U takes %d arrays, got %zd", f->name, f->nin, n);
+// Run on arrays that `given` holds; what is freed on the way becomes null there.
+static PyObject *run_function(Function *f, PyObject **given) {
   void *table[f->nbuf + 1];
-  PyObject *held[f->nbuf + 1], *given[f->nin + 1], *result = NULL;
+  PyObject *held[f->nbuf + 1], *owner[f->nin + 1], *result = NULL;
   pb_status status = {0, 0};
-  char *work = NULL;
+  char *work = NULL, *arena[f->nin + 1];
+  int64_t got = 0;
   memset(held, 0, sizeof held);
-  memset(given, 0, sizeof given);
-  for (int i = 0; i < f->nin; i++) {
-    if (fits(args[i], &f->in[i])) {
-      Py_INCREF(args[i]);
-      given[i] = args[i];
-    } else {
-      given[i] = PyObject_CallFunction(f->conform, "iO", i, args[i]);
-      if (!given[i]) goto done;
-      if (!fits(given[i], &f->in[i])) {
-        PyErr_Format(PyExc_TypeError, "%U: argument %d does not have the planned layout", f->name, i);
-        goto done;
-      }
+  memset(owner, 0, sizeof owner);
+  if (f->written && settle_written(f, given)) goto done;
+  for (int i = 0; f->room && i < f->nin; i++) {
+    if (!f->room[i]) continue;
+    PyObject *own = only_owner(given[i]);
+    if (own) {
+      owner[i] = Py_NewRef(own);
+      arena[i] = PyArray_DATA((PyArrayObject *)given[i]);
+      continue;
+    }
+    arena[i] = pb_alloc((size_t)f->room[i]);  // somebody else has it: as much memory beside it
+    owner[i] = arena[i] ? PyCapsule_New(arena[i], NULL, give_back) : PyErr_NoMemory();
+    if (!owner[i]) {
+      pb_free(arena[i]);
+      goto done;
     }
   }
-  if (f->written && settle_written(f, given)) goto done;
   if (f->workspace) {
-    work = f->spare;
-    f->spare = NULL;
-    if (!work) work = pb_alloc((size_t)f->workspace);
+    work = take_workspace(f->workspace, &got);
     if (!work) {
       PyErr_NoMemory();
       goto done;
@@ -313,21 +367,67 @@ static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nar
       case BUF_WORK: table[i] = work + b->at; break;
       case BUF_CONST: table[i] = PyArray_DATA((PyArrayObject *)b->value); break;
       case BUF_EXTERN: table[i] = NULL; break;
+      case BUF_PLACED: table[i] = arena[b->at] + b->bytes; break;
       default:
-        held[i] = fresh(&b->s, b->bytes);
+        held[i] = b->kind == BUF_TAKEN ? array_of(&b->s, owner[b->at], arena[b->at]) : fresh(&b->s, b->bytes);
         if (!held[i]) goto done;
         table[i] = PyArray_DATA((PyArrayObject *)held[i]);
     }
   }
-  if (run_steps(f, table, held) == 0) result = collect(f, given, held);
+  if (run_steps(f, table, held, given) == 0) result = collect(f, given, held);
 done:
-  for (int i = 0; i < f->nin; i++) Py_XDECREF(given[i]);
+  for (int i = 0; i < f->nin; i++) Py_CLEAR(given[i]);
+  for (int i = 0; i < f->nin; i++) Py_XDECREF(owner[i]);
   for (int i = 0; i < f->nbuf; i++) Py_XDECREF(held[i]);
-  if (work) {
-    if (f->spare) pb_free(work);
-    else f->spare = work;
-  }
+  if (work) keep_workspace(work, got);
   return result;
+}
+
+// an argument, or a copy of it in the planned layout
+static PyObject *conformed(Function *f, int i, PyObject *value) {
+  if (fits(value, &f->in[i])) return Py_NewRef(value);
+  PyObject *made = PyObject_CallFunction(f->conform, "iO", i, value);
+  if (made && !fits(made, &f->in[i])) {
+    PyErr_Format(PyExc_TypeError, "%U: argument %d does not have the planned layout", f->name, i);
+    Py_CLEAR(made);
+  }
+  return made;
+}
+
+static PyObject *function_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+  Function *f = (Function *)self;
+  Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (n != f->nin || (kwnames && PyTuple_GET_SIZE(kwnames)))
+    return PyErr_Format(PyExc_TypeError, "%U takes %d arrays, got %zd", f->name, f->nin, n);
+  PyObject *given[f->nin + 1];
+  for (int i = 0; i < f->nin; i++) {
+    given[i] = conformed(f, i, args[i]);
+    if (!given[i]) {
+      while (i--) Py_DECREF(given[i]);
+      return NULL;
+    }
+  }
+  return run_function(f, given);
+}
+
+// The same for a list, which is emptied: arrays that nobody else has may be freed or overwritten.
+static PyObject *function_consume(PyObject *self, PyObject *list) {
+  Function *f = (Function *)self;
+  if (!PyList_CheckExact(list) || PyList_GET_SIZE(list) != f->nin)
+    return PyErr_Format(PyExc_TypeError, "%U takes a list of %d arrays", f->name, f->nin);
+  PyObject *given[f->nin + 1];
+  for (int i = 0; i < f->nin; i++) {
+    given[i] = conformed(f, i, PyList_GET_ITEM(list, i));
+    if (!given[i]) {
+      while (i--) Py_DECREF(given[i]);
+      return NULL;
+    }
+  }
+  if (PyList_SetSlice(list, 0, f->nin, NULL)) {
+    for (int i = 0; i < f->nin; i++) Py_DECREF(given[i]);
+    return NULL;
+  }
+  return run_function(f, given);
 }
 
 static void function_free(PyObject *self) {
@@ -339,6 +439,7 @@ static void function_free(PyObject *self) {
     Py_XDECREF(f->steps[i].fn);
     free(f->steps[i].args);
     free(f->steps[i].results);
+    free(f->steps[i].frees);
   }
   free(f->in);
   free(f->buf);
@@ -346,7 +447,7 @@ static void function_free(PyObject *self) {
   free(f->steps);
   free(f->written);
   free(f->last);
-  pb_free(f->spare);
+  free(f->room);
   Py_XDECREF(f->name);
   Py_XDECREF(f->conform);
   Py_XDECREF(f->checks);
@@ -360,6 +461,11 @@ static int function_traverse(PyObject *self, visitproc visit, void *arg) {
   return 0;
 }
 
+static PyMethodDef function_methods[] = {
+    {"consume", function_consume, METH_O, "Call with a list of arrays, which is emptied."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyTypeObject FunctionType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "pullback.compile.Function",
     .tp_basicsize = sizeof(Function),
@@ -367,6 +473,7 @@ static PyTypeObject FunctionType = {
     .tp_traverse = function_traverse,
     .tp_vectorcall_offset = offsetof(Function, call),
     .tp_call = PyVectorcall_Call,
+    .tp_methods = function_methods,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "A compiled graph: arrays in, a tuple of arrays out.",
 };
@@ -446,13 +553,30 @@ static int read_written(Function *f, PyObject *numbers) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
+// per step the buffers that end with it; (input, bytes) of inputs whose memory others take
+static int read_ends(Function *f, PyObject *frees, PyObject *room) {
+  for (int i = 0; i < f->nsteps && i < PyTuple_GET_SIZE(frees); i++) {
+    PyObject *t = PyTuple_GET_ITEM(frees, i);
+    step *s = &f->steps[i];
+    s->nfrees = (int)PyTuple_GET_SIZE(t);
+    s->frees = calloc((size_t)s->nfrees + 1, sizeof *s->frees);
+    for (int k = 0; k < s->nfrees; k++) s->frees[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(t, k));
+  }
+  if (PyTuple_GET_SIZE(room)) f->room = calloc((size_t)f->nin + 1, sizeof *f->room);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(room); i++) {
+    PyObject *t = PyTuple_GET_ITEM(room, i);
+    f->room[PyLong_AsLong(PyTuple_GET_ITEM(t, 0))] = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 1));
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
 static PyObject *make_function(PyObject *module, PyObject *args) {
   const char *path;
-  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written;
+  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written, *frees, *room;
   long long workspace;
-  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
+  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!O!O!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
                         &PyTuple_Type, &outputs, &PyTuple_Type, &steps, &workspace, &PyTuple_Type, &checks,
-                        &conform, &PyTuple_Type, &written))
+                        &conform, &PyTuple_Type, &written, &PyTuple_Type, &frees, &PyTuple_Type, &room))
     return NULL;
   Function *f = PyObject_GC_New(Function, &FunctionType);
   if (!f) return NULL;
@@ -473,7 +597,7 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
     }
     bind(&api);
   }
-  if (read_plan(f, inputs, buffers, outputs, steps) || read_written(f, written)) {
+  if (read_plan(f, inputs, buffers, outputs, steps) || read_written(f, written) || read_ends(f, frees, room)) {
     Py_DECREF(f);
     return NULL;
   }

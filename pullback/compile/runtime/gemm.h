@@ -14,6 +14,7 @@ typedef struct {
   int64_t ldb;                 // row stride of a panel
   int64_t p0, kc, mc, nc, rows;  // this block of k; size of a task; tasks along m
   int first;  // first block of k: stores instead of adding
+  int adds;   // to what is there, which is the bias
 } N_(task);
 
 static inline __attribute__((always_inline)) V N_(mul)(T s, V b, V c) { return b * s + c; }
@@ -259,7 +260,7 @@ static void N_(small)(N_(task) *t, T *panel) {
   const pb_gemm *g = t->g;
   t->p0 = 0;
   t->kc = g->k;
-  t->first = 1;
+  t->first = !t->adds;
   int64_t whole = g->bn == 1 ? g->n / NR * NR : 0;  // columns that can be read where they are
   t->panel = NULL;
   t->ldb = g->bk;
@@ -291,7 +292,7 @@ static void N_(large)(N_(task) *t, T *panel) {
   t->ldb = NR;
   for (t->p0 = 0; t->p0 < g->k; t->p0 += kc) {
     t->kc = g->k - t->p0 < kc ? g->k - t->p0 : kc;
-    t->first = t->p0 == 0;
+    t->first = t->p0 == 0 && !t->adds;
     pb_parallel(N_(run_pack), (void **)t, panels, panels / (4 * threads) + 1);
     pb_parallel(N_(run_tasks), (void **)t, t->rows * cols, 1);
   }
@@ -316,6 +317,11 @@ void N_(gemm)(const pb_gemm *g) {
   enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
   N_(task) t = {.g = g, .a = g->a, .b = g->b, .c = g->c, .bias = g->bias, .first = 1};
   if (g->m <= 0 || g->n <= 0 || g->batch <= 0) return;
+  if (g->bias == g->c) {
+    if (g->k <= 0) return;
+    t.bias = NULL;
+    t.adds = 1;
+  }
   if (g->k <= 0) {
     for (int64_t b = 0; b < g->batch; b++)
       for (int64_t i = 0; i < g->m; i++)
@@ -333,16 +339,16 @@ void N_(gemm)(const pb_gemm *g) {
     return;
   }
   int64_t kc = g->k < KC_ ? g->k : KC_;
-  T *space = pb_alloc((size_t)(kc * (g->n + NR)) * sizeof(T));
+  T *space = g->space ? g->space : pb_alloc((size_t)(kc * (g->n + NR)) * sizeof(T));
   if (!space) abort();
   for (int64_t i = 0; i < g->batch; i++) {
     t.a = (const T *)g->a + i * g->ab;
     t.b = (const T *)g->b + i * g->bb;
     t.c = (T *)g->c + i * g->cb;
-    t.bias = g->bias ? (const T *)g->bias + i * g->sb : NULL;
+    t.bias = g->bias && !t.adds ? (const T *)g->bias + i * g->sb : NULL;
     N_(large)(&t, space);
   }
-  pb_free(space);
+  if (!g->space) pb_free(space);
 }
 #undef KC_
 #undef TILE_

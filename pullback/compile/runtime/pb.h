@@ -14,11 +14,12 @@ typedef struct {
 // work on chunks begin..end of a kernel
 typedef void (*pb_body)(void **p, int64_t begin, int64_t end);
 
-// C[b] = A[b] B[b] + bias; strides count elements, any order; C has unit stride along n
+// C[b] = A[b] B[b] + bias; strides count elements, any order; C has unit stride along n; the bias may
+// be C itself, which is then added to
 typedef struct {
   int64_t batch, m, n, k;
   const void *a, *b, *bias;  // bias may be null
-  void *c;
+  void *c, *space;  // space for blocks of b, or null
   int64_t ab, am, ak, bb, bk, bn, cb, cm, sb, sm, sn;
   double alpha;
 } pb_gemm;

@@ -41,6 +41,9 @@ static PyObject *alloc_info(PyObject *m, PyObject *none) {
 }
 static PyObject *trim(PyObject *m, PyObject *none) {
   pb_trim();
+  if (kept_.data) pb_release(kept_.data);
+  kept_.data = NULL;
+  kept_.bytes = 0;
   Py_RETURN_NONE;
 }
 // empty(type number, shape): an uninitialised array from the caching allocator
