@@ -175,6 +175,7 @@ class Program:
         self.numbers = {n: i for i, n in enumerate(inputs)}
         # inputs that the function writes and reads: their old values may be wanted once more
         self.kept = [i for i in self.written if inputs[i].users] if joint.differentiable else []
+        self.read: list[int] | None = None  # inputs that gradients depend on; None: not yet known
         self.saved_copies: list[int] = []  # saved values that are memory of inputs to be written
         self.checked: list[int] | None = None  # inputs that the backward reads; None: not yet known
         self.checked_outputs: list[int] = []
@@ -451,12 +452,14 @@ class Program:
             mark_propagated(flat[k], dims)
         return tree_unflatten(flat, self.joint.out_spec)
 
-    def check(self, node: CompiledNode) -> None:
-        """Refuse a backward whose saved values were overwritten."""
+    def check(self, node: CompiledNode, again: bool = False) -> None:
+        """Refuse a backward whose saved values were overwritten; `again`: one that computes them
+        from the inputs.
+        """
         if self.checked is None:
             self.look_at_saved()
         stamp = node.stamp
-        for i in self.checked:
+        for i in self.checked if not again else self._read():
             cell = node.tensors[i]._cell
             if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                 raise modified(node, f"input {i}", node.tensors[i])
@@ -466,6 +469,22 @@ class Program:
                 value = make(np.empty(shape, dtype))
                 value._cell = cell
                 raise modified(node, f"output {k}", value)
+
+    def _read(self) -> list[int]:
+        """The inputs whose values the gradients depend on, but for those that are written: their
+        old values are kept."""
+        if self.read is None:
+            todo = [n for n in self.joint.module.graph.output_node().args[0][self.count:]
+                    if n is not None]
+            seen = set(todo)
+            while todo:
+                node = todo.pop()
+                if getattr(node.target, "kind", None) != "creation":  # it wants a shape only
+                    fresh = [n for n in node.all_input_nodes if n not in seen]
+                    seen.update(fresh)
+                    todo += fresh
+            self.read = [i for n, i in self.numbers.items() if n in seen and i not in self.written]
+        return self.read
 
     def scaled(self, node: CompiledNode, seed: Tensor) -> list:
         """The gradients that the forward call computed for the seed 1, for another seed."""
@@ -527,7 +546,7 @@ class Program:
     def differentiable_backward(self, node: CompiledNode, grads: list) -> list:
         """The same with history: run the joint graph on handles."""
         self.waiting = 0
-        self.check(node)
+        self.check(node, again=True)
         joint = self.joint
         if any(number >= 0 and node.tensors[number]._edge is not None for number, _ in joint.late):
             raise errors.NotDifferentiable(errors.text(

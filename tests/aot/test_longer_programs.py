@@ -133,3 +133,19 @@ def test_places_of_first_calls():
     x.mul_(2)
     with pytest.raises(RuntimeError, match=r"test_longer_programs\.py:\d+\) needs `input 0`"):
         out.sum().backward()
+
+
+def test_second_derivatives_read_inputs_again():
+    """They run the forward once more: an input that was overwritten is refused, not misread."""
+    def f(b):
+        with pb.no_grad():
+            h = b * 0.5
+        return h * b
+
+    leaf = pb.ones(3, requires_grad=True)
+    b = leaf * 1
+    out = pb.aot.aot_function(f, pb.aot.nop)(b)
+    b.mul_(3)
+    assert pb.autograd.grad(out.sum(), leaf, retain_graph=True)[0].tolist() == [0.5, 0.5, 0.5]
+    with pytest.raises(RuntimeError, match=r"needs `input 0`, which was overwritten"):
+        pb.autograd.grad(out.sum(), leaf, create_graph=True)
