@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 from pathlib import Path
@@ -64,7 +65,8 @@ def save(
     records = {TEXT: text, WEIGHTS: safetensors.save(_weights(ep))}
     examples = _examples(ep)
     if examples:
-        records[EXAMPLES] = safetensors.save(examples)
+        with contextlib.suppress(errors.BadValue):  # of a dtype that such files do not have
+            records[EXAMPLES] = safetensors.save(examples)
     folder = isinstance(f, (str, os.PathLike)) and (os.path.isdir(f) or str(f).endswith("/"))
     if folder:
         os.makedirs(f, exist_ok=True)

@@ -81,3 +81,17 @@ def test_an_argument_given_twice_is_refused():
     assert module(torch.ones(2), 3).sum() == 6
     with pytest.raises(ValueError):
         module(torch.ones(2), torch.ones(2), k=3)
+
+
+def test_examples_are_kept_where_files_can_hold_them(tmp_path):
+    class Doubled(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    for x, kept in ((torch.ones(2), True), (torch.ones(2, dtype=torch.complex128), False)):
+        torch.export.save(torch.export.export(Doubled(), (x,)), tmp_path / "program")
+        program = torch.export.load(tmp_path / "program")
+        assert (program.example_inputs is not None) is kept
+        assert torch.equal(program.module()(x), x * 2)
+        if kept:
+            assert torch.equal(program.example_inputs[0][0], x)
