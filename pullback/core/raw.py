@@ -21,7 +21,6 @@ from .expression import BUILTINS, lookup
 from .op import families, overload_of
 from .parts import DEFAULT
 from .recorder import compiled
-from .state import fast
 
 AS_THEY_ARE = {"scale_by", "inverse_permutation", "layer_norm_grads", "batch_norm_grads",
                "lstm_cell_grads"}  # fmt: skip
@@ -184,6 +183,3 @@ def apply_of(rule, several: bool):
     own = {"pull": pull, "general": tape.Node.apply, "freed": tape.freed,
            "modified": tape.modified, "arrays_only": _arrays_only}  # fmt: skip
     return compiled("apply", lines, own, f"backward of {rule.op.full_name}")
-
-
-fast.setdefault("ndarray", np.ndarray)
