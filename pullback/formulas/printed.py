@@ -81,7 +81,7 @@ def norm_backward(grad, self, p, norm, dim, keepdim):
         return norm_pullback(grad, self, 2 if p is None else p, norm, dim or None, keepdim)
     p = 2.0 if p is None else float(p)
     if p == 0:
-        return ops.zeros_like(self)
+        return None  # it only counts
     if not keepdim and self.ndim:
         grad, norm = unsqueezed(grad, dim, self.ndim), unsqueezed(norm, dim, self.ndim)
     if p == 1:
