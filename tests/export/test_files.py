@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+import zlib
 
 import pytest
 from test_program import Function, arguments, leaves, net
@@ -163,13 +164,15 @@ def test_literals_come_back(value):
 
 
 def test_every_operator_comes_back():
-    """A sample of every fifth entry: the loaded program gives the same bits."""
+    """A sample of every fifth entry: the loaded program says and computes the same."""
     checked = 0
     with_results = [  # and without a change of an argument's sizes, which is refused
         n for n in sorted(registry)
         if not registry[n].schema.endswith("-> ()") and not n.startswith("resize_")
     ]
-    for name in with_results[::5]:
+    for name in with_results:
+        if zlib.crc32(name.encode()) % 5:
+            continue  # new entries do not change which others are taken
         op = registry[name]
         cases = samples.cases(op)
         if not cases:
@@ -192,12 +195,13 @@ def test_every_operator_comes_back():
             continue
         found = again(program)
         assert written(found) == written(program), name
-        torch.manual_seed(0)
-        expected = call(*[t.clone() for t in tensors])
-        torch.manual_seed(0)
-        results = found.module()(*[t.clone() for t in tensors])
-        for a, b in zip(results, expected, strict=True):
-            torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+        runs = []
+        for run in (found.module(), program.module(), call):
+            torch.manual_seed(0)
+            runs.append(run(*[t.clone() for t in tensors]))
+        for a, b, eager in zip(*runs, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-14, atol=0, equal_nan=True, msg=name)
+            torch.testing.assert_close(a, eager, equal_nan=True, msg=name)
         checked += 1
     assert checked > 180
 
