@@ -2,6 +2,9 @@
 
 Each row is a process of its own. Everything is compiled first; then the high-water mark of the
 process (`VmHWM`) is set back, and forward and backward run once. Linux only.
+
+`python -m bench.memory --models`: the models of `bench/cut.py`, eager and compiled with
+`memory=1.0`, by `tracemalloc`, which counts the allocator of compiled functions, too.
 """
 
 from __future__ import annotations
@@ -62,11 +65,57 @@ def child(memory) -> None:
     print(json.dumps([said, taken, seconds, way, total]))
 
 
+def traced(torch, function, args) -> int:
+    """Bytes beyond the arguments in the worst moment of the second of two calls."""
+    import gc
+    import tracemalloc
+
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    wanted = [a for a in args if a.requires_grad]
+    for _ in range(2):
+        out = grads = None
+        tracemalloc.reset_peak()
+        out = function(*args)
+        grads = torch.autograd.grad(out, wanted, torch.ones_like(out))
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    return peak if grads else 0
+
+
+def models() -> None:
+    """Print a line for every model."""
+    import pullback as torch
+    from pullback.compile import native
+
+    from .cut import MODELS
+
+    columns = f"{'simulated':>12}{'measured':>12}{'ratio':>8}"
+    print(f"{'peak in bytes':26}{'eager:':>8}{columns}{'compiled:':>11}{columns}")
+    for name, make in MODELS.items():
+        function, args = make(torch, torch.nn.functional)
+        for _ in range(16):  # from the twelfth on operators are called by plan
+            out = function(*args)
+            torch.autograd.grad(out, [a for a in args if a.requires_grad], torch.ones_like(out))
+        eager = traced(torch, function, args)
+        run = torch.compile(function, memory=1.0)
+        traced(torch, run, args)
+        native.runtime().trim()
+        found, report = traced(torch, run, args), run.report()
+        print(f"{name:34}{report.eager:12,}{eager:12,}{eager / report.eager:8.3f}{'':11}"
+              f"{report.phases.peak:12,}{found:12,}{found / report.phases.peak:8.3f}", flush=True)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--child")
+    parser.add_argument("--models", action="store_true")
     options = parser.parse_args()
+    if options.models:
+        models()
+        return
     if options.child:
         child(json.loads(options.child))
         return

@@ -427,7 +427,7 @@ def test_a_partitioner_without_a_report_gets_one():
 # Eager execution, fused losses --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(  # all models: `python -m bench.memory --eager`
+@pytest.mark.parametrize(  # all models: `python -m bench.memory --models`
     "name", ["norms", "mlp", "dropout_mlp", "conv_net", "rnn", "logistic_regression", "graph_net"])
 def test_the_peak_of_eager_execution_is_the_measured_one(name):
     function, args = bench.MODELS[name](torch, F)
