@@ -233,12 +233,18 @@ def _set_data(self, value: Tensor) -> None:
             )
         )
     other = data.shape != old.shape or data.dtype != old.dtype
+    interp = getattr(old, "interp", None)
+    if leaf and other and interp is not None and interp.adopts:
+        raise errors.DataDependentError(errors.text(
+            f"a captured function replaces the data of a leaf by {value.dtype.name}"
+            f"{list(value.shape)} ({errors.user_line()}): where gradients go then is in no graph",
+            f"tensor: {self.dtype.name}{list(self.shape)}, requires grad",
+            "assign `.data` outside of the function"))
     if old is not _primal(old) and old.shape == data.shape:  # a dual: its tangent stays
         data = type(old)(old.interp, make(data), old.tangent)
     if isinstance(data, Outer):
         data = data.taken_by(self)
     self._data = data
-    interp = getattr(old, "interp", None)
     if interp is not None and interp.adopts:
         interp.moved.add(id(self))
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here

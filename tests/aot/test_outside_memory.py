@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback import errors
+from pullback.compile.errors import CompileWarning
 
 
 def writes_base():
@@ -108,3 +110,16 @@ def test_pieces_are_tuples():
         assert type(out) is tuple
     f = torch.compile(lambda x: x.split(1))
     assert type(f(x)) is tuple
+
+
+def test_data_of_another_shape_for_a_leaf_is_as_in_eager_mode():
+    def f(x):
+        x.data = torch.ones(5)
+        return (x * 2).sum()
+
+    x = torch.randn(3, requires_grad=True)
+    with pytest.warns(CompileWarning, match="replaces the data of a leaf"):
+        torch.compile(f)(x).backward()
+    assert x.grad.tolist() == [2.0] * 5
+    with pytest.raises(errors.DataDependentError, match="outside of the function"):
+        torch.compile(f, fullgraph=True)(torch.randn(3, requires_grad=True))
