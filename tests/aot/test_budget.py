@@ -279,8 +279,8 @@ def test_against_brute_force(function):
     for way in budget.ways(joint):
         partition = _cut(joint, way.saved, None)
         ours.append((Meter().phases(*partition, 1).peak, budget._work(free, way.saved)))
-    # the least peak there is, but for one value
-    assert tried[0][0] <= min(ours)[0] <= tried[0][0] + 24 * 24 * 4
+    # the least peak there is, but for two values
+    assert tried[0][0] <= min(ours)[0] <= tried[0][0] + 2 * 24 * 24 * 4
     # and at every limit that can be kept, little more work than the best
     for limit in sorted({peak for peak, _ in ours}):
         best = min(work for peak, work in tried if peak <= limit)
