@@ -276,7 +276,8 @@ def choose(
     """The way with the least work whose peak is within the limit, and that limit in bytes.
 
     `least` is a bound that needs no simulation; `most` is the peak of eager execution, which is a
-    limit, too. A float from 0 to 1 lies between the least peak and that of the first way.
+    limit, too. A float from 0 to 1 lies between the least peak and that of the first way. Where
+    only eager execution keeps the limit, `DataDependentError` says so: the function runs as it is.
     """
     order = sorted(found, key=lambda way: (way.work, not way.fused))
     of = functools.cache(lambda number: peak(order[number]))
@@ -289,9 +290,14 @@ def choose(
             if least(order[n]) <= bound and of(n) <= bound:
                 return order[n], bound
     best = min(numbers, key=of)
+    if most <= limit:  # the function itself keeps it
+        raise errors.DataDependentError(errors.text(
+            f"memory={shown(limit)} is less than compiled code needs ({shown(of(best))}) and "
+            f"enough for eager execution ({shown(most)})",
+            cure=f"give it {shown(of(best))}, or call the function without compile()"))
     eager = f", eager {shown(most)}" if most < math.inf else ""
     raise errors.OverBudget(errors.text(
         f"memory={shown(limit)} is not enough for forward and backward: they need "
-        f"{shown(of(best))} at least",
+        f"{shown(min(of(best), most))} at least",
         [f"without a limit {shown(of(0))}{eager}, with {order[best].name} {shown(of(best))}"],
         ["give it that much", "or smaller batches", "or save_on_cpu() around the call"]))

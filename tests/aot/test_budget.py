@@ -21,9 +21,10 @@ from pullback.aot.partition import (
 from pullback.aot.simulate import Meter
 from pullback.aot.split import JointGraph, ancestors
 from pullback.compile import native
+from pullback.compile.errors import CompileWarning
 from pullback.compile.memory import Planned
 from pullback.decomp import Everything
-from pullback.errors import ArgumentError, OverBudget
+from pullback.errors import ArgumentError, DataDependentError, OverBudget
 from pullback.nn import functional as F
 
 cut = min_cut_rematerialization_partition
@@ -470,3 +471,25 @@ def test_a_loss_that_is_never_differentiated_goes_back_to_a_cut_within_the_limit
     report = run.report()
     assert report.way != budget.FUSED
     assert report.rows
+
+
+def test_a_limit_that_only_eager_execution_keeps():
+    """Blocks of matrix products take more than eager execution: the function runs as it is."""
+    torch.manual_seed(0)
+    fn, args = bench.mlp(torch, F)
+    plenty = torch.compile(fn, memory="1GB")
+    plenty(*args)
+    report = plenty.report()
+    peak, own = report.phases.peak, report.eager
+    assert own < peak
+    between = (own + peak) // 2
+    frugal = torch.compile(fn, memory=between)
+    with pytest.warns(CompileWarning, match="enough for eager execution"):
+        loss = frugal(*args)
+    leaves = [a for a in args if a.requires_grad]
+    want = torch.autograd.grad(fn(*args), leaves)
+    assert all(map(torch.equal, torch.autograd.grad(loss, leaves), want))
+    with pytest.raises(DataDependentError, match="less than compiled code needs"):
+        torch.compile(fn, memory=between, fullgraph=True)(*args)
+    with pytest.raises(OverBudget, match="at least"):
+        torch.compile(fn, memory=own // 2)(*args)
