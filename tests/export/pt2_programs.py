@@ -109,6 +109,9 @@ def record():
         program = torch.export.export(module, args, kwargs, dynamic_shapes=dims)
         if decomposed:
             program = program.run_decompositions()
+        for part in program.graph_module.modules():
+            for node in getattr(part, "graph", torch.fx.Graph()).nodes:
+                node.meta.pop("stack_trace", None)  # where this machine has its files
         torch.export.save(program, str(DATA / f"{name}.pt2"))
         results = pytree.tree_leaves(program.module()(*args, **kwargs))
         for i, value in enumerate(results):
