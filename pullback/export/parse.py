@@ -24,7 +24,6 @@ from ..core.symbolic.number import SymInt
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import is_pure
 from .graph_signature import (
     Argument,
     ConstantArgument,
@@ -38,7 +37,7 @@ from .graph_signature import (
 )
 from .program import CallSpec, placeholder
 from .reader import Reader, Refused, alike
-from .text import KINDS, SIZES, TITLE, VERSION
+from .text import KINDS, SIZES, TITLE, VERSION, may_stand
 
 LONGEST = 1 << 26  # characters of a program
 _KINDS = {word: kind for kind, word in KINDS.items()}
@@ -65,7 +64,7 @@ def operator_named(name: str) -> OpOverload | HigherOrder:
         ov = overload(full)
     except (KeyError, AttributeError):
         raise Refused(f"the operator table has no {name}") from None
-    if not isinstance(ov, OpOverload) or ov.custom or not is_pure(ov):
+    if not isinstance(ov, OpOverload) or not may_stand(ov):
         raise Refused(f"{name} is no operator that a file may call")
     return ov
 

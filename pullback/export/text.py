@@ -69,6 +69,11 @@ SIZE_NAMES = {function: name for name, function in SIZES.items()}
 CONTAINERS = {tuple: "()", list: "[]"}
 
 
+def may_stand(ov: OpOverload) -> bool:
+    """Can a file call an operator: one of the table that computes, checks or prints?"""
+    return not ov.custom and (is_pure(ov) or ov.op.base_name in ("_assert_async", "_print"))
+
+
 def refused(what: str, cure: str = "") -> Exception:
     """The error for a program that a file cannot hold."""
     return errors.ExportError(errors.text(f"{what} ({errors.user_line(2)})", cure=cure))
@@ -183,7 +188,7 @@ def _statement(node: Node, switches: dict[Node, tuple]) -> str:
         title = f"size.{SIZE_NAMES[ov]}"
     elif isinstance(ov, HigherOrder):
         title = f"{ov.namespace}.{ov}"
-    elif isinstance(ov, OpOverload) and not ov.custom and is_pure(ov):
+    elif isinstance(ov, OpOverload) and may_stand(ov):
         title = str(ov)
     else:
         raise refused(

@@ -206,6 +206,24 @@ def test_every_operator_comes_back():
     assert checked > 180
 
 
+class Checked(nn.Module):
+    def forward(self, x):
+        torch.ops.aten._print("a line")
+        torch.ops.aten._assert_async.msg((x < 100).all(), "too large")
+        return x * 2
+
+
+def test_checks_and_lines_are_kept_and_happen_when_the_program_runs(capsys):
+    program = export(Checked(), (torch.ones(2),))
+    found = again(program)
+    assert written(found) == written(program)
+    assert capsys.readouterr().out == ""
+    assert found.module()(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert capsys.readouterr().out == "a line\n"
+    with pytest.raises(RuntimeError, match="too large"):
+        found.module()(torch.full((2,), 1000.0))
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
