@@ -203,6 +203,8 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
     example = node.meta.get("val")
     if effect_of(node.target) is not None or example is None:  # its call matters, used or not
         return _extern(b, out, node, args, kwargs, example)
+    if rule is not None and not _dims_exist(node, args, kwargs, example):
+        rule = None  # its kernel says so; a rule would count on from the front
     if rule is not None and is_array(example) and _native(args, kwargs, example):
         mark = b.mark()
         try:
@@ -248,6 +250,24 @@ def _added_to(node: object, args: list) -> Ref | None:
     call.args.append(first.value.ref())
     call.attrs.update(sb=strides[0] if len(shape) == 3 else 0, sm=strides[-2], sn=strides[-1])
     return last
+
+
+_DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "axis"))
+
+
+def _dims_exist(node: object, args: list, kwargs: dict, example: object) -> bool:
+    """Whether the dims among the arguments are dims of the arrays of a call."""
+    schema = getattr(node.target, "schema", None)
+    if schema is None:
+        return True
+    given = {**dict(zip(schema.names, args)), **kwargs}
+    dims = [d for name in _DIMS & given.keys() for d in _flat(given[name]) if type(d) is int]
+    if not dims:
+        return True
+    made = example if isinstance(example, (tuple, list)) else [example]
+    arrays = [a for a in (*_flat(args), *made) if isinstance(a, Ref) or is_array(a)]
+    rank = max((len(a.shape) for a in arrays), default=0) or 1
+    return all(-rank <= d < rank for d in dims)
 
 
 def _checked(made: Ref, example: object, node: object) -> Ref:

@@ -288,6 +288,10 @@ class Trace(Interpreter):
             recorder.origin = ov  # the operator that the user called: errors are to be its own
         try:
             out = replacement(*flat)
+        except IndexError as error:  # a dim that is not there, found by the parts
+            if isinstance(error, errors.PullbackError) or replacement is not ov.decompose:
+                raise
+            raise translated(ov, flat, error) from error
         finally:
             recorder.origin, state.record[self.level] = origin, before
         # an input that came back unchanged is another handle now: the tape will write on it, and

@@ -2,6 +2,8 @@
 next call works.
 """
 
+import zlib
+
 import numpy as np
 import pytest
 from checks import run_both
@@ -9,6 +11,10 @@ from checks import run_both
 import pullback as pb
 import pullback.nn.functional as F
 from pullback import errors
+from pullback.core.handle import Tensor
+from pullback.core.op import overload_of, registry
+from pullback.core.stack import bind
+from pullback.testing import samples
 
 X = np.arange(12.0, dtype=np.float32).reshape(3, 4) / 7
 
@@ -215,3 +221,46 @@ def test_a_compiled_graph_refuses_other_arrays():
     with pytest.raises(errors.ArgumentError, match="NumPy array, got NoneType"):
         graph(X, None)
     np.testing.assert_array_equal(graph(X, n)[0], X * 2)
+
+
+def missing_dims(part: int):
+    """(what, call, tensors): the first sample of an entry, with a dim that there is not."""
+    for name in sorted(registry):
+        op = registry[name]
+        if not op.__module__.startswith("pullback.ops.") or zlib.crc32(name.encode()) % 4 != part:
+            continue
+        cases = samples.cases(op)
+        if not cases:
+            continue
+        ov, flat = overload_of(op), samples.flat(op, cases[0])
+        for i, argument in enumerate(ov.schema.args):
+            if argument.name not in ("dim", "dims", "dim0", "dim1", "dim2", "axis"):
+                continue
+            several = isinstance(flat[i], (list, tuple)) or flat[i] is None and argument.is_list
+            given = [*flat[:i], [99, *(flat[i] or ())[1:]] if several else 99, *flat[i + 1:]]
+
+            def call(*tensors, ov=ov, given=given):
+                left = iter(tensors)
+                return bind(ov, tuple(
+                    next(left) if isinstance(v, Tensor) else v for v in given))
+
+            tensors = [v.detach() for v in given if isinstance(v, Tensor)]
+            yield f"{name}({argument.name})", call, tensors
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_dims_that_do_not_exist_are_refused_as_in_eager_mode(part):
+    """No rule may count them on from the front: that would be a wrong number, or foreign memory."""
+    checked = 0
+    for name, call, tensors in missing_dims(part):
+        try:
+            call(*tensors)
+        except Exception as error:
+            wanted = type(error)
+        else:
+            continue
+        with pytest.raises(wanted) as caught:
+            pb.compile(call)(*tensors)
+        assert type(caught.value) is wanted, name
+        checked += 1
+    assert checked > 30
