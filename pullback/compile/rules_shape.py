@@ -265,6 +265,8 @@ def _slice_scatter(
     start, end = bounds(x.shape[dim], start, end)
     if src.dtype != x.dtype:
         src = b.cast(src, x.dtype)
+    if step < 1 or src.shape[dim] != len(range(start, end, step)):
+        raise Unsupported("a slice that does not fit: its kernel says so")
     if step != 1:
         return _between(b, x, src, dim, start, step)
     return join(b, [window(x, dim, 0, start), src, window(x, dim, end, x.shape[dim] - end)], dim)

@@ -289,6 +289,7 @@ class _fused_rms_norm(Op):
         return out, rstd
 
     def decomp(input, normalized_shape, weight, eps):
+        check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
         x = input.to(dt.float32) if input.dtype.itemsize == 2 else input
         dims = trailing_dims(x.shape, normalized_shape)
         rstd = ((x * x).mean(dims, True) + _rms_eps(x.dtype.np, eps)).rsqrt()

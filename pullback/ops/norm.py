@@ -520,6 +520,7 @@ class native_layer_norm(Op):
         return tuple(t.expand([n, *t.shape[1:]]) for t in (out, mean, rstd))
 
     def decomp(input, normalized_shape, weight, bias, eps):
+        check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
         dtype = input.dtype
         x = input.to(dt.float32) if dtype.itemsize == 2 else input
         dims = trailing_dims(x.shape, normalized_shape)

@@ -264,3 +264,17 @@ def test_dims_that_do_not_exist_are_refused_as_in_eager_mode(part):
         assert type(caught.value) is wanted, name
         checked += 1
     assert checked > 30
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: F.layer_norm(x, (5,)), lambda x: F.rms_norm(x, (5,)),
+    lambda x: F.layer_norm(x, (4,), pb.ones(3)), lambda x: x.slice_scatter(x[:2], 0, 0, 3, -1),
+    lambda x: x.slice_scatter(x[:1], 0, 0, 3, 2), lambda x: x.slice_scatter(x, 0, 0, 3, 0),
+])  # fmt: skip
+def test_shapes_and_steps_that_do_not_fit(f):
+    x = pb.tensor(X)
+    with pytest.raises(RuntimeError) as eager:
+        f(x)
+    with pytest.raises(RuntimeError) as compiled:
+        pb.compile(f)(x)
+    assert type(compiled.value) is type(eager.value)
