@@ -28,7 +28,8 @@ from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
 from ..fx.traits import viewed
 from . import sharing
-from .capture import Joint, Postponed, Sizes, capture
+from .capture import Postponed, capture
+from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program

@@ -3,7 +3,7 @@ mutation.
 
 Tensors that the function reaches through closures or modules are *adopted*: while the capture runs,
 their handles hold traced boxes like the inputs', so that they become inputs of the graph, take part
-in autograd and may be written.  Read next: `partition.py`, `runtime.py`.
+in autograd and may be written.  Read next: `joint.py`, the result; `partition.py`, `runtime.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import contextlib
 import operator
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,11 +25,10 @@ from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.state import sequence, state, uncast
+from ..core.state import state, uncast
 from ..core.table import ops
-from ..core.tape import Accumulate, Node
+from ..core.tape import Accumulate
 from ..core.views import (
-    Detached,
     _recording,
     found_anew,
     link_detached,
@@ -39,7 +37,6 @@ from ..core.views import (
     scatter,
 )
 from ..fx import spelling
-from ..fx.graph_module import GraphModule
 from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
 from ..interp.box import map_tensors
@@ -47,8 +44,20 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .joint import (
+    Adopted,
+    Gradient,
+    Identity,
+    Joint,
+    Mutation,
+    Read,
+    Reviewed,
+    Sizes,
+    input_edge,
+)
 from .placing import Placing
 from .results import Output, Results, assigned, has_history, root_of, used_up
+from .sharing import Member
 from .slices import sliced
 from .split import collector_paused
 from .subclasses import Wrapped, is_wrapper, rebuilt, spread
@@ -61,22 +70,6 @@ _STATISTICS = re.compile("native_(batch|layer)_norm|_native_batch_norm|_weight_n
 
 class Postponed(Exception):
     """Raised in a capture by what must run once as it is before it can be captured."""
-
-
-class Identity(Node):
-    """History of an input that is not a leaf: it may be written, its gradient goes to the input."""
-
-    __slots__ = ()
-
-    class _Rule:
-        name, saves = "InputBackward", ()
-
-    def __init__(self, source: Node, meta: tuple):
-        self.edges, self.metas, self.saved, self.rule = (source,), (meta,), (), Identity._Rule
-        self.hooks, self.where, self.stamp, self.level, self.seq = None, None, 0, 0, sequence()
-
-    def apply(self, grads, needs):
-        return [grads[0]]
 
 
 class Capture(Placing, Trace):
@@ -457,73 +450,6 @@ class Capture(Placing, Trace):
         return super().__exit__(*exc)
 
 
-@dataclass(slots=True)
-class Read:
-    """A tensor from outside whose values became part of the capture (`item()`, `tolist()`, `if`).
-
-    The graph is right as long as they are the same.
-    """
-
-    tensor: Tensor
-    was: tuple
-
-    @property
-    def same(self) -> bool:
-        return contents(self.tensor._data) == self.was
-
-
-@dataclass(slots=True)
-class Gradient:
-    """The `.grad` of a tensor that a capture has met."""
-
-    tensor: Tensor
-    before: Tensor | None
-    owner: Tensor | int  # whose gradient it is when the program runs: a tensor, or an argument
-    matters: bool = False  # was it read before it was replaced?
-    replaced: bool = False
-
-    def concerns(self, inputs: set[int]) -> bool:
-        """Has the function read, replaced or written it?  `inputs` are tensors that it met."""
-        now = None if self.tensor._meta is None else self.tensor._meta.grad
-        return (self.matters or self.replaced or now is not self.before
-                or now is not None and id(now) in inputs)
-
-    def found(self, arguments: list[Tensor]) -> Tensor | None:
-        """The gradient that is there when the program runs."""
-        meta = self.holder(arguments)._meta
-        return None if meta is None else meta.grad
-
-    def holder(self, arguments: list[Tensor]) -> Tensor:
-        """The tensor that has it, when the program runs."""
-        return arguments[self.owner] if type(self.owner) is int else self.owner
-
-    def fits(self, arguments: list[Tensor]) -> bool:
-        """Is there a gradient if and only if there was one?"""
-        if self.replaced and not self.matters:
-            return True
-        return (self.found(arguments) is None) == (self.before is None)
-
-
-@dataclass(slots=True)
-class Adopted:
-    """A tensor from outside during a capture: what it was, and what stands for it."""
-
-    handle: Tensor
-    data: object
-    edge: object
-    link: object
-    cell: object
-    box: object  # None if it follows from another input
-    start: object  # its edge at the beginning of the capture
-    first: object  # what it held then
-
-
-def input_edge(t: Tensor, outer, data):
-    """The edge of a graph input that requires grad; only a real leaf refuses writes."""
-    leaf = Accumulate(t)
-    return leaf if isinstance(outer, Accumulate) else Identity(leaf, (data.shape, data.dtype))
-
-
 class CaptureRecorder(Recorder):
     """Names inputs `primals_N`; inputs may be added late."""
 
@@ -557,196 +483,6 @@ class CaptureRecorder(Recorder):
         with self.graph.inserting_after(self._last):
             self._last = self.placeholder(f"tangents_{number}", value)
         return self._last
-
-
-@dataclass(slots=True)
-class Reviewed:
-    """A tensor whose shape was changed in place, by `t_()` and the like."""
-
-    handle: Tensor
-    base: Tensor  # itself, or what its older views are views of
-    steps: list[tuple]  # the views that it became, and whether these were recorded
-    box: object  # what it holds if nothing was written
-
-
-@dataclass(slots=True)
-class Root:
-    """Memory that several inputs share; it is an input of the graph, they are views of it."""
-
-    owners: tuple  # who has the memory: numbers of arguments, or tensors
-    whole: Root | None = None  # the memory of the group, where it has more than one base
-    place: tuple = ()  # size, stride and offset there
-    input: Tensor | None = None  # the handle in the capture
-
-    def found(self, arguments: list[Tensor]) -> Tensor:
-        """The tensor that the program gets: the base of the owners, or the memory of several."""
-        bases = [root_of(arguments[o] if type(o) is int else o) for o in self.owners]
-        if len(bases) == 1:
-            return bases[0]
-        t = make(span([b._data for b in bases]))
-        t._cell = cell_of(bases[0])
-        return t
-
-    def begin(self, t: Tensor, level: Capture, node) -> None:
-        """Make the handle."""
-        if self.whole is None:
-            self.input = level.wrap(fake_of(t), node)
-        else:
-            base, step = self.whole.input, (overload("as_strided"), self.place, None)
-            with _recording(level.level, False):
-                self.input = make(replay(make(base._data), (step,))._data)
-            self.input._cell = cell_of(base)
-            steps, version = one_more(None, step), self.input._cell.version
-            self.input._link = Detached(base, steps, False, None, version)
-        if t._edge is not None:
-            self.input._edge = input_edge(self.input, t._edge, t._data)
-
-
-def span(arrays: list[np.ndarray]) -> np.ndarray:
-    """The memory from the first to the last element of arrays that share it, as one row."""
-    bounds = [np.lib.array_utils.byte_bounds(a) for a in arrays]
-    low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
-    first = arrays[[b[0] for b in bounds].index(low)]
-    row = first[(slice(0, 1),) * first.ndim].reshape(1)
-    return np.lib.stride_tricks.as_strided(row, ((high - low) // row.itemsize,), (row.itemsize,))
-
-
-@dataclass(slots=True)
-class Member:
-    """How an input that shares memory follows from its root."""
-
-    root: Root
-    chain: tuple  # views of the base
-    hidden: str | None  # were they made while nothing was recorded?
-
-    def handle(self, t: Tensor) -> Tensor:
-        """What stands for the tensor in the capture."""
-        base = self.root.input
-        if base._link is not None:
-            refresh(base)  # it may have been written before this tensor was met
-        if not self.chain:
-            return base
-        level = base._data.interp.level
-        with _recording(level, state.record[level] and not self.hidden):
-            made = replay(base, self.chain)
-        if isinstance(t._edge, Accumulate):
-            made._edge = input_edge(made, t._edge, t._data)
-        return made
-
-
-@dataclass(slots=True)
-class Mutation:
-    """An input that was written."""
-
-    input: int
-    output: int  # the graph output with its values
-    tracked: bool  # has it a new history?
-    count: int  # how many writes; 0 if another input counts them, that has the memory
-    moved: bool = False  # does its handle look at other memory now (`x.data = y`)?
-    silent: int = 0  # of the writes, those through `.data`, which no version counts
-
-
-class Sizes:
-    """The sizes of the arguments of a capture, and numbers among these, as symbols where wanted."""
-
-    def __init__(self, wanted: list[list], names: list[str], env=None, sources: list | None = None,
-                 numbers: dict[int, tuple] | None = None, special: bool = False):
-        from ..core.symbolic.env import ShapeEnv
-
-        self.env = ShapeEnv() if env is None else env
-        self.wanted, self.names = wanted, names
-        self.sources = names if sources is None else sources  # what symbols are called after
-        # position among all arguments -> (source, is it to be a symbol?)
-        self.numbers, self.special = numbers or {}, special
-        self.sizes: set[int] = set()  # those that are sizes or strides of a wrapper
-        self.strides: dict[int, tuple] = {}  # and strides, which may follow from sizes
-        self.made: dict = {}  # position -> what it has become
-        self.shapes: list[tuple] = []  # of all tensor arguments, when the capture has begun
-
-    def of(self, i: int, t: Tensor) -> Tensor:
-        """The fake of an argument."""
-        from ..fx.sizes import symbolic_input
-
-        return symbolic_input(self.env, t, self.sources[i], i, self.wanted[i])
-
-    def number(self, k: int, value):
-        """An argument that is no tensor."""
-        known = self.numbers.get(k)
-        if known is None:
-            return value
-        from ..core.symbolic.env import Source
-
-        source, wanted = known
-        if not isinstance(value, (int, float)):
-            pass  # a symbol from outside
-        elif k in self.strides:
-            value = self._stride(k, value)
-        elif wanted:
-            value = self.env.number(
-                value, Source(source, k), special=self.special or k in self.sizes)
-        self.shapes.append((value,))
-        self.made[k] = value
-        return value
-
-    def _stride(self, k: int, value):
-        """A stride of a wrapper, by its sizes where it follows from them."""
-        from ..fx.sizes import following_strides
-
-        places, dim, plan = self.strides[k]
-        return following_strides(plan.size, plan.stride, [self.made[p] for p in places])[dim]
-
-
-@dataclass
-class Joint:
-    """A captured function."""
-
-    module: GraphModule  # joint graph: primals, tangents -> outputs, gradients
-    adopted: list[Tensor | Gradient]  # what became inputs after the user's own
-    outputs: list  # Output or a plain value, in the order of the user's flat outputs
-    out_spec: object
-    mutated: list[Mutation]
-    forward_count: int  # graph outputs before the gradients
-    tangent_of: list[int]  # graph output that each tangent belongs to
-    grad_of: list[int]  # input that each gradient belongs to
-    differentiable: bool = False
-    reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
-    swept: list[int] = field(default_factory=list)  # graph outputs whose history was used up inside
-    gradients: list[Gradient] = field(default_factory=list)  # that were there, or not
-    assigned: list[tuple] = field(default_factory=list)  # (gradient, graph output, tensor or None)
-    guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
-    numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
-    decisions: GraphModule | None = None  # computes what the user's conditions were told
-    answers: list = field(default_factory=list)  # what that was
-    streams: list[tuple] = field(default_factory=list)  # generators, and how a call leaves them
-    unique: list[int] | None = None  # the arguments that differ, None if all do
-    roots: list[Root] = field(default_factory=list)  # memory that inputs share
-    reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
-    sets: list[tuple] = field(default_factory=list)  # (input, output with its memory, writes)
-    grown: list[tuple] = field(default_factory=list)  # (input, bytes that its storage gets before)
-    shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
-    began: list[int] = field(default_factory=list)  # inputs that were made to require grad
-    ended: list[int] = field(default_factory=list)  # inputs that were detached in place
-    blurred: tuple | None = None  # where a tensor was written without its history
-    wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
-    late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
-    shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes
-    sized_wrappers: dict = field(default_factory=dict)  # nodes of the sizes of those in `wrapped`
-    # for PyTorch's convention (`layout.py`)
-    leaves: list = field(default_factory=list)  # the user's flat outputs: nodes and plain values
-    ends: list = field(default_factory=list)  # the node of each input, at the end
-    members: set[int] = field(default_factory=set)  # inputs that follow from a root
-    writes: list[tuple] = field(default_factory=list)  # nodes before and after (`rewriting.py`)
-
-    def inputs(self, arguments: list[Tensor]) -> list[Tensor]:
-        """The tensors that the graph wants."""
-        own = arguments if self.unique is None else [arguments[i] for i in self.unique]
-        return [*own, *self.found(arguments)]
-
-    def found(self, arguments: list[Tensor]) -> list[Tensor]:
-        """The tensors that the graph wants besides the arguments."""
-        return [r.found(arguments) for r in self.roots] + [
-            t if isinstance(t, Tensor) else t.found(arguments) for t in self.adopted
-        ]
 
 
 @collector_paused()

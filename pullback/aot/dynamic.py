@@ -24,7 +24,8 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import map_aggregate
 from ..fx.sizes import UNBACKED, argument
-from .capture import Joint, Output
+from .joint import Joint
+from .results import Output
 
 
 def valued(value: Any, of: Callable[[str], int]) -> Any:

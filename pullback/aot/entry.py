@@ -20,8 +20,9 @@ from ..fx.passes import eliminate_dead_code
 from ..fx.tables import normalized
 from . import refusals
 from .api import Backend, Compiled
-from .capture import Joint, Sizes, capture
+from .capture import capture
 from .context import compiling, config, next_program
+from .joint import Joint, Sizes
 from .layout import Layout
 from .runtime import Program
 from .subclasses import Inside, is_wrapper

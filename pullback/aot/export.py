@@ -30,7 +30,7 @@ from ..fx.printer import Trees
 from ..fx.tables import normalized
 from . import refusals, sharing
 from . import signature as sig
-from .capture import Capture, CaptureRecorder, Joint, Output, Sizes, capture
+from .capture import Capture, CaptureRecorder, capture
 from .context import config
 from .descriptors import (
     BackwardTokenAOTOutput,
@@ -45,6 +45,8 @@ from .descriptors import (
     PlainAOTOutput,
     TangentAOTInput,
 )
+from .joint import Joint, Sizes
+from .results import Output
 from .retrace import renumbered, traced_again
 from .tokens import Threaded, effectful
 

@@ -34,9 +34,10 @@ from ..fx.node import Node, map_arg
 from ..fx.passes import eliminate_dead_code
 from ..fx.printer import Trees
 from ..fx.sizes import argument
-from .capture import Joint, Output
 from .context import config
+from .joint import Joint
 from .refusals import results
+from .results import Output
 from .rewriting import rewritten
 from .subclasses import Inside
 from .tokens import Threaded, effectful

@@ -30,9 +30,10 @@ from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
 from ..fx.traits import cost_of, viewed
-from .capture import Identity, Joint, Output
 from .decisions import contents
+from .joint import Identity, Joint
 from .packing import PackedValues, graph_hooks, pack
+from .results import Output
 from .rewriting import memory
 from .split import give_away
 from .subclasses import gathered, plain_tangents

@@ -8,14 +8,90 @@ they are. Read next: `capture.py`, which makes the views.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from .. import errors
-from ..core.handle import Tensor
+from ..core.handle import Tensor, cell_of, make, one_more
 from ..core.op import overload
-from .capture import Member, Root
+from ..core.state import state
+from ..core.tape import Accumulate
+from ..core.views import Detached, _recording, refresh, replay
+from ..fx.make_fx import fake_of
+from .joint import input_edge
+from .results import root_of
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 _WORK = 10_000  # candidates that NumPy may try before two inputs count as overlapping
+
+
+@dataclass(slots=True)
+class Root:
+    """Memory that several inputs share; it is an input of the graph, they are views of it."""
+
+    owners: tuple  # who has the memory: numbers of arguments, or tensors
+    whole: Root | None = None  # the memory of the group, where it has more than one base
+    place: tuple = ()  # size, stride and offset there
+    input: Tensor | None = None  # the handle in the capture
+
+    def found(self, arguments: list[Tensor]) -> Tensor:
+        """The tensor that the program gets: the base of the owners, or the memory of several."""
+        bases = [root_of(arguments[o] if type(o) is int else o) for o in self.owners]
+        if len(bases) == 1:
+            return bases[0]
+        t = make(span([b._data for b in bases]))
+        t._cell = cell_of(bases[0])
+        return t
+
+    def begin(self, t: Tensor, level: Capture, node) -> None:
+        """Make the handle."""
+        if self.whole is None:
+            self.input = level.wrap(fake_of(t), node)
+        else:
+            base, step = self.whole.input, (overload("as_strided"), self.place, None)
+            with _recording(level.level, False):
+                self.input = make(replay(make(base._data), (step,))._data)
+            self.input._cell = cell_of(base)
+            steps, version = one_more(None, step), self.input._cell.version
+            self.input._link = Detached(base, steps, False, None, version)
+        if t._edge is not None:
+            self.input._edge = input_edge(self.input, t._edge, t._data)
+
+
+@dataclass(slots=True)
+class Member:
+    """How an input that shares memory follows from its root."""
+
+    root: Root
+    chain: tuple  # views of the base
+    hidden: str | None  # were they made while nothing was recorded?
+
+    def handle(self, t: Tensor) -> Tensor:
+        """What stands for the tensor in the capture."""
+        base = self.root.input
+        if base._link is not None:
+            refresh(base)  # it may have been written before this tensor was met
+        if not self.chain:
+            return base
+        level = base._data.interp.level
+        with _recording(level, state.record[level] and not self.hidden):
+            made = replay(base, self.chain)
+        if isinstance(t._edge, Accumulate):
+            made._edge = input_edge(made, t._edge, t._data)
+        return made
+
+
+def span(arrays: list[np.ndarray]) -> np.ndarray:
+    """The memory from the first to the last element of arrays that share it, as one row."""
+    bounds = [np.lib.array_utils.byte_bounds(a) for a in arrays]
+    low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
+    first = arrays[[b[0] for b in bounds].index(low)]
+    row = first[(slice(0, 1),) * first.ndim].reshape(1)
+    return np.lib.stride_tricks.as_strided(row, ((high - low) // row.itemsize,), (row.itemsize,))
 
 
 def _owner(array: np.ndarray) -> int:

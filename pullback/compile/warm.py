@@ -21,7 +21,7 @@ from . import cache, toolchain
 from .errors import CompilerNotFound
 
 if TYPE_CHECKING:
-    from ..aot.capture import Joint
+    from ..aot.joint import Joint
     from ..aot.runtime import Program
 
 _FACTS = ("copied", "kept", "random")  # of every program

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
-from ..aot.capture import Sizes
+from ..aot.joint import Sizes
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.size import Symbolic
