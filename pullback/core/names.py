@@ -115,8 +115,11 @@ NAMES = {
     ),
     "create": (
         "empty zeros ones full empty_like zeros_like ones_like full_like new_empty:m new_zeros:m "
-        "new_ones:m new_full:m empty_strided new_empty_strided:m empty_permuted arange linspace "
-        "logspace eye scalar_tensor tril_indices triu_indices fill:mi zero:pi"
+        "new_ones:m new_full:m empty_strided new_empty_strided:m empty_permuted eye scalar_tensor "
+        "tril_indices triu_indices fill:mi zero:pi"
+    ),
+    "sequences": (
+        "arange linspace logspace"
     ),
     "random": (
         "rand randn randint randperm rand_like randn_like randint_like bernoulli:mi normal:mi "
@@ -154,8 +157,11 @@ NAMES = {
         "_linalg_solve_ex linalg_solve_ex linalg_solve linalg_lu_solve lu_solve:m "
         "triangular_solve:m linalg_inv_ex linalg_inv inverse:m linalg_tensorinv "
         "linalg_tensorsolve _linalg_det linalg_det det:m _linalg_adjugate _linalg_slogdet "
-        "linalg_slogdet slogdet:m logdet:m linalg_pinv pinverse:m linalg_matrix_rank linalg_lstsq "
-        "linalg_matrix_exp matrix_exp:m linalg_matrix_power matrix_power:m"
+        "linalg_slogdet slogdet:m logdet:m linalg_matrix_exp matrix_exp:m linalg_matrix_power "
+        "matrix_power:m"
+    ),
+    "least_squares": (
+        "linalg_pinv pinverse:m linalg_matrix_rank linalg_lstsq"
     ),
     "norm": (
         "_softmax _log_softmax _softmax_backward_data _log_softmax_backward_data _safe_softmax "

@@ -8,9 +8,9 @@ from ..core import dtype as dt
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
-from .create import _linspace
 from .pointwise import refuse
 from .reduce import rows
+from .sequences import _linspace
 
 
 def _check_bins(bins: int, dim: int = 0) -> None:

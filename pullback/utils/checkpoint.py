@@ -4,21 +4,17 @@ The default form watches the tape: every node that the function records is empti
 engine asks one for its saved values the function runs again, the nodes of the second run are
 matched with those of the first in order, and their values are handed over.  The run stops as soon
 as the last node has its values.  The re-entrant form is one node that runs the function again and
-sweeps through it.  Read next: `../core/tape.py`, `../autograd/engine.py`.
+sweeps through it.  Read next: `selective.py`, `../core/tape.py`, `../autograd/engine.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import enum
 import functools
 import warnings
 import weakref
-from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
-
-import numpy as np
 
 from .. import errors
 from ..amp.autocast_mode import present
@@ -28,13 +24,23 @@ from ..autograd.grad_mode import enable_grad, no_grad
 from ..core import tape
 from ..core.handle import Tensor, make
 from ..core.hooks import pack_node
-from ..core.op import OpOverload, families, overload_of
-from ..core.pytree import tree_flatten, tree_map, tree_unflatten
+from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.random import default_generator
-from ..core.stack import interpret
 from ..core.state import count, state
 from ..core.surface import current, refresh
 from ..core.table import ops
+from .selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    Hook,
+    SelectiveCheckpointContext,
+    Tagging,
+    Traces,
+    create_selective_checkpoint_contexts,
+    facts_of,
+    keep_random,
+    shown,
+)
 
 __all__ = [
     "SAC_IGNORED_OPS",
@@ -58,7 +64,6 @@ __all__ = [
 CheckpointError = errors.CheckpointError
 _early_stop: bool | None = None
 _debug: bool | None = None
-_ndarray = np.ndarray
 _CHECKS = ("default", "none")
 
 
@@ -123,13 +128,6 @@ def _bare(t: Tensor) -> Tensor:
     return bare
 
 
-def _facts(tensors: list[Tensor]) -> list[tuple]:
-    return [
-        (t._data.shape, t._data.dtype, "cpu" if type(t._data) is _ndarray else str(t.device))
-        for t in tensors
-    ]
-
-
 class _Deferred:
     """In the place of a node's saved values: where to get them from."""
 
@@ -138,7 +136,7 @@ class _Deferred:
     def __init__(self, frame: _Frame, node: tape.Node, tensors: list[Tensor]):
         self.frame, self.name, self.where = frame, node.name(), node.where
         self.edges = [t._edge for t in tensors]
-        self.facts = _facts(tensors) if frame.check == "default" else None
+        self.facts = facts_of(tensors) if frame.check == "default" else None
         self.twin = None  # (values, time) from the second run, until the node takes them
 
     def give(self, saved: tuple, stamp: int) -> None:
@@ -384,7 +382,7 @@ class _Second(_Watch):
         first = frame.items[number]()
         if first is not None:
             if frame.check == "default":
-                self.compare(first, node, _facts(tensors))
+                self.compare(first, node, facts_of(tensors))
             first.give(node.saved, node.stamp)
         if (frame.stop or not frame.finished) and self.count == len(frame.items):
             raise _Enough(frame)
@@ -406,243 +404,11 @@ class _Second(_Watch):
                     if a != b
                     for line in (
                         f"value {i} saved by {_called(first)}:",
-                        f"saved metadata: {_shown(a)}",
-                        f"recomputed metadata: {_shown(b)}",
+                        f"saved metadata: {shown(a)}",
+                        f"recomputed metadata: {shown(b)}",
                     )
                 ],
             )
-
-
-def _shown(fact: tuple) -> str:
-    return f"shape {list(fact[0])}, dtype {fact[1]}, device {fact[2]}"
-
-
-# results of operators that are kept
-
-
-class CheckpointPolicy(enum.Enum):
-    """What happens to the result of an operator inside of a selective checkpoint."""
-
-    MUST_SAVE = 0
-    PREFER_SAVE = 1
-    MUST_RECOMPUTE = 2
-    PREFER_RECOMPUTE = 3
-    MUST_CPU_OFFLOAD = 4
-    PREFER_CPU_OFFLOAD = 5
-
-
-_SAVED = (
-    CheckpointPolicy.MUST_SAVE,
-    CheckpointPolicy.PREFER_SAVE,
-    CheckpointPolicy.MUST_CPU_OFFLOAD,
-    CheckpointPolicy.PREFER_CPU_OFFLOAD,
-)
-SAC_IGNORED_OPS = {overload_of(families["detach"][0])}
-
-
-class SelectiveCheckpointContext:
-    """First argument of a policy: is this the second run, and what did the operator give?"""
-
-    def __init__(self, *, is_recompute: bool, op_output=None):
-        self.is_recompute, self.op_output = is_recompute, op_output
-
-
-class _Hook:
-    """Sees every operator of one level while it is entered."""
-
-    def __enter__(self):
-        self.level = 0 if state.saving is None else state.saving.level
-        self.before, state.caching = state.caching, self
-        self.counts: dict = defaultdict(int)
-        count("ACTIVE", 1)
-        return self
-
-    def __exit__(self, *exc):
-        state.caching = self.before
-        count("ACTIVE", -1)
-
-    def run(self, ov, flat: tuple, level: int):
-        if level != self.level or ov in SAC_IGNORED_OPS:
-            return self.outer(ov, flat, level)
-        number = self.counts[ov]
-        self.counts[ov] += 1
-        return self.call(ov, flat, level, number)
-
-    def outer(self, ov, flat: tuple, level: int):
-        return (
-            interpret(ov, flat, level) if self.before is None else self.before.run(ov, flat, level)
-        )
-
-
-def _stored(out):
-    return tree_map(lambda v: _Value(v) if isinstance(v, Tensor) else v, out)
-
-
-class _Keeping(_Hook):
-    """First run: keeps what the policy says."""
-
-    def __init__(self, policy, storage: dict):
-        self.policy, self.storage = policy, storage
-
-    def call(self, ov, flat, level, number):
-        out = self.outer(ov, flat, level)
-        context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
-        answer = self.policy(context, ov, *flat)
-        if answer is True or answer in _SAVED:
-            self.storage[ov, number] = _stored(out)
-        else:
-            self.storage[ov, number] = None
-        return out
-
-
-class _Kept(_Hook):
-    """Second run: gives back what was kept."""
-
-    def __init__(self, storage: dict, mutable: bool):
-        self.storage, self.mutable = storage, mutable
-
-    def call(self, ov, flat, level, number):
-        try:
-            found = self.storage[ov, number]
-        except KeyError:
-            raise CheckpointError(
-                errors.text(
-                    f"{ov} was called {number + 1} times when recomputing, but not in the forward "
-                    f"pass ({errors.user_line(2)})",
-                    cure="the function must compute the same when called again",
-                )
-            ) from None
-        if found is None:
-            return self.outer(ov, flat, level)
-        return tree_map(lambda v: v.get(self.mutable) if isinstance(v, _Value) else v, found)
-
-
-class _Value:
-    """A kept result; written to since?"""
-
-    __slots__ = ("tensor", "version")
-
-    def __init__(self, t: Tensor):
-        self.tensor = make(t._data)
-        self.tensor._cell = tape.cell_of(t)
-        self.version = t._cell.version
-
-    def get(self, mutable: bool) -> Tensor:
-        if not mutable and self.tensor._cell.version != self.version:
-            raise CheckpointError(
-                errors.text(
-                    "Tensor cached during selective activation checkpoint has been mutated "
-                    f"({errors.user_line(2)})",
-                    f"tensor: {self.tensor.dtype.name}{list(self.tensor.shape)}",
-                    "clone() before writing, or pass allow_cache_entry_mutation=True",
-                )
-            )
-        again = make(self.tensor._data)
-        again._cell = self.tensor._cell
-        return again
-
-
-def create_selective_checkpoint_contexts(
-    policy_fn_or_list, allow_cache_entry_mutation: bool = False
-) -> tuple:
-    """Contexts for `checkpoint(context_fn=...)` that keep the results of some operators."""
-    if isinstance(policy_fn_or_list, list):
-        for op in policy_fn_or_list:
-            if not isinstance(op, OpOverload):
-                raise errors.BadValue(
-                    errors.text(
-                        "Expected op in `op_list` to be an OpOverload but got: "
-                        f"{op} of type {type(op).__name__} ({errors.user_line()})",
-                        cure="name the overload: ops.aten.mm.default instead of ops.aten.mm",
-                    )
-                )
-        chosen = list(policy_fn_or_list)
-
-        def policy(context, op, *args, **kwargs):
-            keep = any(op is c for c in chosen)
-            return CheckpointPolicy.MUST_SAVE if keep else CheckpointPolicy.PREFER_RECOMPUTE
-
-    elif callable(policy_fn_or_list):
-        policy = policy_fn_or_list
-    else:
-        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    storage: dict = {}
-    return _Keeping(policy, storage), _Kept(storage, allow_cache_entry_mutation)
-
-
-def _keep_random(context, op, *args, **kwargs) -> bool:
-    """In a capture random numbers are drawn when the graph runs: once."""
-    return op.is_random
-
-
-class _Tagging(_Hook):
-    """In a capture: writes the policy's answers down for the partitioner, which decides."""
-
-    def __init__(self, capture, policy):
-        self.capture, self.policy = capture, policy
-
-    def __enter__(self):
-        super().__enter__()
-        self.level = self.capture.level
-        self.region = self.capture.region(CheckpointPolicy.PREFER_RECOMPUTE)
-        self.fresh = self.region.__enter__()
-        return self
-
-    def __exit__(self, *exc):
-        self.region.__exit__(None, None, None)
-        super().__exit__(*exc)
-
-    def call(self, ov, flat, level, number):
-        begin = len(self.fresh)
-        state.caching = self.before  # what it is made of is not asked for
-        try:
-            out = self.outer(ov, flat, level)
-        finally:
-            state.caching = self
-        if self.policy is not None:
-            context = SelectiveCheckpointContext(is_recompute=False, op_output=out)
-            wish = self.policy(context, ov, *flat)
-            if isinstance(wish, bool):
-                wish = _WISHES[wish]
-            for node in self.fresh[begin:]:
-                node.meta["recompute"] = wish
-        return out
-
-
-_WISHES = CheckpointPolicy.PREFER_RECOMPUTE, CheckpointPolicy.MUST_SAVE
-
-
-class _Listing(_Hook):
-    """Writes down the operators of a run."""
-
-    def __init__(self):
-        self.calls: list = []
-
-    def __enter__(self):
-        self.calls.clear()
-        return super().__enter__()
-
-    def call(self, ov, flat, level, number):
-        out = self.outer(ov, flat, level)
-        facts = _facts([out]) if isinstance(out, Tensor) else ()
-        self.calls.append((str(ov), tape.place(), facts))
-        return out
-
-
-class _Traces:
-    """The operators of both runs, for `debug=True`."""
-
-    def __init__(self):
-        self.runs = _Listing(), _Listing()
-
-    def lines(self) -> list[str]:
-        text = []
-        for title, run in zip(("forward", "recomputation"), self.runs):
-            text.append(f"Operations executed during {title}:")
-            for name, where, facts in run.calls:
-                shape = f" -> {_shown(facts[0])}" if facts else ""
-                text.append(f"  {name}{shape} ({errors.describe_place(where)})")
-        return text
 
 
 # the function
@@ -708,20 +474,20 @@ def checkpoint(
             raise errors.BadValue(
                 f"debug=True is incompatible with non-default context_fn ({errors.user_line()})"
             )
-        trace = _Traces()
+        trace = Traces()
     possible, interp = _recording_level()
     if not possible:
         return function(*args, **kwargs)
     if hasattr(interp, "region"):
         forward = context_fn()[0]
-        with _Tagging(interp, getattr(forward, "policy", None)):
-            if isinstance(forward, _Hook):
+        with Tagging(interp, getattr(forward, "policy", None)):
+            if isinstance(forward, Hook):
                 return function(*args, **kwargs)
             with forward:
                 return function(*args, **kwargs)
     forward, second = context_fn() if trace is None else trace.runs
     if state.mode and context_fn is noop_context_fn and trace is None:
-        forward, second = create_selective_checkpoint_contexts(_keep_random)
+        forward, second = create_selective_checkpoint_contexts(keep_random)
     stop = early_stop if _early_stop is None else _early_stop
     frame = _Frame(interp, function, args, kwargs, (determinism_check, stop, second, trace))
     if preserve:
