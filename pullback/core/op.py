@@ -217,10 +217,10 @@ class OpOverload:
     def __reduce__(self):
         return (overload, (self.name,))
 
-    def __deepcopy__(self, memo):
+    def __copy__(self, memo=None):
         return self
 
-    __copy__ = __deepcopy__
+    __deepcopy__ = __copy__
 
     @functools.cached_property
     def schema(self) -> Schema:

@@ -479,6 +479,9 @@ class Derived:
     def _overloadname(self) -> str:
         return self.name.partition(".")[2] or "default"
 
+    def __reduce__(self) -> tuple:
+        return getattr, (self.overloadpacket, self._overloadname)
+
 
 class InplaceOverload(Derived):
     """`ops.aten.add_.Tensor`: the in-place variant of an overload."""

@@ -27,6 +27,7 @@ from .namespaces import (
     definition_of,
     fallthrough_kernel,
     implement,
+    namespace,
 )
 from .namespaces import scoped_library as _scoped_library
 

@@ -77,9 +77,9 @@ class CustomOverload(OpOverload):
     @property
     def overloadpacket(self):
         """The operator with all of its overloads."""
-        from .namespaces import Packet
+        from .namespaces import packet
 
-        return Packet(self.definition._namespace, self.definition._base)
+        return packet(self.definition._namespace, self.definition._base)
 
     @property
     def _overloadname(self) -> str:

@@ -223,6 +223,9 @@ class Packet:
     def __init__(self, namespace: str, name: str):
         self._namespace, self.__name__ = namespace, name
 
+    def __reduce__(self) -> tuple:
+        return packet, (self._namespace, self.__name__)  # found by its name: copies are itself
+
     def _all(self) -> dict[str, CustomOpDef]:
         """Overload -> definition, in the order in which they were defined."""
         whole = f"{self._namespace}::{self.__name__}"
@@ -263,6 +266,12 @@ class Packet:
         return list(self._all())
 
 
+@functools.cache
+def packet(namespace: str, name: str) -> Packet:
+    """The one object behind `ops.namespace.name`."""
+    return Packet(namespace, name)
+
+
 class Namespace:
     """`ops.ns`: the operators that were registered under one name."""
 
@@ -273,7 +282,16 @@ class Namespace:
         whole = f"{self._name}::{name}"
         if not any(q == whole or q.startswith(f"{whole}.") for q in definitions):
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
-        return Packet(self._name, name)
+        return packet(self._name, name)
+
+    def __reduce__(self) -> tuple:
+        return namespace, (self._name,)
 
     def __repr__(self) -> str:
         return f"<operators of the namespace {self._name}>"
+
+
+@functools.cache
+def namespace(name: str) -> Namespace:
+    """The one object behind `ops.name`."""
+    return Namespace(name)

@@ -60,9 +60,9 @@ def __getattr__(name: str):
     if not name.startswith("__"):
         from importlib.util import find_spec
 
-        from ..library import Namespace, definitions
+        from ..library import definitions, namespace
 
         known = any(q.startswith(f"{name}::") for q in definitions)
         if known or find_spec(f"{__name__}.{name}") is None:  # not a file of the table
-            return Namespace(name)
+            return namespace(name)
     raise AttributeError(f"module 'pullback.ops' has no attribute '{name}'")

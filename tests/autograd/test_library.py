@@ -1,5 +1,6 @@
 """`pullback.library`: registered operators under every transform, and `testing.check` over them."""
 
+import copy
 import gc
 import pickle
 from collections.abc import Sequence
@@ -66,8 +67,11 @@ def test_the_operator():
     assert str(wave.schema) == "wave(Tensor x, float k=1.0) -> Tensor"
     assert wave.__doc__ == "sin(k x) by NumPy" and wave.__name__ == "wave"
     assert repr(torch.ops.tests_library.wave.default) == "tests_library.wave.default"
-    again = pickle.loads(pickle.dumps(torch.ops.tests_library.wave.default))
-    assert again is torch.ops.tests_library.wave.default
+    own = torch.ops.tests_library
+    aten = torch.ops.aten
+    for operator in (own, own.wave, own.wave.default, aten.add, aten.add.out, aten.mul_.Scalar):
+        again = pickle.loads(pickle.dumps(operator))
+        assert again is copy.copy(operator) is copy.deepcopy(operator) is operator
     with pytest.raises(TypeError, match="fit none"):
         wave(3.0)
     with pytest.raises(AttributeError, match="nothing"):
