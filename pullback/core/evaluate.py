@@ -164,7 +164,7 @@ def _run_raw(ov, raw, xp):
         ov.check(*raw)
     common, target = promoted(ov, raw)
     if ov.dtype_rule is not None:
-        target = ov.dtype_rule(*(_spec(v) for v in raw))
+        target = ov.dtype_rule(*(spec(v) for v in raw))
     compute = _HALF.get(common.np, common.np)
     values = list(raw)
     for i in ov.promoted:
@@ -227,7 +227,7 @@ def _run_same(ov, xp, raw: tuple):
         values = tuple(_widen(v, half) for v in raw)
         out = _arrays_only(xp, ov.kernel(xp, *values))
         if ov.dtype_rule is not None:
-            return _as_ruled(out, ov.dtype_rule(*(_spec(v) for v in raw)))
+            return _as_ruled(out, ov.dtype_rule(*(spec(v) for v in raw)))
         return _narrow(out, half)
     if ov.dtype_rule is None and first is not None and len(ov.schema.returns) == 1:
         return _finish(xp, ov.kernel(xp, *values), first.dtype)
@@ -291,17 +291,22 @@ class Spec:
         return math.prod(self.shape)
 
 
-def _spec(value):
+def spec(value):
+    """A raw argument as a shape rule sees it."""
     if type(value) is list:
-        return [_spec(v) for v in value]
+        return [spec(v) for v in value]
     return Spec(value) if is_array(value) else value
 
 
 def run_fake(ov, raw: tuple):
     """Shapes and dtypes instead of values."""
+    from .consult import consult, has_checks
+
     if ov.is_view:
         return _fake_view(ov, raw)
-    specs = tuple(_spec(v) for v in raw)
+    if has_checks(ov):
+        consult(ov, raw)
+    specs = tuple(spec(v) for v in raw)
     rule = ov.op.promote
     dtype = None
     if ov.dtype_rule is not None:

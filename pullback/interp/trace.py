@@ -11,11 +11,12 @@ import math
 import numpy as np
 
 from .. import errors
+from ..core.consult import consult, has_checks
 from ..core.effects import effect_of
-from ..core.evaluate import run_raw
+from ..core.evaluate import raw_of, run_raw, spec
 from ..core.handle import Tensor, make
 from ..core.size import hinted
-from ..core.stack import Interpreter, bind, level_of, tensors_in, translated
+from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state
 from ..core.table import ops
 from .box import Wrapped, map_tensors
@@ -107,6 +108,23 @@ def _few(t: Tensor):
     """The same with large sizes made small."""
     shape = [n if n <= _SMALL else _SMALL + n % _SMALL for n in hinted(t._data.shape)]
     return np.broadcast_to(np.ones((), t._data.dtype), shape)
+
+
+def refuse_as_whole(ov, flat: tuple, raw: list) -> None:
+    """Refuse what kernel and shape rule refuse: a decomposition has no checks of its own."""
+    if ov.shape_rule is None and not has_checks(ov):
+        return
+    try:
+        consult(ov, raw)
+        if state.sizes is not None and ov.shape_rule is not None:
+            ov.shape_rule(*map(spec, raw))  # what it says of symbols holds for other sizes, too
+    except errors.DataDependentError:
+        return  # the parts may know another way
+    except Exception as error:
+        shown = failure(ov, flat, error)
+        if shown is error:
+            raise
+        raise shown from error
 
 
 def _root(t: Tensor) -> Tensor:
@@ -282,16 +300,21 @@ class Trace(Interpreter):
         """A decomposition without history: the operator itself goes on the tape, by its own
         formulas.
         """
+        if replacement is ov.decompose:
+            refuse_as_whole(ov, flat, [raw_of(map_tensors(self._value, v)) for v in flat])
         recorder, before = self.recorder, state.record[self.level]
         origin, state.record[self.level] = recorder.origin, False
         if origin is None:
             recorder.origin = ov  # the operator that the user called: errors are to be its own
         try:
             out = replacement(*flat)
-        except IndexError as error:  # a dim that is not there, found by the parts
-            if isinstance(error, errors.PullbackError) or replacement is not ov.decompose:
+        except Exception as error:  # found by the parts: the user knows the whole
+            if replacement is not ov.decompose:
                 raise
-            raise translated(ov, flat, error) from error
+            shown = failure(ov, flat, error)
+            if shown is error:
+                raise
+            raise shown from error
         finally:
             recorder.origin, state.record[self.level] = origin, before
         # an input that came back unchanged is another handle now: the tape will write on it, and
