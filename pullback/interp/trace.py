@@ -52,7 +52,7 @@ class Traced(Wrapped):
         return f"TracedTensor({self.node}, shape={tuple(self.shape)}, dtype={handle.dtype})"
 
 
-_PROBED: set = set()  # (operator, dtypes) that were accepted
+_PROBED: set = set()  # (operator, dtypes) that were accepted, or with shapes: not refused
 _SMALL = 16  # sizes up to this stay as they are in a probe
 _PROBE_LIMIT = 1 << 16  # elements of a probe with all sizes as they are
 
@@ -67,19 +67,26 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
     values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
-    if not dtypes or values == {"f"} or values == {"d"}:
-        return
-    key = (ov, dtypes)
+    unusual = any(type(v) is complex for v in flat)
+    if not dtypes or not unusual and ov.op.grad and (values == {"f"} or values == {"d"}):
+        return  # what has a derivative takes floats
+    key = (ov, dtypes, unusual)
     if key in _PROBED or ov.is_random or ov.is_view or ov.custom:
         return
+    shapes = [hinted(t._data.shape) for t in tensors]
+    again = (key, *map(tuple, shapes))
+    if again in _PROBED:
+        return
     objection = _objection(ov, flat, _few)
-    large = sum(math.prod(hinted(t._data.shape)) for t in tensors) > _PROBE_LIMIT
+    large = sum(map(math.prod, shapes)) > _PROBE_LIMIT
     if objection is not None and not _about_dtypes(objection) and not large:
         objection = _objection(ov, flat, _ones)
     if objection is None:
         _PROBED.add(key)
     elif _about_dtypes(objection):
         raise objection
+    else:
+        _PROBED.add(again)
 
 
 def _objection(ov, flat: tuple, ones) -> Exception | None:
