@@ -26,6 +26,10 @@ RUNTIME_ERRORS = {
     "index_add",
     "index_reduce",
     "one_hot",
+    "multi_margin_loss",
+    "multi_margin_loss_backward",
+    "multilabel_margin_loss_forward",
+    "multilabel_margin_loss_backward",
     "max_pool2d_with_indices_backward",
     "max_pool3d_with_indices_backward",
 }

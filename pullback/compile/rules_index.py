@@ -103,6 +103,8 @@ def _scatter(add: bool):
         rest = tuple(1 if d == dim else n for d, n in enumerate(x.shape))
         if index.shape != rest or index.dtype != "l":
             raise Unsupported("general scatter")
+        if not prod(x.shape):
+            raise Unsupported("scatter into nothing: its kernel says where that is out of range")
         if isinstance(src, Ref):
             if any(n < m for n, m in zip(src.shape, rest)) or len(src.shape) != len(rest):
                 raise Unsupported("source shape")

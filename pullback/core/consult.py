@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from .. import errors
 from .effects import effect_of
 from .fake import Fake
-from .size import hinted
+from .size import hinted, is_symbolic
 from .state import state
 
 _STEPS = 64  # of a kernel: what is refused is refused near its start
@@ -113,7 +113,7 @@ class _Unread(NDArrayOperatorsMixin, Fake):
     __array__ = __array_function__ = view_of = _look
 
 
-for _name in "bool int float complex index len iter contains round".split():
+for _name in ("bool", "int", "float", "complex", "index", "len", "iter", "contains", "round"):
     setattr(_Unread, f"__{_name}__", _look)
 _Unread.__hash__ = object.__hash__
 
@@ -208,10 +208,16 @@ def has_checks(ov) -> bool:
 
 def consult(ov, raw) -> None:
     """Raise what an operator raises for arguments like these, whatever their values are."""
-    key = (ov, *map(_facts, raw))
+    key = (ov, *map(_facts, raw), raw[0].strides if ov.is_view else None)
     if key in _ACCEPTED:
         return
-    from .evaluate import run_raw, spec
+    from .evaluate import run_fake, run_raw, shape_of, spec
+
+    if ov.is_view:
+        if not (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):
+            run_fake(ov, raw)
+            _ACCEPTED.add(key)
+        return
 
     steps: list = []
     unread = [_unread(v, steps) for v in raw]
@@ -220,9 +226,9 @@ def consult(ov, raw) -> None:
             run_raw(ov, unread, _Namespace(steps))
         except Looked:
             pass
-    if ov.shape_rule is not None and state.sizes is None:  # of symbols it is asked itself
+    if state.sizes is None:  # of symbols it is asked itself
         try:
-            ov.shape_rule(*map(spec, unread))
+            shape_of(ov, [spec(v) for v in unread])
         except errors.DataDependentError:
             pass  # what asks for the shape will hear it; a decomposition may do without
     if len(_ACCEPTED) >= _KEPT:

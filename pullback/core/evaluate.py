@@ -317,10 +317,9 @@ def run_fake(ov, raw: tuple):
         first = next((v for v in _arrays(raw)), None)
         if first is not None:
             dtype = dt.of(first.dtype)
-    if ov.shape_rule is not None:
-        shape = ov.shape_rule(*specs)
-    elif ov.kind == "pointwise":
-        shape = broadcast(ov, [s for s in specs if isinstance(s, Spec)])
+    shape = shape_of(ov, specs)
+    if shape is not None:
+        pass
     elif ov.decompose is not None:
         return raw_of(ov.decompose(*wrap(raw)))
     else:
@@ -345,6 +344,15 @@ def run_fake(ov, raw: tuple):
     return tuple(
         None if s is None else Fake(s, d.np, _fake_strides(ov, s, d.np, raw, where), where)
         for s, d in zip(shapes, dtypes))
+
+
+def shape_of(ov, specs):
+    """The shape(s) of the results by the entry's rule; None if it has none."""
+    if ov.shape_rule is not None:
+        return ov.shape_rule(*specs)
+    if ov.kind == "pointwise":
+        return broadcast(ov, [s for s in specs if isinstance(s, Spec)])
+    return None
 
 
 _MAKERS = ("creation", "random")

@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from .. import errors
-from ..core.consult import consult, has_checks
+from ..core.consult import consult
 from ..core.effects import effect_of
-from ..core.evaluate import raw_of, run_raw, spec
+from ..core.evaluate import raw_of, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
 from ..core.size import hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
@@ -119,12 +119,10 @@ def _few(t: Tensor):
 
 def refuse_as_whole(ov, flat: tuple, raw: list) -> None:
     """Refuse what kernel and shape rule refuse: a decomposition has no checks of its own."""
-    if ov.shape_rule is None and not has_checks(ov):
-        return
     try:
         consult(ov, raw)
-        if state.sizes is not None and ov.shape_rule is not None:
-            ov.shape_rule(*map(spec, raw))  # what it says of symbols holds for other sizes, too
+        if state.sizes is not None:
+            shape_of(ov, [spec(v) for v in raw])  # what holds for symbols holds for other sizes
     except errors.DataDependentError:
         return  # the parts may know another way
     except Exception as error:

@@ -16,14 +16,14 @@ from ..core.op import Composite, Op
 from ..core.surface import assign
 from ..core.table import ops
 from ..core.xp import sums
-from ..errors import ShapeError
+from ..errors import RefusedValue, ShapeError
 from ..formulas.batchnorm import (
     batch_norm_backward_parts,
     other_dims,
     per_channel,
 )
 from .layout import in_front
-from .norm import FEW, narrowed, widened
+from .norm import FEW, check_gradient, narrowed, widened
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -342,6 +342,12 @@ class _native_batch_norm_legit_no_training(Op):
 
 def _backward_kernel(xp, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd,
                      train, eps, output_mask):
+    check_gradient("batch_norm", grad_out, input)
+    statistics = (save_mean, save_invstd) if train else (running_mean, running_var)
+    if any(s is None for s in statistics):
+        raise RefusedValue("batch_norm: the statistics that the gradient needs are missing")
+    if input.ndim < 2:
+        raise ShapeError(f"batch_norm: expected at least two dims, got {list(input.shape)}")
     g, x = _columns(xp, grad_out), _columns(xp, input)
     if train:
         mean, rstd = _channel(xp, save_mean), _channel(xp, save_invstd)

@@ -64,6 +64,9 @@ def _check_cdist(x1, x2, p) -> None:
 
 
 def _cdist_shape(x1, x2) -> tuple[int, ...]:
+    for x, which in ((x1, "X1"), (x2, "X2")):
+        if x.ndim < 2:
+            raise ShapeError(f"cdist only supports at least 2D tensors, {which} got: {x.ndim}D")
     return (*broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), x1.shape[-2], x2.shape[-2])
 
 
@@ -217,6 +220,8 @@ class _pdist_forward(Op):
     def run(xp, self, p):
         if self.dtype.itemsize < 4:
             refuse("pdist", self, "fV")
+        if self.ndim != 2:
+            raise ShapeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
         n = self.shape[0]
         first, second = xp.triu_indices(n, 1)
         out = xp.zeros(len(first), dtype=self.dtype)

@@ -277,6 +277,17 @@ class _embedding_bag_backward(Composite):
                 s.tensor([1, 2], dt.int64), 4, False, 1, False, None)
 
 
+def _check_bag_gradient(grad, indices, offset2bag) -> None:
+    """A row of the gradient per bag, and a bag for each index."""
+    for name, places in (("indices", indices), ("offset2bag", offset2bag)):
+        if places.dtype.kind != "i":
+            raise DTypeError(f"embedding_bag: expected integers as {name}, got {places.dtype}")
+    if grad.ndim != 2 or indices.ndim != 1 or tuple(offset2bag.shape) != tuple(indices.shape):
+        raise ShapeError(
+            "embedding_bag: expected a matrix as gradient and a bag for each index, got gradient "
+            f"{list(grad.shape)}, indices {list(indices.shape)}, bags {list(offset2bag.shape)}")
+
+
 class _embedding_bag_dense_backward(Op):
     """Gradient of the table of an embedding bag."""
 
@@ -301,6 +312,7 @@ class _embedding_bag_dense_backward(Op):
 
     def run(xp, grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
             scale_grad_by_freq, mode, per_sample_weights, padding_idx):
+        _check_bag_gradient(grad, indices, offset2bag)
         g, width = widened(xp, grad), grad.shape[1]
         table = xp.zeros((num_weights, width), dtype=g.dtype)
         if mode == MAX:
@@ -357,6 +369,10 @@ class _embedding_bag_per_sample_weights_backward(Op):
     function = False
 
     def run(xp, grad, weight, indices, offsets, offset2bag, mode, padding_idx):
+        _check_bag_gradient(grad, indices, offset2bag)
+        if weight.ndim != 2 or weight.shape[1] != grad.shape[1]:
+            raise ShapeError(f"embedding_bag: expected a table of width {grad.shape[1]}, got "
+                             f"{list(weight.shape)}")
         out = xp.einsum("ij,ij->i", widened(xp, grad)[offset2bag], widened(xp, weight)[indices])
         if padding_idx >= 0:
             out[indices == padding_idx] = 0

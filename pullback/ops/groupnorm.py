@@ -23,7 +23,7 @@ from ..formulas.batchnorm import (
 from ..formulas.norm import trailing_dims
 from .batchnorm import statistics_dtype
 from .layout import in_front
-from .norm import check_normalized, narrowed, statistics_shape, widened
+from .norm import check_gradient, check_normalized, narrowed, statistics_shape, widened
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -173,6 +173,7 @@ class native_group_norm_backward(Op):
     batch = _batched_group_backward
 
     def run(xp, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
+        _check_groups(input, C, group, weight, None)
         count = C // group * HxW
         g = widened(xp, grad_out).reshape((N, C, HxW))
         scale = widened(xp, rstd).reshape((N * group, 1))
@@ -327,6 +328,8 @@ class _fused_rms_norm_backward(Op):
     function = False
 
     def run(xp, grad_out, input, normalized_shape, rstd, weight, output_mask):
+        check_normalized("rms_norm", input, normalized_shape, ("weight", weight))
+        check_gradient("rms_norm", grad_out, input)
         count = numel(normalized_shape)
         rows = numel(statistics_shape(input.shape, normalized_shape))
         g = widened(xp, grad_out).reshape((rows, count))

@@ -35,7 +35,7 @@ class histc(Op):
         _check_bins(bins)
         if min == max:
             refuse("aminmax_cpu", self, "c")
-        x = xp.reshape(self, (-1,))
+        x = self.reshape(self.size)
         low, high = float(min), float(max)
         if low == high and x.size:
             low, high = float(x.min()), float(x.max())

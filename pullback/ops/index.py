@@ -559,7 +559,8 @@ class take(Op):
     grad = {"self": "grad.new_zeros(self.shape).put(index, grad, True)"}
 
     def run(xp, self, index):
-        return xp.take(self.reshape(-1), flat_index(xp, index, self.size, "take()"))
+        places = flat_index(xp, index, self.size, "take()")
+        return xp.take(self.reshape(-1), places)
 
     def batch(n, batched, self, index):
         if not batched[0]:

@@ -9,6 +9,7 @@ from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
+from ..errors import ShapeError
 from .index import add_rows
 from .layout import in_front
 
@@ -83,6 +84,10 @@ class embedding_dense_backward(Op):
 
     def run(xp, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
         width = grad_output.shape[-1]
+        if tuple(grad_output.shape[:-1]) != tuple(indices.shape):
+            raise ShapeError(
+                f"embedding_backward: expected a row of the gradient for each index, got gradient "
+                f"{list(grad_output.shape)} and indices {list(indices.shape)}")
         index, rows = indices.reshape(-1), grad_output.reshape((-1, width))
         if padding_idx >= 0:
             kept = index != padding_idx
@@ -147,10 +152,11 @@ class one_hot(Composite):
             if int(self.min()) < 0:
                 raise RuntimeError("Class values must be non-negative.")
             num_classes = int(self.max()) + 1
-        zeros = self.new_zeros((*self.shape, max(num_classes, 0)))
+        if num_classes <= 0:
+            raise RuntimeError("Class values must be smaller than num_classes." if self.numel() else
+                               "Can not infer total number of classes from empty tensor.")
+        zeros = self.new_zeros((*self.shape, num_classes))
         if self.numel() == 0:
-            if num_classes <= 0:
-                raise RuntimeError("Can not infer total number of classes from empty tensor.")
             return zeros
         try:
             return ops.scatter(zeros, -1, self.unsqueeze(-1), 1)

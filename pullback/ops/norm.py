@@ -176,6 +176,7 @@ class _softmax_backward_data(Op):
 
     def run(xp, grad_output, output, dim, input_dtype):
         dim = wrap_dim(dim, output.ndim)
+        check_gradient("softmax", grad_output, output)
         g, y = widened(xp, grad_output), widened(xp, output)
         out = xp.multiply(g, y)
         if out.ndim:
@@ -223,6 +224,7 @@ class _log_softmax_backward_data(Op):
 
     def run(xp, grad_output, output, dim, input_dtype):
         dim = wrap_dim(dim, output.ndim)
+        check_gradient("softmax", grad_output, output)
         g, y = widened(xp, grad_output), widened(xp, output)
         out = xp.exp(y)
         out *= sums(xp, g, dim) if g.ndim else g
@@ -445,6 +447,13 @@ def check_normalized(name, input, normalized_shape, *params):
                          f"{list(input.shape)}")
 
 
+def check_gradient(name, grad, like):
+    """A gradient must have the shape of what it is the gradient of."""
+    if tuple(grad.shape) != tuple(like.shape):
+        raise ShapeError(f"{name}: expected a gradient of shape {list(like.shape)}, got "
+                         f"{list(grad.shape)}")
+
+
 def _dots(xp, a, b):
     """Sums of products along the rows of two matrices, in a column."""
     return sums(xp, a * b, 1) if a.size < FEW else xp.einsum("ij,ij->i", a, b)[:, None]
@@ -571,6 +580,8 @@ class native_layer_norm_backward(Op):
     function = False
 
     def run(xp, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))
+        check_gradient("layer_norm", grad_out, input)
         count = numel(normalized_shape)
         if not input.size:
             flat = (0, count)

@@ -371,6 +371,7 @@ class _fake_quantize_learnable_per_tensor_affine(Op):
             raise DimError("select() cannot be applied to a 0-dim tensor: scale and zero_point "
                            "must be vectors")
         _check_range(quant_min, quant_max)
+        refuse("fake_quantize_tensor_cachemask_kernel_type_handling", self, "biuc")
         zero = _zero_level(zero_point.reshape(-1)[0], quant_min, quant_max)
         return _rounded(xp, self, float(scale.reshape(-1)[0]), zero, quant_min, quant_max)[0]
 
