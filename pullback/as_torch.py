@@ -101,6 +101,8 @@ PLACES = {
     "torch._refs.fft": "fft",
     "torch._functorch": "func",
     "torch._functorch.aot_autograd": "aot aot.partition aot.export aot.signature",
+    "torch._functorch._activation_checkpointing": "aot",
+    "torch._functorch._activation_checkpointing.knapsack": "aot.knapsack",
     "torch._functorch._aot_autograd": "aot",
     "torch.export.exported_program": "export.program",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",

@@ -27,7 +27,7 @@ from .. import errors
 from ..fx.node import Node
 from ..fx.traits import cost_of, nbytes, viewed
 from .mincut import CutProblem, UnboundedCut, solve
-from .recompute import UNIT, recompute_problem
+from .recompute import UNIT, operand_bytes, recompute_problem
 from .simulate import Meter, Phases, own_bytes
 from .split import JointGraph, ancestors, policy
 from .work import flops
@@ -97,7 +97,7 @@ def ways(joint: JointGraph) -> Iterator[Way]:
     free = _with_arithmetic(joint, plain)
     yield Way(saved, -math.inf, cost, "the plain minimum cut")
     seen = {frozenset(saved)}
-    new = _new_memory(joint)
+    new = new_memory(joint)
     for way in (*_by_price(free, new), *_by_segments(joint, plain, free, new)):
         if frozenset(way.saved) not in seen:
             seen.add(frozenset(way.saved))
@@ -116,15 +116,14 @@ def _with_arithmetic(joint: JointGraph, plain: CutProblem) -> CutProblem:
     problem = dataclasses.replace(
         plain, again=dict(plain.again), again_reasons=dict(plain.again_reasons))
     for node in joint.candidates:
-        if node in joint.forward and problem.again[node] == math.inf and _repeatable(node):
-            operands = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
-            moved = operands + nbytes(node.meta.get("val"))
+        if node in joint.forward and problem.again[node] == math.inf and repeatable(node):
+            moved = operand_bytes(node) + nbytes(node.meta.get("val"))
             problem.again[node] = int(UNIT * (moved + flops(node) / FLOPS_PER_BYTE))
             problem.again_reasons.pop(node, None)
     return problem
 
 
-def _repeatable(node: Node) -> bool:
+def repeatable(node: Node) -> bool:
     return (
         node.op == "call_function"
         and cost_of(node.target) in ("heavy", "reduce")
@@ -134,7 +133,7 @@ def _repeatable(node: Node) -> bool:
     )
 
 
-def _new_memory(joint: JointGraph) -> dict[Node, int]:
+def new_memory(joint: JointGraph) -> dict[Node, int]:
     """Bytes of the values that take memory of their own if they are saved."""
     there = {*map(viewed, joint.forward_results)}
     return {
@@ -144,7 +143,7 @@ def _new_memory(joint: JointGraph) -> dict[Node, int]:
     }
 
 
-def _priced(problem: CutProblem, new: dict[Node, int], rate: float) -> CutProblem:
+def priced(problem: CutProblem, new: dict[Node, int], rate: float) -> CutProblem:
     """The problem with a price for each byte of memory, in units of traffic."""
     keep = {n: k + int(rate * new[n]) if n in new else k for n, k in problem.keep.items()}
     return dataclasses.replace(problem, keep=keep)
@@ -158,7 +157,7 @@ def _by_price(free: CutProblem, new: dict[Node, int]) -> list[Way]:
     found: list[tuple[int, Way]] = []
 
     def at(rate: float) -> tuple[int, Way]:
-        _, saved = solve(_priced(free, new, rate))
+        _, saved = solve(priced(free, new, rate))
         size = sum(new.get(v, 0) for v in saved)
         way = Way(saved, _work(free, saved), None, f"memory at {rate / UNIT:.3g} of its traffic")
         found.append((size, way))
@@ -197,7 +196,7 @@ def _by_segments(
                 for node, work in free.again.items()
             }
             dear = {n: size for n, size in new.items() if n in before and n not in fixed}
-            problem = _priced(dataclasses.replace(free, again=again), dear, UNIT * DEAR)
+            problem = priced(dataclasses.replace(free, again=again), dear, UNIT * DEAR)
             try:
                 _, saved = solve(problem)
             except UnboundedCut:  # something there cannot be saved

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 from ..core.settings import Settings
@@ -11,13 +12,36 @@ _SWITCH = (True, False)
 
 
 def _fraction(value: object) -> bool:
-    """a number from 0 to 1"""
-    return isinstance(value, (int, float)) and 0 <= value <= 1
+    """a number from 0 to 1, or None: 1"""
+    return value is None or isinstance(value, (int, float)) and 0 <= value <= 1
 
 
 def _function(value: object) -> bool:
     """None or a function of the joint graph and its inputs"""
     return value is None or callable(value)
+
+
+def _number(value: object) -> bool:
+    """a number of nodes"""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _folder(value: object) -> bool:
+    """None or the path of a folder"""
+    return value is None or isinstance(value, (str, os.PathLike))
+
+
+def _solver(value: object) -> bool:
+    """"dp", "greedy", "ilp", "dp_knapsack_sliding_hirschberg", "dynamic_memory_budget_dp", or a
+    function of the sizes, the graph, the room, the joint graph and the nodes"""
+    from .knapsack import SOLVERS
+
+    return callable(value) or value in SOLVERS
+
+
+def _estimator(value: object) -> bool:
+    """"flops", "profile", "testing", or a function of a node"""
+    return value in ("flops", "profile", "testing") or callable(value)
 
 
 def _casts(value: object) -> bool:
@@ -38,37 +62,47 @@ _ACTING = {
     "saved_tensors_hooks_filtering_mode": (  # for hooks that are graphs: see packing.py
         "donated", ("donated", "no_static", "all")),
     "unlift_effect_tokens": (False, _SWITCH),  # do graphs make the tokens of effects themselves?
-    "activation_memory_budget": (1.0, _fraction),  # of min cuts: from least memory to least work
+    # of min cuts: the share of activations that is saved, how values are chosen for it (shares.py),
+    "activation_memory_budget": (1.0, _fraction),
+    "activation_memory_budget_solver": ("dp", _solver),
+    "activation_memory_budget_runtime_estimator": ("flops", _estimator),
+    "visualize_memory_budget_pareto": (False, _SWITCH),  # and a drawing of what less would cost
+    "memory_budget_pareto_dir": (None, _folder),
+    # what they may compute again (rules.py)
+    "aggressive_recomputation": (False, _SWITCH),
+    "ban_recompute_long_fusible_chains": (True, _SWITCH),
+    "ban_recompute_materialized_backward": (True, _SWITCH),
+    "ban_recompute_not_in_allowlist": (True, _SWITCH),
+    "ban_recompute_reductions": (True, _SWITCH),
+    "ban_recompute_used_far_apart": (True, _SWITCH),
+    "is_non_builtin_to_include": (False, _SWITCH),
+    "max_dist_from_bw": (1000, _number),
+    "recompute_views": (False, _SWITCH),
+    "treat_parameters_as_free_to_save": (True, _SWITCH),
+    "cse": (True, _SWITCH),  # is what they find twice computed once?
+    "donated_buffer": (True, _SWITCH),  # may a backward overwrite what was saved for it alone?
 }
 # PyTorch's settings of machinery that is not here, or that has nothing to choose: kept as they are
-# set.  Partitioning weighs work against memory by one measure and needs no rules of thumb.
+# set.
 _KEPT = {
-    "activation_memory_budget_runtime_estimator": "flops", "activation_memory_budget_solver": "dp",
     "activation_offload_cpu_gpu_bw": 50.0, "activation_offload_separate_stream": False,
     "activation_offload_sink_wait": False, "activation_reload_prefetch": False,
-    "aggressive_recomputation": False, "autograd_cache_allow_custom_autograd_functions": False,
-    "autograd_cache_normalize_inputs": True, "ban_recompute_long_fusible_chains": True,
-    "ban_recompute_materialized_backward": True, "ban_recompute_not_in_allowlist": True,
-    "ban_recompute_reductions": True, "ban_recompute_used_far_apart": True,
-    "bundled_autograd_cache": False, "bypass_autograd_cache_key": False,
-    "check_custom_op_aliasing": True, "cse": True,
+    "autograd_cache_allow_custom_autograd_functions": False,
+    "autograd_cache_normalize_inputs": True, "bundled_autograd_cache": False,
+    "bypass_autograd_cache_key": False, "check_custom_op_aliasing": True,
     "custom_op_default_layout_constraint": "needs_exact_strides",
     "decompose_custom_triton_ops": True,
-    "disable_guess_zero_tangent_for_mutated_input_subclass": False, "donated_buffer": True,
+    "disable_guess_zero_tangent_for_mutated_input_subclass": False,
     "enable_activation_offloading": False, "enable_autograd_cache": True,
     "enable_complex_wrapper": False, "enable_remote_autograd_cache": None,
     "error_on_custom_op_aliasing": False, "fake_tensor_allow_meta": True,
     "fake_tensor_allow_unsafe_data_ptr_access": True, "fake_tensor_crossref": False,
     "fake_tensor_prefer_device_type": None, "fake_tensor_propagate_real_tensors": False,
     "force_autograd_cache": False, "generate_fake_kernels_from_real_mismatches": False,
-    "graphsafe_rng_functionalization": True, "is_non_builtin_to_include": False,
-    "max_dist_from_bw": 1000, "memory_budget_pareto_dir": None, "recompute_views": False,
-    "remat_using_tags_for_fwd_loss_bwd_graph": True, "selective_decompose": False,
-    "static_weight_shapes": True, "strict_autograd_cache": False,
-    "torch_compile_graph_format": "svg", "treat_parameters_as_free_to_save": True,
-    "unsafe_allow_optimization_of_collectives": False,
+    "graphsafe_rng_functionalization": True, "remat_using_tags_for_fwd_loss_bwd_graph": True,
+    "selective_decompose": False, "static_weight_shapes": True, "strict_autograd_cache": False,
+    "torch_compile_graph_format": "svg", "unsafe_allow_optimization_of_collectives": False,
     "unsafe_treat_script_objects_as_zero_size": False, "view_replay_for_aliased_outputs": True,
-    "visualize_memory_budget_pareto": False,
 }
 config = Settings(
     "aot.config", "Settings of ahead-of-time compilation; PyTorch's others are kept and unused.",

@@ -111,6 +111,7 @@ def min_cut_rematerialization_partition(
     compiler: str = "inductor",
     *,
     num_fwd_outputs: int | None = None,
+    static_lifetime_input_indices: Sequence[int] | None = None,
     memory: float | str | None = None,
     meter: simulate.Meter | None = None,
     eager: int | None = None,
@@ -120,20 +121,27 @@ def min_cut_rematerialization_partition(
     """Save what is cheapest to save, and compute the rest again in the backward.
 
     Called as `min_cut_rematerialization_partition(joint, num_fwd_outputs)`, or as AOT calls any
-    partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`. With `memory` (see
-    `budget.py`), or `config.activation_memory_budget` below 1, more is computed again until the
-    peak is within it; `meter` says how much graphs take. `eager` is the peak of eager execution,
-    which is a limit, too; `fused` is one graph for both passes, which is taken if it fits.
+    partitioner: `partition(joint, joint_inputs, num_fwd_outputs=n)`. The inputs numbered by
+    `static_lifetime_input_indices` are parameters: to save them costs nothing. With `memory` (see
+    `budget.py`) more is computed again until the peak is within it, with
+    `config.activation_memory_budget` below 1 until that share is saved (`shares.py`). `meter` says
+    how much graphs take, `eager` is the peak of eager execution, which is a limit, too; `fused` is
+    one graph for both passes, which is taken if it fits.
     """
     refusals.graph("min_cut_rematerialization_partition", joint_module)
     count = _count(joint_inputs, num_fwd_outputs)
-    joint = JointGraph(prepared(joint_module), count)
-    if memory is None and config.activation_memory_budget < 1:
-        memory = float(config.activation_memory_budget)
+    joint = JointGraph(prepared(joint_module), count, static_lifetime_input_indices or ())
+    way, share = "", config.activation_memory_budget
     try:
         if memory is not None:
             return _within(joint, memory, meter or simulate.Meter(), eager, fused)
-        cost, saved = solve(recompute_problem(joint))
+        if share is not None and share < 1:
+            from .shares import within_share
+
+            found = within_share(joint, share)
+            cost, saved, way = found.cost, found.saved, found.name
+        else:
+            cost, saved = solve(recompute_problem(joint))
     except UnboundedCut as error:
         steps = "\n".join(f"  - {step}" for step in error.path)
         raise PartitionError(
@@ -142,6 +150,7 @@ def min_cut_rematerialization_partition(
             "  Fix: clone an input that is overwritten later, or relax a checkpoint policy."
         ) from error
     partition = _cut(joint, saved, cost)
+    partition.report.way = way
     if config.debug_partitioner:
         print(partition.report)
     return partition

@@ -1,5 +1,6 @@
 """What is done to a joint graph before it is cut, in a copy of it.
 
+- *Common subexpressions*: what is computed twice is computed once (`config.cse`).
 - *Narrow*: values that need less memory than they have get a small form, from which all readers get
   them back; the cut may then save the small one. A drawn mask of zeros and ones is a byte per
   element, the place of a maximum is a byte per window.
@@ -25,7 +26,9 @@ from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
+from ..fx.passes.cse import eliminate_common_subexpressions, repeats
 from ..fx.traits import base_name, cost_of
+from .context import config
 from .split import policy
 
 
@@ -74,18 +77,22 @@ def run_with_rng_state(state: Any, op: Callable, *args: Any, **kwargs: Any) -> A
 
 def prepared(module: GraphModule) -> GraphModule:
     """The module, or a copy of it with what is said above."""
-    found = [n for n in module.graph.nodes if n.op == "call_function" and _rule(n) is not None]
-    if not found:
+    twice = config.cse and next(repeats(module.graph), None) is not None
+    if not twice and not any(_rule(n) is not None for n in module.graph.nodes):
         return module
     graph, copies = Graph(), {}
     for node in module.graph.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
-    for node in found:
-        _rule(node)(graph, copies[node])
+    if twice:
+        eliminate_common_subexpressions(graph)
+    for node in [n for n in graph.nodes if _rule(n) is not None]:
+        _rule(node)(graph, node)
     return GraphModule(module, graph)
 
 
 def _rule(node: Node) -> Callable | None:
+    if node.op != "call_function":
+        return None
     if cost_of(node.target) == "random" and isinstance(node.meta.get("val"), Tensor):
         if policy(node).endswith("RECOMPUTE"):
             return _from_state

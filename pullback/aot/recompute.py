@@ -13,7 +13,8 @@ The unit is a sixteenth of a byte of memory traffic:
 - Library calls (matrix products, convolutions), random draws, side effects, and reductions that
   shrink their operand to a quarter or less are never computed again.
 
-Each infinite cost has a reason, which ends up in the report. Read `partition.py` next.
+Each infinite cost has a reason, which ends up in the report. PyTorch's settings lift some of the
+prices: `rules.py` has them. Read `partition.py` next.
 """
 
 import math
@@ -22,15 +23,16 @@ import operator
 from ..fx.node import Node
 from ..fx.traits import cost_of, nbytes, viewed
 from .mincut import CutProblem
+from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy
 
 UNIT = 16  # per byte of traffic
 SHRINKS = 4  # a reduction to this fraction of its operand is kept
 
 
-def recompute_problem(joint: JointGraph) -> CutProblem:
-    """The problem whose solution is what to save."""
-    return _Costs(joint).problem()
+def recompute_problem(joint: JointGraph, rules: Rules | None = None) -> CutProblem:
+    """The problem whose solution is what to save, by given rules or by those of the settings."""
+    return _Costs(joint, rules or Rules.in_force()).problem()
 
 
 def _cost_class(node: Node) -> str:
@@ -41,8 +43,14 @@ def _is_library_call(node: Node) -> bool:
     return _cost_class(node) == "heavy" and node.op != "placeholder" and not is_number(node)
 
 
-def reason_against(node: Node) -> str:
+def operand_bytes(node: Node) -> int:
+    """What a node reads."""
+    return sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+
+
+def reason_against(node: Node, rules: Rules | None = None) -> str:
     """Why a node of the forward pass must not be computed again; empty if it may be."""
+    rules = rules or Rules.in_force()
     cost, wish = _cost_class(node), policy(node)
     if node.op == "placeholder":
         return "input: cannot be recomputed"
@@ -54,8 +62,8 @@ def reason_against(node: Node) -> str:
         return f"checkpoint policy {wish}"
     if wish.endswith("RECOMPUTE") and cost not in ("view", "create"):
         return "result of a checkpoint that another one reads" if _leaves_region(node) else ""
-    if cost == "reduce":
-        operands = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+    if cost == "reduce" or cost == "heavy" and rules.repeats(node):
+        operands = operand_bytes(node) if rules.reductions else 0
         small = nbytes(node.meta.get("val")) * SHRINKS <= operands
         return f"reduction of {operands} bytes: the result is small" if small else ""
     if cost in ("cheap", "view", "create") or is_number(node):
@@ -84,8 +92,10 @@ def _leaves_region(node: Node) -> bool:
 class _Costs:
     """Costs of the nodes of one joint graph."""
 
-    def __init__(self, joint: JointGraph) -> None:
-        self.joint = joint
+    def __init__(self, joint: JointGraph, rules: Rules) -> None:
+        self.joint, self.rules = joint, rules
+        self.twice = far_apart(joint) if rules.far_apart else {}
+        self.distance = distances(joint) if rules.farthest < UNLIMITED else {}
         # Memory that is written in the forward whatever is saved, by the node it belongs to; and
         # memory the backward must have written because a library call reads it.
         self.stored = {*joint.primals, *map(viewed, joint.forward_results)}
@@ -131,6 +141,10 @@ class _Costs:
             return math.inf, "it is several values, of which each can be"
         if is_number(node):
             return 1, ""
+        if self.rules.views and _cost_class(node) == "view":
+            return math.inf, "recompute_views: it is a view"
+        if self.rules.parameters and node in self.joint.static:
+            return 0, ""
         traffic = 1 if viewed(node) in self.stored else 2
         if policy(node) == "PREFER_RECOMPUTE":
             traffic *= 4
@@ -140,23 +154,27 @@ class _Costs:
 
     def recomputing(self, node: Node) -> tuple[float, str]:
         """Cost of computing a node of the forward again, and the reason if it is infinite."""
-        reason = reason_against(node)
+        reason = reason_against(node, self.rules)
+        if not reason and self.rules.farthest < self.distance.get(node, 0) < UNLIMITED:
+            reason = f"more than max_dist_from_bw={self.rules.farthest} from the backward"
         if reason:
             return math.inf, reason
         if is_number(node) or policy(node).endswith("RECOMPUTE"):
             return 0, ""
         cost, work = _cost_class(node), 0
         if cost == "cheap":
-            work = nbytes(node.meta.get("val"))
-        elif cost == "reduce":
-            work = sum(nbytes(source.meta.get("val")) for source in node.all_input_nodes)
+            work = nbytes(node.meta.get("val")) if self.rules.chains else 0
+        elif cost == "reduce" and self.rules.reductions:
+            work = operand_bytes(node)
             if isinstance(node.meta.get("val"), (tuple, list)):
                 work *= UNIT  # maxima and their places: no part of another loop
-        return work + self.storing_again(node), ""
+        return work + UNIT * self.twice.get(node, 0) + self.storing_again(node), ""
 
     def storing_again(self, node: Node) -> int:
         """Cost of writing a node to memory in the backward, if a library call there reads it."""
         if node not in self.wanted_stored or _cost_class(node) == "view":
+            return 0
+        if not self.rules.materialized and node in self.joint.forward:
             return 0
         return UNIT * nbytes(node.meta.get("val"))
 

@@ -16,6 +16,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..fx.traits import is_write, owner, viewed
+from .context import config
 
 _BACKWARD_TAGS = ("is_backward", "must_be_in_backward")
 
@@ -85,7 +86,9 @@ def _has_effect(node: Node) -> bool:
 class JointGraph:
     """The nodes of a joint graph by what they are for."""
 
-    def __init__(self, module: GraphModule, num_fwd_outputs: int) -> None:
+    def __init__(
+        self, module: GraphModule, num_fwd_outputs: int, static: Iterable[int] = ()
+    ) -> None:
         self.module = module
         self.nodes = list(module.graph.nodes)
         self.output = module.graph.output_node()
@@ -100,6 +103,7 @@ class JointGraph:
         placeholders = [node for node in self.nodes if node.op == "placeholder"]
         self.tangents = [node for node in placeholders if "tangents" in node.name]
         self.primals = [node for node in placeholders if "tangents" not in node.name]
+        self.static = {self.primals[k] for k in static}  # they are there whatever happens
         self.forward_results = set(_nodes_in(self.fwd_outputs))
         self.dependent = self._dependent_on_tangents()
         effects = [node for node in self.nodes if _has_effect(node)]
@@ -243,8 +247,11 @@ def give_away(forward: GraphModule, backward: GraphModule, count: int) -> list[i
     """Mark the inputs of a backward graph that nobody but it will have (`meta["donated"]`).
 
     These are saved values that are no inputs of the forward, no results of it and none of the
-    backward, each whole and in memory of its own.  Returns their numbers among the saved values.
+    backward, each whole and in memory of its own.  Returns their numbers among the saved values:
+    none if `config.donated_buffer` is off.
     """
+    if not config.donated_buffer:
+        return []
     results = forward.graph.output_node().args[0]
     times = Counter(owner(n) for n in results if isinstance(n, Node))
     made = {owner(n).name for n in _nodes_in(backward.graph.output_node().args[0])}

@@ -45,6 +45,18 @@ def _convolution_backward(node: Node, out: int) -> int:
     return 2 * _elements(grad.meta.get("val")) * prod(weight[1:]) * sum(map(bool, wanted[:2]))
 
 
+def _attention(products: int):
+    """So many pairs of products, one over the features of keys, one over those of values."""
+
+    def count(node: Node, out: int) -> int:
+        first = len(node.args) > 5 and isinstance(node.args[5], Node)  # a gradient comes first
+        query, key, value = (_shape(n) for n in node.args[first:first + 3])
+        scores = prod(query[:-1]) * key[-2]
+        return scores * products * (query[-1] + value[-1])
+
+    return count
+
+
 _COUNTS = {
     "mm": _product(0),
     "bmm": _product(0),
@@ -54,6 +66,8 @@ _COUNTS = {
     "addmm": _product(1),
     "addmv": _product(1),
     "baddbmm": _product(1),
+    "_scaled_dot_product_flash_attention_for_cpu": _attention(2),
+    "_scaled_dot_product_flash_attention_for_cpu_backward": _attention(5),
     "convolution": _convolution,
     "convolution_backward": _convolution_backward,
 }

@@ -100,11 +100,11 @@ def recall(joint: Joint, fuse: bool, flags: str) -> Remembered | None:
     notes = [[node.name, *[str(node.meta.get(n)) for n in _NOTED]] for node in module.graph.nodes
              if not node.meta.keys().isdisjoint(_NOTED)]
     text = graph_text(module)
-    if " at 0x" in text:  # an object that only this process has
-        return None
     facts = (joint.forward_count, joint.tangent_of, joint.grad_of, joint.differentiable,
              [(m.input, m.output, m.tracked, m.count, m.moved) for m in joint.mutated],
              joint.late, fuse, sorted(config.to_dict().items()))
+    if " at 0x" in text or " at 0x" in repr(facts):  # an object that only this process has
+        return None
     return Remembered(cache.key(text, repr(notes), repr(facts), flags, package_stamp(),
                                 *identity(tools)))
 

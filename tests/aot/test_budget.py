@@ -320,7 +320,7 @@ def test_against_a_knapsack():
     (program,) = run.programs.values()
     joint = JointGraph(program.joint.module, 1)
     free = budget._with_arithmetic(joint, budget.recompute_problem(joint))
-    new = budget._new_memory(joint)
+    new = budget.new_memory(joint)
     products = [n for n in joint.candidates if str(n.target) == "aten.mm.default"]
     items = [(new[n], free.again[n] - free.keep[n]) for n in products]
     assert len(items) == len(sizes)

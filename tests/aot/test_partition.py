@@ -303,7 +303,7 @@ def test_sizes_are_saved_rather_than_tensors(partitioner):
 def test_numbers_come_after_tensors():
     joint = Joint()
     x, t = joint.primals[0], joint.tangents[0]
-    size = joint("sym_size.int", joint("mm", x, x), 0, value=4)
+    size = joint("sym_size.int", joint("mm", x, joint("exp", x)), 0, value=4)
     wide = joint("mm", x, x)
     scaled = joint("mul.Tensor", wide, size)
     grad = joint("mul.Tensor", joint("mul.Tensor", t, size), joint("cos", wide))

@@ -5,7 +5,7 @@ are never merged, and nothing is merged across an impure call, which may have ch
 between. Read `fold.py` next.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..node import Node
@@ -32,14 +32,13 @@ def _key(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def eliminate_common_subexpressions(graph: "Graph") -> int:
-    """Replace each call that repeats an earlier one; returns the number of nodes erased.
+def repeats(graph: "Graph") -> Iterator[tuple[Node, Node]]:
+    """Calls that repeat an earlier one, each with that; a caller may replace them on the way.
 
     Two values that are both returned stay two: a caller may write into one of them.
     """
     known: dict[Hashable, Node] = {}
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
-    erased = 0
     for node in graph.nodes:
         if node.op in ("placeholder", "output"):
             continue
@@ -57,6 +56,13 @@ def eliminate_common_subexpressions(graph: "Graph") -> int:
             continue
         if node in returned:
             returned.add(twin)
+        yield node, twin
+
+
+def eliminate_common_subexpressions(graph: "Graph") -> int:
+    """Replace each call that repeats an earlier one; returns the number of nodes erased."""
+    erased = 0
+    for node, twin in repeats(graph):
         node.replace_all_uses_with(twin)
         graph.erase_node(node)
         erased += 1
