@@ -609,6 +609,8 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
                 cure="give a tensor, or a storage with offset, size and stride, or nothing",
             )
         )
+    if source is None and isinstance(self._data, Box):
+        source = ops.empty((0,), dtype=self.dtype, device=self.device)
     if isinstance(source, Tensor) and size is None and isinstance(self._data, Box):
         return _set_in_capture(self, source) if _captured(self) else _set_boxed(self, source)
     memory.owner_of(self, "set_")  # refuses transforms

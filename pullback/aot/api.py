@@ -516,7 +516,8 @@ def make_program(
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: eager_module(without_forward_effects(simplified()), values)
+        makers["eager"] = lambda: eager_module(
+            without_forward_effects(with_histories(simplified())), values)
         if backend.fuse and is_loss(module, count):
             makers["fused"] = lambda: backend.forward(
                 backend.seeded(simplified()), "loss_and_gradients")
@@ -584,6 +585,18 @@ def _remember(program: Program, known: Any) -> None:
     for name in ("forward", "backward", "fused"):
         if name in program._makers:
             program._makers[name] = remembered(name, program._makers[name])
+
+
+def with_histories(module: GraphModule) -> GraphModule:
+    """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
+    convention of these graphs, not the end of a history) are used as they are."""
+    if not any(n.meta.get("kept") for n in module.graph.nodes):
+        return module
+    graph, copied = Graph(), {}
+    for node in module.graph.nodes:
+        copied[node] = copied[node.args[0]] if node.meta.get("kept") else (
+            graph.node_copy(node, copied.__getitem__))
+    return GraphModule(module, graph)
 
 
 def eager_module(module: GraphModule, values: dict | None) -> Callable:

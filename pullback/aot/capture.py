@@ -44,6 +44,7 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .hooking import Hooking, left
 from .joint import (
     Adopted,
     Gradient,
@@ -56,7 +57,7 @@ from .joint import (
     input_edge,
 )
 from .placing import Placing
-from .results import Output, Results, assigned, has_history, root_of, used_up
+from .results import Output, Results, assigned, has_history, retains, root_of, used_up
 from .sharing import Member
 from .slices import sliced
 from .split import collector_paused
@@ -72,7 +73,7 @@ class Postponed(Exception):
     """Raised in a capture by what must run once as it is before it can be captured."""
 
 
-class Capture(Placing, Trace):
+class Capture(Hooking, Placing, Trace):
     """A trace that adopts the tensors it meets."""
 
     title = "a compiled function"
@@ -90,6 +91,8 @@ class Capture(Placing, Trace):
         # what was an input before it changed its shape: (stand-in, input, changes before)
         self.stand_ins: dict[int, tuple] = {}
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
+        self.starts: dict[int, object] = {}  # and their edges
+        self.hooked: dict[tuple[int, str], dict] = {}  # (handle, kind) -> hooks of inputs
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
         self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
@@ -147,6 +150,7 @@ class Capture(Placing, Trace):
             self.adopt(source)
         if source._link is not None:
             refresh(source)
+        taken = set(self.sets)
         old = self.sets[id(t)][1] if id(t) in self.sets else None
         if old is None or any(o is old for o in (t, source)):
             old = found_anew(t)
@@ -154,7 +158,9 @@ class Capture(Placing, Trace):
             self.sets[id(t)] = (t, old)
         else:
             found_anew(t)
+        before = t._link.writes + 1 if id(t) in taken else 0
         link_detached(t, source)
+        t._link.counts, t._link.writes = False, before  # the tensor keeps its own version
         t._data = self.cut(source)._data
 
     def blurs(self, t: Tensor) -> None:
@@ -421,7 +427,7 @@ class Capture(Placing, Trace):
             t._data, t._edge, t._link, t._cell = box, None, None, None
             self.first[id(t)] = box
             if edge is not None:
-                t._edge = input_edge(t, edge, data)
+                t._edge = self.starts[id(t)] = input_edge(t, edge, data)
         else:
             made = member.handle(t)
             t._data, t._edge, t._link, t._cell = made._data, made._edge, made._link, made._cell
@@ -430,7 +436,8 @@ class Capture(Placing, Trace):
                 t._link = Link(made, step, False, None, cell_of(made).version)
                 t._cell = made._cell
             box = None
-        self.adopted.append(Adopted(t, data, edge, link, cell, box, t._edge, t._data))
+        self.adopted.append(
+            Adopted(t, data, edge, link, cell, box, t._edge, t._data, retains(t)))
 
     def __enter__(self):
         self.packing, state.packing = state.packing, ()  # they are for the run time
@@ -444,6 +451,8 @@ class Capture(Placing, Trace):
         for a in self.adopted:
             t = a.handle  # its writes count when the program runs
             t._data, t._edge, t._link, t._cell = a.data, a.edge, a.link, a.cell
+            if t._meta is not None:
+                t._meta.retains = a.retains
         for g in self.gradients.values():
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
@@ -457,7 +466,7 @@ class CaptureRecorder(Recorder):
         super().__init__(True)
         self.arrays: dict = {}  # the values of the inputs at hand
         self.inputs = 0
-        self._last = None
+        self._last = self._tangent = None
 
     def input(self, value: Tensor, example: Tensor | None = None):
         self.inputs += 1
@@ -480,9 +489,9 @@ class CaptureRecorder(Recorder):
 
     def tangent(self, number: int, value: Tensor):
         """The gradient of an output, an input of the joint graph."""
-        with self.graph.inserting_after(self._last):
-            self._last = self.placeholder(f"tangents_{number}", value)
-        return self._last
+        with self.graph.inserting_after(self._tangent or self._last):
+            self._tangent = self.placeholder(f"tangents_{number}", value)
+        return self._tangent
 
 
 @collector_paused()
@@ -538,7 +547,7 @@ def capture(
                 t = level.wrap(fakes[i], nodes[i])
                 box = level.first[id(t)] = t._data
                 if value._edge is not None:
-                    t._edge = input_edge(t, value._edge, box)
+                    t._edge = level.starts[id(t)] = input_edge(t, value._edge, box)
             if value._meta is not None:
                 meta_of(t).grad = value._meta.grad
             level.note_gradient(t, i)
@@ -638,20 +647,20 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
     for i, link in taken_from:
         of = results.place(link.base)
-        writes = link.base._cell.version if of.kind == "graph" else 0  # nobody else has it
-        joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), writes))
+        joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), link.writes))
     if level.literal:
         joint.leaves = [level.node(o) if isinstance(o, Tensor) else o for o in leaves]
         joint.ends = [level.node(t) for t in handles]
     joint.assigned = assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)
-    grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
-    joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
     joint.streams = [(g, g.get_state()) for g in level.streams]
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
     inputs = {id(a.handle) for a in level.adopted}
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
     joint.blurred, joint.writes = level.blurred, level.writes
+    joint.hooked = left(level, results.by_handle)
+    kept = {id(a.handle) for a in level.adopted if a.retains}
+    joint.retained = [i for i, t in enumerate(handles) if retains(t) and id(t) not in kept]
     varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]
     joint.swept = [k for k, v in varying if used_up(v)]
     varying = [(k, v) for k, v in varying if k not in joint.swept]
@@ -690,6 +699,9 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         joint.leaves = recorder.sizes.of_forward(joint.leaves)
     if level.decisions is not None:
         joint.decisions, joint.answers = level.decisions.module(), level.decisions.answers()
+    grads = {id(g.before): g for g in level.gradients.values() if g.before is not None}
+    # those that only the backward met, too
+    joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
     joint.module = recorder.module(tuple(results.nodes), "joint")
     return joint
 

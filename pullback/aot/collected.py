@@ -46,7 +46,9 @@ class Collected:
         return out
 
     def _found(self, t: Tensor) -> Tensor | None:
-        grad = None if t._meta is None else t._meta.grad
+        if t._meta is None or t._meta.retains:  # a gradient that is kept, not collected
+            return None
+        grad = t._meta.grad
         return grad if grad is not None and self.level.mine(grad) else None
 
     def __exit__(self, *exc) -> None:

@@ -101,6 +101,7 @@ class Adopted:
     box: object  # None if it follows from another input
     start: object  # its edge at the beginning of the capture
     first: object  # what it held then
+    retains: bool  # did it keep its gradient before?
 
 
 @dataclass(slots=True)
@@ -205,6 +206,8 @@ class Joint:
     shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
+    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook) (`hooking.py`)
+    retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward

@@ -37,6 +37,7 @@ class Output:
     writes: int | None = None  # of an alias by `.data`, which has a version of its own
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
+    retains: bool = False  # was it told to keep its gradient?
     opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
     late: bool = False  # a view of what was written, which nothing else in the function used
     shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
@@ -94,7 +95,7 @@ class Results:
             found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
             if link.apart and not link.counts:
-                found.writes = self.level.silent.get(link.base._cell, 0)
+                found.writes = link.writes
             found.tracked = has_history(o)
             if found.tracked and of.kind == "input" and link.base._edge is None:
                 found.early = True  # it was detached since
@@ -120,6 +121,7 @@ class Results:
                 found.opaque = number, Opaque(o, step, False, None, 0)
         if found.kind != "input" and isinstance(o._edge, Accumulate):
             found.leaf = o._edge.leaf() is o
+        found.retains = found.kind != "input" and retains(o)
         self.placed[id(o)] = found
         return found
 
@@ -156,6 +158,11 @@ def root_of(o: Tensor) -> Tensor:
 
 def has_history(t: Tensor) -> bool:
     return t._edge is not None and not (isinstance(t._edge, Accumulate) and t._edge.leaf() is t)
+
+
+def retains(t: Tensor) -> bool:
+    """Does a tensor that is no leaf keep its gradient?"""
+    return t._meta is not None and t._meta.retains
 
 
 def assigned(level, graph_outputs: list, values: list) -> list[tuple]:

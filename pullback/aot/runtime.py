@@ -29,8 +29,10 @@ from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
+from ..core.views import may_write
 from ..fx.traits import cost_of, viewed
 from .decisions import contents
+from .hooking import register
 from .joint import Identity, Joint
 from .packing import PackedValues, graph_hooks, pack
 from .results import Output
@@ -157,9 +159,12 @@ class Program:
             and outputs[0].kind == "graph"
             and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece or outputs[0].shares)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
-            and not (joint.grown or joint.shrunk or joint.ended)
+            and not (joint.grown or joint.shrunk or joint.ended or joint.hooked or joint.retained)
+            and not outputs[0].retains
             and joint.out_spec.is_leaf()
         )
+        self.recorded = [m.input for m in joint.mutated
+                         if m.tracked and m.output in (*joint.tangent_of, *joint.swept)]
         self.early = [o for o in outputs if type(o) is Output and o.early]
         self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
         self.one_tangent = joint.tangent_of[0] if len(joint.tangent_of) == 1 else None
@@ -283,6 +288,10 @@ class Program:
             for array, read in joint.numbers:
                 array[()] = read()
             arrays = [t._data for t in tensors]
+        if self.recorded:  # views of leaves must not be written, nor those that others share
+            with set_grad_enabled(True):
+                for i in self.recorded:
+                    may_write(tensors[i], True, 0)
         if joint.grown:
             for i, size in joint.grown:
                 tensors[i].untyped_storage().resize_(size)
@@ -313,6 +322,7 @@ class Program:
                 made[k]._data = made[k]._data.copy("K")
         for i in joint.began:
             tensors[i].requires_grad_()
+        register(joint.hooked, tensors)
         for k in self.inner:
             made[k].requires_grad_()
         if joint.differentiable:
@@ -376,6 +386,8 @@ class Program:
             used.count = 1
             for k in joint.swept:
                 made[k]._edge = used
+        for i in joint.retained:
+            tensors[i].retain_grad()
         return self._answer(tensors, made, done)
 
     def _choose(self) -> None:
@@ -670,6 +682,8 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
             t._link.seen = -1
     if o.leaf:
         t.requires_grad_()
+    if o.retains and t._edge is not None:
+        t.retain_grad()
     done[o] = t
     return t
 

@@ -94,10 +94,20 @@ def tables_of(node: Node) -> dict:
 
 def on_tensor(t: Tensor, hook) -> RemovableHandle:
     """`Tensor.register_hook`, for a tensor that requires grad."""
+    kept = _kept_by_capture(t, "tensor", hook)
+    if kept is not None:
+        return kept
     edge = t._edge
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
     by_output = tables_of(node).setdefault("tensor", {})
     return add(by_output, number, hook, isinstance(node, Accumulate))
+
+
+def _kept_by_capture(t: Tensor, kind: str, hook) -> RemovableHandle | None:
+    """The handle of a hook on an input of a captured function, which registers it in every call."""
+    interp = getattr(t._data, "interp", None)
+    table = interp.hooks_of(t, kind, hook) if interp is not None and interp.adopts else None
+    return None if table is None else add({0: table}, 0, hook, False)
 
 
 def on_node(node: Node, kind: str, hook) -> RemovableHandle:
@@ -107,6 +117,9 @@ def on_node(node: Node, kind: str, hook) -> RemovableHandle:
 
 def on_accumulated(t: Tensor, hook) -> RemovableHandle:
     """`Tensor.register_post_accumulate_grad_hook`."""
+    kept = _kept_by_capture(t, "accumulated", hook)
+    if kept is not None:
+        return kept
     meta = meta_of(t)
     tables = {} if meta.post_hooks is None else {0: meta.post_hooks}
     handle = add(tables, 0, hook, True)

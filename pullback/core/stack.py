@@ -45,6 +45,9 @@ class Interpreter:
     def blurs(self, t: Tensor) -> None:
         """Told of a tensor whose values were replaced while its history stayed."""
 
+    def hooks_of(self, t: Tensor, kind: str, hook) -> dict | None:
+        """Where a hook is to be kept that is no part of what is captured (`adopts` only)."""
+
     def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
         """The base after a write through a view, with a history of this level's own (`literal`)."""
 

@@ -278,6 +278,7 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
             root = base._link.base
             state.stack[level].blurs(root)
             if not base._link.counts:
+                base._link.writes += 1
                 state.stack[level].uncounted(root)
             rebind(root, scatter(make(root._data), base._link.chain, make(whole._data)))
     if not moved:

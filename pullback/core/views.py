@@ -72,12 +72,13 @@ class Detached(Link):
     Real memory needs none: there both look at the same array.
     """
 
-    __slots__ = ("counts",)
+    __slots__ = ("counts", "writes")
     apart = True
 
     def __init__(self, *args):
         super().__init__(*args)
         self.counts = True  # do writes move the version of the source? Not those through `.data`
+        self.writes = 0  # those that do not
 
     def stale(self, t: Tensor) -> None:
         """The values were written through another alias."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..core import device as dev
 from ..core import dtype as dt
 from ..core.dims import wrap_dim
-from ..core.fake import Fake
+from ..core.fake import Fake, contiguous_strides
 from ..core.handle import INFERENCE, Box, Tensor
 from ..core.layout import STRIDED, is_arranged
 from ..core.reading import concrete, shown
@@ -38,6 +38,8 @@ def stride(self: Tensor, dim: int | None = None):
     data = shown(self)
     size = data.dtype.itemsize
     strides = tuple(s // size for s in data.strides)
+    if 0 in data.shape and not any(strides):  # NumPy counts no steps where there are no elements
+        strides = contiguous_strides(tuple([n or 1 for n in data.shape]), 1)
     return strides if dim is None else strides[dim]
 
 
