@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import inspect
+import linecache
 import os
 import sys
 from pathlib import Path
@@ -306,7 +307,10 @@ def _short(path: str) -> str:
 
 def _place(op: type[Op]) -> str:
     try:
-        return f"{_short(inspect.getsourcefile(op))}:{inspect.getsourcelines(op)[1]}"
+        path, head = inspect.getsourcefile(op), f"class {op.__name__}("
+        number = next((n for n, line in enumerate(linecache.getlines(path), 1)
+                       if line.startswith(head)), None)
+        return f"{_short(path)}:{number or inspect.getsourcelines(op)[1]}"
     except (OSError, TypeError):
         return op.__module__
 

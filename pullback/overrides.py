@@ -152,11 +152,6 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
     return decorate
 
 
-def redispatch_torch_function(func: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
-    """Ask the remaining arguments."""
-    return answered(func, members((*args, *kwargs.values())), args, kwargs)
-
-
 # questions
 
 

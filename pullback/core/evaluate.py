@@ -454,6 +454,8 @@ def lying_like_self(xp, out, operands: tuple):
 
 def lying_with_channels(xp, out, operands: tuple):
     """Results with channels last if the first operand, or each of its items, has them there."""
+    if type(operands[0]) is _ndarray and operands[0].flags.c_contiguous:
+        return in_rows(out)
     if type(out) in (tuple, list):
         return type(out)([lying_with_channels(xp, o, operands) for o in out])
     kind = None if out is None or out.ndim < 4 else channels_last(operands, out.ndim)

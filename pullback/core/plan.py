@@ -177,12 +177,14 @@ def _list_argument(i, spec, text, value, general, lists) -> list[str]:
             return [f"{x} = {text}"]
         if type(value) is int and spec.size:
             return [f"{x} = [{text}] * {spec.size}"]
-        if type(value) not in (list, tuple) or not value:
+        empty = spec.default == []  # then it may be left out, so
+        if type(value) not in (list, tuple) or not value and not empty:
             raise _No
         sized = spec.size is not None and spec.size > 1
         test = f"len({text}) != {spec.size}" if sized else f"not {text}"
+        test = f"{test} or {{*map(type, {text})}} != INTS"
         return [
-            f"if {test} or {{*map(type, {text})}} != INTS:",
+            f"if {text} and ({test}):" if empty else f"if {test}:",
             f"    {general}",
             f"{x} = list({text})",
         ]
@@ -304,8 +306,9 @@ def _may_write(tensors: list, lists: list, general: str) -> list[str]:
     if 0 not in tensors:
         raise _No
     tracked = [f"x{i}._edge is not None" for i in tensors] + [f"tracked{i}" for i in lists]
-    tracked.append("x0._link is not None")
+    tracked.append("k is not None and (k.__class__ is not Link or k.base._edge is not None)")
     return [
+        "    k = x0._link",
         f"    if ({' or '.join(tracked)}) and (not GRADOFF or state.record[0]):",
         f"        {general}",
         "    if 0 in a0.strides or x0._cell is INFERENCE:",

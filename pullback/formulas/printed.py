@@ -301,15 +301,6 @@ def elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result,
         product, alpha, scale, input_scale, is_result, self_or_result) * low
 
 
-def gelu_double_backward(grad, grad_output, self):
-    """The second derivative of gelu: 2 pdf(x) - x^2 pdf(x)."""
-    square = self * self
-    density = (square * -0.5).exp() * (1 / math.sqrt(2 * math.pi))
-    inner = square * density
-    slope = density * 2 - inner
-    return grad * grad_output * slope
-
-
 def softplus_double_backward(grad, self, beta, threshold):
     """The second derivative of softplus."""
     scaled = self * beta

@@ -173,9 +173,6 @@ def _delayed(x, number, axis, step):
     return ops.cat([start, kept], axis)
 
 
-EXTREMES = {"max": "amax", "min": "amin"}
-
-
 def _segment_slopes(segments, data, result, reduce, initial):
     """The derivative of each segment's result with respect to each of its elements."""
     if reduce == "sum":

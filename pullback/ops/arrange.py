@@ -14,7 +14,7 @@ from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.state import fast, spelled, state
 from ..core.table import ops
 from ..errors import NotInThisBuild
-from .layout import convert, in_front, pad_rank
+from .layout import convert, in_front, overwritten, pad_rank
 
 # --- copies ---------------------------------------------------------------------------------------
 
@@ -227,6 +227,9 @@ class copy(Op):
             src = src.real
         out[...] = src
         return out
+
+    def fill(self, src, non_blocking):
+        return src.dtype == self.dtype and src.ndim <= self.ndim and overwritten(self, src)
 
     def decomp(self, src, non_blocking):
         if src.is_complex() and not self.is_complex():

@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Creation, Op, Pointwise
 from ..core.table import ops
+from .layout import overwritten
 
 # --- sizes only -----------------------------------------------------------------------------------
 
@@ -554,6 +555,9 @@ class fill_Scalar(Pointwise):
     def run(xp, self, value):
         return xp.full_like(self, fill_number(dt.of(self.dtype), value))
 
+    def fill(self, value):
+        return overwritten(self, fill_number(dt.of(self.dtype), value))
+
     def decomp(self, value):
         return ops.full_like(self, value)
 
@@ -573,6 +577,9 @@ class zero(Pointwise):
     cost = "create"
     c = "0"
     run = "xp.zeros_like(self)"
+
+    def fill(self):
+        return overwritten(self, 0)
 
     def decomp(self):
         return ops.full_like(self, 0)

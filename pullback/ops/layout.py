@@ -56,6 +56,15 @@ def laid_out(xp, array, shape, strides):
     return xp.lib.stride_tricks.as_strided(array, shape, strides)
 
 
+def overwritten(array: np.ndarray, values) -> bool:
+    """Overwrite an array; False, and nothing done, where it cannot take the values."""
+    try:
+        np.copyto(array, values, casting="unsafe")
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def convert(array, np_dtype, order="K"):
     """A copy in another dtype; the imaginary part is dropped silently."""
     if array.dtype.kind == dt.FOREIGN:

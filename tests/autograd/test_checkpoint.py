@@ -502,4 +502,4 @@ def test_memory_stays_constant():
 @pytest.mark.slow
 def test_memory_stays_constant_for_long():
     gc.collect()
-    _train(300)
+    _train(120)

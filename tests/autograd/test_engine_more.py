@@ -395,11 +395,11 @@ def test_a_million_nodes():
 
 
 @pytest.mark.slow
-def test_a_million_nodes_to_an_inner_tensor():
+def test_many_nodes_to_an_inner_tensor():
     x = leaf(1.0)
     middle = x * 2
     y = middle
-    for _ in range(1_000_000):
+    for _ in range(100_000):
         y = y + 1
     with x.register_hook(lambda g: g * 3):
         assert [g.item() for g in grad(y, [middle, x])] == [1, 6]

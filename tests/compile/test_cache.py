@@ -204,7 +204,7 @@ def test_processes_race(folder, tmp_path):
     path = f"import sys\nsys.path[:0] = {sys.path!r}\n"
     subprocess.check_call([sys.executable, "-c", path + ready])
     running = [subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
-               for _ in range(8)]
+               for _ in range(4)]
     first = [p.communicate()[0].split() for p in running]
     assert len({value for value, _ in first}) == 1
     again = subprocess.check_output([sys.executable, str(script)], text=True)

@@ -739,3 +739,52 @@ def test_second_order_through_writes():
             (one,) = grad(one.sum(), x, create_graph=True)
             (two,) = grad(two.sum(), x, create_graph=True)
         close(one, two)
+
+
+OFTEN = 20  # calls, after which a kind of call has a function of its own
+
+
+def test_writes_that_come_often_do_what_the_first_one_did():
+    x = torch.zeros(3, 4)
+    row, other = x[1], x[:, 2]
+    for _ in range(OFTEN):
+        row.add_(1.0)
+        other.copy_(torch.ones(3))
+        x[2].zero_()
+        x[0].fill_(2)
+    assert x.tolist() == [[2, 2, 2, 2], [OFTEN, OFTEN, 1, OFTEN], [0] * 4]
+    assert x._version == row._version == 4 * OFTEN
+    y = leaf(2, 4).float() * 1
+    y[1].add_(1.0)  # the base has a history: it is recorded, the function notwithstanding
+    y[0].copy_(torch.ones(4))
+    assert y.grad_fn.name() == "CopySlices"
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        leaf(2, 4)[0].add_(1.0)
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.zeros(1).expand(4).add_(1.0)
+    assert torch.zeros(1).expand(4).fill_(3).tolist() == [3] * 4
+
+
+@pytest.mark.parametrize("write", [
+    lambda t: t.zero_(), lambda t: t.fill_(1.0), lambda t: t.copy_(torch.ones(4)),
+    lambda t: t.add_(1.0)])
+def test_memory_that_must_not_be_written_is_not(write):
+    array = np.zeros(4, np.float32)
+    array.flags.writeable = False
+    for _ in range(OFTEN):
+        write(torch.zeros(4))
+        with pytest.raises(torch.errors.ViewWriteError, match="read-only"):
+            write(torch.from_numpy(array))
+    assert not array.any()
+
+
+def test_what_a_copy_does_not_take_is_refused_however_often():
+    for _ in range(OFTEN):
+        torch.zeros(4).copy_(torch.ones(4))
+        for shape in ((3,), (1, 4), (2, 4)):
+            with pytest.raises(RuntimeError):
+                torch.zeros(4).copy_(torch.ones(shape))
+        assert torch.zeros(4, dtype=torch.int64).copy_(torch.full((4,), 2.5)).tolist() == [2] * 4
+        assert torch.zeros(2).copy_(torch.tensor([1 + 2j, 3j])).tolist() == [1, 0]
+        with pytest.raises(RuntimeError, match="without overflow"):
+            torch.zeros(4, dtype=torch.uint8).fill_(1e10)

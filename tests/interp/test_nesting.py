@@ -5,6 +5,7 @@ ours, and one by NumPy with fourth-order differences.  Composing both in the sam
 agree.
 """
 
+import functools
 import itertools
 
 import numpy as np
@@ -163,10 +164,18 @@ def compose(names, number):
     return build
 
 
+SAME = {"vjp": "grad", "jacrev": "jacfwd"}  # what differs in ours alone
+
+
+@functools.cache
+def reference(names, label):
+    return compose(names, 1)(FUNCTIONS[label][1])(POINT)
+
+
 def agree(names, tolerance):
-    for label, (ours, reference) in FUNCTIONS.items():
+    for label, (ours, _) in FUNCTIONS.items():
         got = compose(names, 0)(ours)(torch.from_numpy(POINT.copy()))
-        expected = compose(names, 1)(reference)(POINT)
+        expected = reference(tuple([SAME.get(name, name) for name in names]), label)
         assert got.shape == expected.shape, label
         assert got.dtype is torch.float64
         np.testing.assert_allclose(

@@ -259,6 +259,3 @@ def size_hint(a: Any, fallback: int | None = None) -> Any:
     if isinstance(a, _Number):
         return a.node.require_hint(fallback)
     return a.number if isinstance(a, Expr) else a
-
-
-hint_int = size_hint
