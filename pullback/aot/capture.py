@@ -146,6 +146,9 @@ class Capture(Hooking, Placing, Trace):
             known.box = new
 
     def took(self, t: Tensor, source: Tensor) -> None:
+        if source is t:
+            cell_of(t).version += 1
+            return
         if not self.mine(source):
             self.adopt(source)
         if source._link is not None:
@@ -636,12 +639,13 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
             moved = id(t) in level.moved
             count = 0 if apart else 1 - moved if t._cell is None else t._cell.version
             if count:  # changes of shape are counted when they are made again
-                count -= sum(len(v.steps) for v in level.views.values()
-                             if v.handle is t or v.handle._cell is t._cell)
+                count -= results.turns(t)
             joint.mutated.append(
                 Mutation(i, len(results.nodes), tracked, count, moved,
                          level.silent.get(t._cell, 0)))
             results.add(t if tracked else make(t._data))
+        elif t._cell is not None and t._cell.version > results.turns(t):
+            joint.bumped.append((i, t._cell.version - results.turns(t)))  # by views of it
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]

@@ -206,6 +206,7 @@ class Joint:
     shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
+    bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
     hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook) (`hooking.py`)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history

@@ -77,6 +77,12 @@ class Results:
             if not (piece or o is root_of(o) and root not in self.by_handle):
                 self.whole.add(root)
 
+    def turns(self, t: Tensor) -> int:
+        """How often inputs with the memory of a tensor changed their shape in place."""
+        return sum(len(v.steps) for v in self.level.views.values()
+                   if id(v.handle) in self.by_handle and (
+                       v.handle is t or v.handle._cell is t._cell))
+
     def add(self, value: Tensor) -> int:
         self.nodes.append(self.level.node(value))
         self.values.append(value)

@@ -160,6 +160,7 @@ class Program:
             and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece or outputs[0].shares)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
             and not (joint.grown or joint.shrunk or joint.ended or joint.hooked or joint.retained)
+            and not joint.bumped
             and not outputs[0].retains
             and joint.out_spec.is_leaf()
         )
@@ -386,6 +387,10 @@ class Program:
             used.count = 1
             for k in joint.swept:
                 made[k]._edge = used
+        for i, count in joint.bumped:
+            cell = cell_of(tensors[i])
+            if cell is not INFERENCE:
+                cell.version += count
         for i in joint.retained:
             tensors[i].retain_grad()
         return self._answer(tensors, made, done)

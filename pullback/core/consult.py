@@ -208,15 +208,16 @@ def has_checks(ov) -> bool:
 
 def consult(ov, raw) -> None:
     """Raise what an operator raises for arguments like these, whatever their values are."""
+    if ov.is_view and (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):
+        return  # of symbols it is asked itself
     key = (ov, *map(_facts, raw), raw[0].strides if ov.is_view else None)
     if key in _ACCEPTED:
         return
     from .evaluate import run_fake, run_raw, shape_of, spec
 
     if ov.is_view:
-        if not (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):
-            run_fake(ov, raw)
-            _ACCEPTED.add(key)
+        run_fake(ov, raw)
+        _ACCEPTED.add(key)
         return
 
     steps: list = []

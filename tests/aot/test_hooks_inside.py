@@ -144,3 +144,16 @@ def test_memory_given_up(wrap):
     x = pb.ones(3)
     assert wrap(f)(x).tolist() == [2, 2, 2]
     assert x.shape == (0,) and x.stride() == (1,) and x._version == 1
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_versions_by_views_that_change_their_shape(wrap):
+    def f(x):
+        part = x[:1]
+        part.t_()
+        x.set_(x)
+        return part * 2
+
+    x = pb.ones(2, 3)
+    assert wrap(f)(x).shape == (3, 1)
+    assert x._version == 2 and x.shape == (2, 3)
