@@ -519,8 +519,16 @@ def make_program(
         makers["eager"] = lambda: eager_module(
             without_forward_effects(with_histories(simplified())), values)
         if backend.fuse and is_loss(module, count):
-            makers["fused"] = lambda: backend.forward(
-                backend.seeded(simplified()), "loss_and_gradients")
+
+            def together():
+                made = backend.seeded(simplified())
+                if backend.limited and getattr(cut(), "fused", None) and cut().fused.tight:
+                    from .simulate import tighten
+
+                    tighten(made)
+                return backend.forward(made, "loss_and_gradients")
+
+            makers["fused"] = together
     else:
 
         def inference():

@@ -3,7 +3,8 @@
 The ways do not depend on the limit. They are put in the order of the work that they take, the plain
 minimum cut first, and the first whose simulated peak is within the limit is taken. So a larger
 limit never means more work, and a smaller one never a higher peak. A loss has one way more, the
-fastest: its gradients in the same graph, where nothing is saved.
+fastest: its gradients in the same graph, where nothing is saved. Where the backend has memory that
+only makes graphs faster, each way is followed by itself without that.
 
 - *Prices*: saving costs memory as well as traffic, at every rate that makes a difference; products
   of matrices may be computed again for what their arithmetic takes.
@@ -28,7 +29,7 @@ from ..fx.node import Node
 from ..fx.traits import cost_of, nbytes, viewed
 from .mincut import CutProblem, UnboundedCut, solve
 from .recompute import UNIT, operand_bytes, recompute_problem
-from .simulate import Meter, Phases, own_bytes
+from .simulate import Meter, Phases, is_tight, own_bytes
 from .split import JointGraph, ancestors, policy
 from .work import flops
 
@@ -80,9 +81,16 @@ class Way:
     cost: int | None
     name: str
     fused: bool = False  # one graph for both passes
+    tight: bool = False  # without memory that only makes it faster
+
+    @property
+    def title(self) -> str:
+        """Its name, in full."""
+        return self.name + TIGHT * self.tight
 
 
 FUSED = "loss and gradients in one graph: nothing is saved"
+TIGHT = ", matrix products without panels of their own"
 
 
 def fused_way() -> Way:
@@ -247,22 +255,33 @@ class _Line:
         return found
 
 
+def with_tight(found: list[Way]) -> list[Way]:
+    """Each way, and the same without memory that only makes it faster."""
+    return [form for way in found for form in (way, dataclasses.replace(way, tight=True))]
+
+
 def measured(
-    halves: tuple, count: int, meter: Meter, values: dict[str, int] | None = None
+    cut: tuple, count: int, meter: Meter, values: dict[str, int] | None = None, fused: bool = False
 ) -> Phases:
-    """What two graphs take; with symbolic sizes for given ones, else for those of the example."""
+    """What the graphs of a cut take, or its one graph for both passes; with symbolic sizes for
+    given ones, else for those of the example."""
     from .dynamic import sized_for
 
-    return meter.phases(*[sized_for(half, values) for half in tuple(halves)[:2]], count)
+    if fused:
+        return meter.at_once(sized_for(cut.one, values), cut.fused.tight)
+    forward, backward = tuple(cut)[:2]
+    return meter.phases(
+        sized_for(forward, values), sized_for(backward, values), count, is_tight(forward))
 
 
 def within(
-    limit: float, meter: Callable[[], Meter], halves: tuple, count: int, values: dict[str, int]
+    limit: float, meter: Callable[[], Meter], cut: tuple, count: int, values: dict[str, int]
 ) -> bool:
     """Does a cut that was made for other sizes keep the limit for these, too?"""
     if isinstance(limit, float):  # a part of what it takes, whatever that is
         return True
-    return measured(halves, count, meter(), values).peak <= limit
+    fused = getattr(cut, "fused", None) is not None
+    return measured(cut, count, meter(), values, fused).peak <= limit
 
 
 def choose(
@@ -278,7 +297,7 @@ def choose(
     limit, too. A float from 0 to 1 lies between the least peak and that of the first way. Where
     only eager execution keeps the limit, `DataDependentError` says so: the function runs as it is.
     """
-    order = sorted(found, key=lambda way: (way.work, not way.fused))
+    order = sorted(found, key=lambda way: (way.work, not way.fused, way.tight))
     of = functools.cache(lambda number: peak(order[number]))
     numbers = range(len(order))
     if isinstance(limit, float) and limit <= 1:
@@ -298,5 +317,5 @@ def choose(
     raise errors.OverBudget(errors.text(
         f"memory={shown(limit)} is not enough for forward and backward: they need "
         f"{shown(min(of(best), most))} at least",
-        [f"without a limit {shown(of(0))}{eager}, with {order[best].name} {shown(of(best))}"],
+        [f"without a limit {shown(of(0))}{eager}, with {order[best].title} {shown(of(best))}"],
         ["give it that much", "or smaller batches", "or save_on_cpu() around the call"]))

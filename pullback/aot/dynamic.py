@@ -327,9 +327,10 @@ class SymbolicProgram:
             return found
         from .budget import measured
 
-        found = copy.copy(found)
+        found, cut = copy.copy(found), self.halves()
         meter = self.backend.within.args[1]()
-        found.phases = measured(self.halves(), self.joint.forward_count, meter, values)
+        fused = found.way == getattr(getattr(cut, "fused", None), "way", None)
+        found.phases = measured(cut, self.joint.forward_count, meter, values, fused)
         return found
 
     def keeps_limit(self, values: dict[str, int]) -> bool:

@@ -48,11 +48,12 @@ __all__ = [
 class Partition(tuple):
     """A pair `(forward, backward)` of modules, with the report as an attribute.
 
-    `fused` is the report of one graph for both passes, where that is chosen.
+    `fused` is the report of one graph for both passes, `one`, where that is chosen.
     """
 
     report: Report
     fused: Report | None = None
+    one: GraphModule | None = None
 
     def __new__(cls, forward: GraphModule, backward: GraphModule, report: Report) -> "Partition":
         pair = super().__new__(cls, (forward, backward))
@@ -186,12 +187,14 @@ def _within(
 
     count = len(joint.fwd_outputs)
     cut = functools.cache(lambda saved: _cut(joint, list(saved), None))
+    halves = functools.cache(lambda saved: [sized_for(half, None) for half in cut(saved)])
+    one = None if fused is None else sized_for(fused, None)
     there = {*map(viewed, joint.forward_results)}
 
     def phases(way: budget.Way) -> simulate.Phases:
         if way.fused:
-            return meter.at_once(sized_for(fused, None))
-        return budget.measured(cut(tuple(way.saved)), count, meter)
+            return meter.at_once(one, way.tight)
+        return meter.phases(*halves(tuple(way.saved)), count, way.tight)
 
     def least(way: budget.Way) -> int:
         return sum(map(simulate.own_bytes, {*map(viewed, way.saved)} - there))
@@ -201,17 +204,22 @@ def _within(
 
     apart = list(budget.ways(joint))
     every = apart if fused is None else [budget.fused_way(), *apart]
+    if meter.tightens:
+        apart, every = budget.with_tight(apart), budget.with_tight(every)
     most = math.inf if eager is None else eager
     way, limit = budget.choose(every, peak, least, budget.parse_memory(memory), most)
     chosen, together = way, None
     if way.fused:  # a program may go back to two graphs: as good as they can be
-        together = Report(way=way.name, phases=phases(way), eager=eager)
+        together = Report(way=way.title, phases=phases(way), eager=eager, tight=way.tight)
         lowest = min(map(peak, apart))
         chosen, _ = budget.choose(apart, peak, least, max(int(limit), lowest))
     partition = cut(tuple(chosen.saved))
-    report, partition.fused = partition.report, together
-    report.cost, report.way, report.phases = chosen.cost, chosen.name, phases(chosen)
-    report.eager = eager
+    report, partition.fused, partition.one = partition.report, together, fused
+    report.cost, report.way, report.phases = chosen.cost, chosen.title, phases(chosen)
+    report.eager, report.tight = eager, chosen.tight
+    if chosen.tight:
+        simulate.tighten(partition.forward)
+        simulate.tighten(partition.backward)
     return partition
 
 

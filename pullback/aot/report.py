@@ -36,6 +36,7 @@ class Report:
     way: str = ""  # how it was cut, where there was a choice
     phases: Any = None  # simulated bytes of both passes, where a limit was given
     eager: int | None = None  # simulated bytes of eager execution, likewise
+    tight: bool = False  # without memory that only makes graphs faster
 
     @property
     def saved(self) -> list[Row]:

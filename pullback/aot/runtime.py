@@ -234,7 +234,7 @@ class Program:
         cut = self.cut()
         found = getattr(cut, "report", None)
         if self.fuse and getattr(cut, "fused", None) is not None:
-            return cut.fused
+            found = cut.fused
         if found is None:
             from .report import of_halves
 

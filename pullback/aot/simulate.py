@@ -79,15 +79,27 @@ def _around(node: Node) -> int:
     return sum(nbytes(n.meta.get("val")) for n in (node, *node.all_input_nodes))
 
 
+def is_tight(module: GraphModule) -> bool:
+    """Is a graph to go without memory that only makes it faster?"""
+    return bool(module.graph.output_node().meta.get("tight"))
+
+
+def tighten(module: GraphModule) -> None:
+    """Let a graph go without memory that only makes it faster."""
+    module.graph.output_node().meta["tight"] = True
+
+
 class Meter:
     """How much memory graphs take that run operator by operator."""
+
+    tightens = False  # is there memory that only makes graphs faster?
 
     def size(self, size: int) -> int:
         """Bytes that an array of so many bytes takes."""
         return size
 
-    def taken(self, module: GraphModule) -> Taken:
-        """What a call takes beyond its arguments."""
+    def taken(self, module: GraphModule, tight: bool = False) -> Taken:
+        """What a call takes beyond its arguments; `tight`: without what only makes it faster."""
         return Taken(footprint(module))
 
     def left(self, module: GraphModule, count: int) -> tuple[int, int]:
@@ -98,18 +110,20 @@ class Meter:
         first, second = ([self.size(own_bytes(n)) for n in nodes] for nodes in (roots, saved))
         return sum(first), sum(second)
 
-    def phases(self, forward: GraphModule, backward: GraphModule, count: int) -> Phases:
+    def phases(
+        self, forward: GraphModule, backward: GraphModule, count: int, tight: bool = False
+    ) -> Phases:
         """What two graphs take."""
         results, saved = self.left(forward, count)
         given = [n for n in backward.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
         held = results + saved + sum(nbytes(n.meta.get("val")) for n in given)
-        first, second = self.taken(forward), self.taken(backward)
+        first, second = self.taken(forward, tight), self.taken(backward, tight)
         shared = max(first.shared, second.shared)
         return Phases(first.most + shared, held + second.most + shared, saved)
 
-    def at_once(self, module: GraphModule) -> Phases:
+    def at_once(self, module: GraphModule, tight: bool = False) -> Phases:
         """What one graph for both passes takes: results are there in the backward, and no more."""
-        taken = self.taken(module)
+        taken = self.taken(module, tight)
         results = {viewed(n) for n in module.graph.output_node().args[0] if isinstance(n, Node)}
         left = sum(self.size(own_bytes(n)) for n in results)
         return Phases(taken.most + taken.shared, left + taken.shared, 0)

@@ -44,11 +44,9 @@ def _limited(module: GraphModule, count: int, memory=None, planned: bool = True,
     from ..aot import eager
     from ..aot.partition import min_cut_rematerialization_partition
     from ..aot.simulate import Meter
-    from .backend import is_sized
     from .memory import Planned
 
-    # with symbolic sizes a cut serves others, too, for which one graph might take too much
-    one = fuse and is_loss(module, count) and not is_sized(module)
+    one = fuse and is_loss(module, count)
     return min_cut_rematerialization_partition(
         module, count, memory=memory, meter=Planned() if planned else Meter(),
         eager=eager.peak(diary) if (diary := getattr(module, "diary", None)) else None,

@@ -148,6 +148,7 @@ def is_sized(module: object) -> bool:
 
 def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool = False) -> Unit:
     """The C text and the plan of a graph; products of matrices that it needs are begun."""
+    from ..aot.simulate import is_tight
     from .lower import lower  # a warm cache needs none of these
     from .memory import given_away
     from .schedule import schedule
@@ -155,8 +156,8 @@ def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool =
 
     lowered = lower(gm)
     writes = getattr(gm, "writes", None)
-    given = () if sized else given_away(gm)
-    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized, given)
+    unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized,
+                     given_away(gm), is_tight(gm))
     unit.plan["products"] = [
         kind
         for kind, letter in ("fs", "dd")
@@ -380,6 +381,7 @@ def graph_text(gm: object) -> str:
             f"{_text(node.kwargs)} {_example(node.meta.get('val'))} {node.meta.get('origin', '')}"
             f"{'' if effect_of(node.target) is None else ' effect'}"
             f"{' given away' * bool(node.meta.get('donated'))}"
+            f"{' tight' * bool(node.meta.get('tight'))}"
         )
         if node.op == "get_attr" and "val" not in node.meta:
             lines.append(graph_text(attribute(gm, node.target)))

@@ -8,9 +8,10 @@ import re
 from math import prod
 from typing import TYPE_CHECKING
 
+from .blocks import partial
 from .emit import _FOLDS, combine, neutral
 from .expressions import SCALAR, Operand
-from .ir import CTYPES, SIZES
+from .ir import CTYPES
 from .number import compared, declared, divides, rounded_up, varies
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def _accumulator(e: Emitter, root: Root, after: list[str]) -> str:
 def _partial(e: Emitter, root: Root) -> str:
     """One number per chunk, put together afterwards in the order of chunks."""
     t = root.value.dtype
-    slot = e.temporary(e.nest.chunks * SIZES[t])
+    slot = e.temporary(partial(e.nest, root))
     part = e.pointer(slot, t, f"{root.value.name}_part", False)
     out, op, n = e.slot[root.value], root.value.op, e.nest.chunks
     wide = "double" if t == "f" and op in ("sum", "prod") else SCALAR[t]
@@ -324,9 +325,8 @@ def _column_partial(e: Emitter, root: Root) -> str:
     if key in e.row_pointers:
         return e.row_pointers[key]
     t, width, n = root.value.dtype, e._padded(), e.nest.chunks
-    size = 4 if t in "bu" else SIZES[t]
     kind = "int32_t" if t in "bu" else CTYPES[t]
-    slot = e.temporary(n * width * size)
+    slot = e.temporary(partial(e.nest, root))
     name = e.row_pointers[key] = e.fresh(f"{root.value.name}_part")
     e.chunk_start += [
         f"{kind} *restrict {name} = ({kind} *)p[{e.place(slot)}] + c * {width};",

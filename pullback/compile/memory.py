@@ -4,7 +4,11 @@ reused.
 Outputs get arrays of their own; everything else shares a workspace, two values the same bytes
 when one is last read before the other is first written. Inputs that are *given away* (values that a
 forward saved for this graph alone) are memory, too, once they have been read for the last time: for
-values on the way, and for outputs of about their size. Read `unit.py` next.
+values on the way, and for outputs of about their size. So are outputs until they are first written.
+What calls need beside their results (`blocks.py`) is placed like a value that lives for one item;
+where memory is *tight*, panels of matrix products go without what is not there anyway.
+
+Read `unit.py` next.
 """
 
 from __future__ import annotations
@@ -16,13 +20,14 @@ from dataclasses import dataclass, field
 from ..aot.eager import inside_of
 from ..aot.simulate import Meter, Taken
 from ..fx.graph_module import GraphModule
+from . import blocks
 from .builder import item_size
 from .ir import Call, Ref, Value, contiguous
 from .kernel import Kernel
+from .number import varies
 from .schedule import CallItem, Schedule
 
 _ALIGN = 64
-_THREADS = 8  # more products than that at once are done one by a thread, without blocks
 _LARGE = 64 << 10  # arrays from here on come from the allocator of the runtime (`function.c`)
 
 
@@ -30,14 +35,21 @@ _LARGE = 64 << 10  # arrays from here on come from the allocator of the runtime 
 class Buffer:
     """One place of the table; number 0 is the status."""
 
-    kind: str  # input | output | work | extern; in an input: placed (work) | taken (an output)
+    kind: str  # input | output | work | extern | none (there is no memory for it);
+    # in an input: placed (work) | taken (an output); in an output that is not written yet: hosted
     bytes: int
     value: Value | None = None
-    at: int = 0  # input number or workspace offset
+    at: int = 0  # input number, workspace offset or place of the host
     born: int = 0
     dies: float = 0
-    offset: int = 0  # in the input, of placed ones
+    offset: int = 0  # in the input or host
     gives: bool = False  # is an input that may be overwritten after its last reader?
+    spare: bool = False  # can be done without
+
+    def room_for(self, b: Buffer) -> bool:
+        """Is its memory free while another one lives?"""
+        return b.bytes <= self.bytes and (
+            b.born > self.dies if self.gives else b.dies < self.born)
 
 
 def _gap(b: Buffer, others: list[tuple[int, Buffer]]) -> int:
@@ -59,42 +71,61 @@ class Memory:
 
     buffers: list[Buffer] = field(default_factory=list)
     slot: dict[Value, int] = field(default_factory=dict)
-    panels: dict[Call, int] = field(default_factory=dict)  # slots for blocks of matrix products
+    panels: dict[Call, int] = field(default_factory=dict)  # slots for what calls need besides
     workspace: int = 0
     now: int = 0  # item that asks for temporaries
 
-    def temporary(self, size: int) -> int:
+    def temporary(self, size: int, spare: bool = False) -> int:
         """A buffer for the item being written only."""
-        self.buffers.append(Buffer("work", size, born=self.now, dies=self.now))
+        self.buffers.append(Buffer("work", size, born=self.now, dies=self.now, spare=spare))
         return len(self.buffers) - 1
 
-    def pack(self) -> None:
-        """Give every workspace buffer an offset; the largest are placed first."""
-        given = sorted((b for b in self.buffers if b.gives), key=lambda b: b.bytes)
-        inside: dict[int, list[tuple[int, Buffer]]] = {b.at: [] for b in given}
-        left: list[Buffer] = []
-        wanting = [b for b in self.buffers if b.kind == "work"]
-        if given:
-            wanting += [b for b in self.buffers if b.kind == "output" and b.bytes >= _LARGE]
-        for b in sorted(wanting, key=lambda b: -b.bytes):
-            if any(self._into(b, arena, inside[arena.at]) for arena in given):
-                continue
-            if b.kind == "work":
-                left.append(b)
-        self.workspace = packed(left)
+    def pack(self, tight: bool = False) -> None:
+        """Give every workspace buffer an offset; the largest are placed first.
 
-    def _into(self, b: Buffer, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
-        """Place a buffer in an input whose last reader runs before it is first written."""
-        if b.bytes > arena.bytes or b.born <= arena.dies:
+        Where memory is `tight`, what can be done without gets only what is there for others.
+        """
+        large = [(n, b) for n, b in enumerate(self.buffers) if b.bytes >= _LARGE]
+        arenas = sorted(((n, b, []) for n, b in large if b.gives), key=lambda a: a[1].bytes)
+        outputs = sorted((b for _, b in large if b.kind == "output"), key=lambda b: -b.bytes)
+        for b in outputs:
+            any(self._into(b, *arena) for arena in arenas)
+        arenas += [(n, b, []) for n, b in large if b.kind == "output"]
+        arenas.sort(key=lambda a: a[1].bytes)
+        work = sorted((b for b in self.buffers if b.kind == "work"), key=lambda b: -b.bytes)
+        left = [b for b in work if not (b.spare and tight)
+                and not any(self._into(b, *arena) for arena in arenas)]
+        self.workspace = packed(left)
+        for b in (b for b in work if b.spare and tight):
+            if any(self._into(b, *arena) for arena in arenas):
+                continue
+            b.at = _gap(b, [(o.at, o) for o in left])
+            if b.at + b.bytes > self.workspace:
+                b.kind, b.at = "none", 0
+            else:
+                left.append(b)
+
+    def _into(self, b: Buffer, n: int, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
+        """Place a buffer in the memory of an input that has been read, or of an output before it
+        is written."""
+        if not arena.room_for(b):
             return False
         if b.kind == "output" and b.bytes * 4 < arena.bytes * 3:
             return False  # the rest of it would stay as long as the output does
         at = _gap(b, there)
         if at + b.bytes > arena.bytes or b.kind == "output" and at:
             return False
-        b.kind, b.at, b.offset = "taken" if b.kind == "output" else "placed", arena.at, at
+        if not arena.gives:
+            b.kind, b.at = "hosted", n
+        else:
+            b.kind, b.at = "taken" if b.kind == "output" else "placed", arena.at
+        b.offset = at
         there.append((at, b))
         return True
+
+    def reused(self) -> int:
+        """Bytes of values in the memory of inputs and outputs."""
+        return sum(b.bytes for b in self.buffers if b.kind in ("placed", "taken", "hosted"))
 
     def room(self) -> tuple[tuple[int, int], ...]:
         """(input, bytes) of the inputs whose memory others take."""
@@ -112,13 +143,13 @@ def packed(buffers: list[Buffer]) -> int:
 
 
 def plan(
-    schedule: Schedule, inplace: dict[Value, Value] | None = None, given: Collection[int] = (),
-    sized: bool = False,
+    schedule: Schedule, vector_bytes: int, inplace: dict[Value, Value] | None = None,
+    given: Collection[int] = (),
 ) -> Memory:
     """Buffers of all stored values; `pack` is called after kernels asked for temporaries.
 
     `inplace` says which values live in the memory of an input, `given` the numbers of the inputs
-    that may be overwritten; with `sized` bytes depend on sizes.
+    that may be overwritten.  Bytes may depend on sizes that are not known yet.
     """
     inplace = inplace or {}
     lowered, items = schedule.lowered, schedule.items
@@ -141,7 +172,7 @@ def plan(
     stays = outputs.union(inplace.values())
     for n, v in enumerate(lowered.inputs):
         size = v.numel * item_size(v.dtype)
-        gives = n in given and size >= _LARGE and v not in stays
+        gives = n in given and v not in stays
         last = math.inf if v in stays else dies.get(v, -1)
         _add(memory, Buffer("input", size, v, n, -1, last, gives=gives))
     sums = _sums(schedule, dies, outputs)
@@ -165,11 +196,10 @@ def plan(
             kind = "output" if v in outputs else "work"
         end = math.inf if v in outputs else dies[v]
         _add(memory, Buffer(kind, size, v, 0, born[v], end))
-    if not sized:
-        for memory.now, item in enumerate(items):
-            size = _panel(item.call) if isinstance(item, CallItem) else 0
-            if size:
-                memory.panels[item.call] = memory.temporary(size)
+    for memory.now, item in enumerate(items):
+        size = blocks.of_call(item.call, vector_bytes) if isinstance(item, CallItem) else 0
+        if varies(size) or size:
+            memory.panels[item.call] = memory.temporary(size, item.call.kind == "gemm")
     return memory
 
 
@@ -196,36 +226,56 @@ class Planned(Meter):
     (`runtime/function.c`), and arrays are as large as the allocator makes them (`runtime/alloc.c`).
     """
 
+    tightens = True
+
+    def __init__(self) -> None:
+        self._known: dict[GraphModule, tuple] = {}  # graph -> its loops and calls
+
     def size(self, size: int) -> int:
         if size < _LARGE:
             return size
         base = 4096
         while base * 2 < size:
             base *= 2
-        step = base // 4
-        return base + max(0, -(-(size - base) // step)) * step + 2624
+        step = base // 32
+        return base + max(0, -(-(size - base) // step)) * step + 1600
 
-    def taken(self, module: GraphModule) -> Taken:
-        from .errors import GraphNotSupported
+    def taken(self, module: GraphModule, tight: bool = False) -> Taken:
+        items, vector_bytes = self._scheduled(module)
+        if items is None:
+            return super().taken(module)
+        given = given_away(module)
+        memory = plan(items, vector_bytes, given=given)
+        for memory.now, item in enumerate(items.items):
+            if isinstance(item, Kernel):
+                for size in blocks.of_kernel(item, vector_bytes):
+                    memory.temporary(size)
+        memory.pack(tight)
+        own = sum(self.size(b.bytes) for b in memory.buffers if b.kind == "output")
+        most = self._most(items, memory, items.lowered.externs, given)
+        return Taken(own + most, self.size(memory.workspace))
+
+    def _scheduled(self, module: GraphModule) -> tuple[Schedule | None, int]:
+        """The loops and calls of a graph, and the width of vectors; None if it will run on NumPy,
+        or is laid out when its sizes are known."""
+        from . import toolchain
+        from .errors import CompilerNotFound, GraphNotSupported
         from .lower import lower
         from .schedule import schedule
 
-        if any(
-            type(size) is not int
-            for node in module.graph.nodes if node.op == "placeholder"
-            for size in getattr(node.meta.get("val"), "shape", ())
-        ):
-            return super().taken(module)  # laid out when the sizes are known
-        try:
-            lowered = lower(module)
-            items = schedule(lowered)
-        except GraphNotSupported:  # it will run on NumPy
-            return super().taken(module)
-        memory = plan(items, given=given_away(module))
-        memory.pack()
-        own = sum(self.size(b.bytes) for b in memory.buffers if b.kind == "output")
-        most = self._most(items, memory, lowered.externs, given_away(module))
-        return Taken(own + most, self.size(memory.workspace))
+        if module not in self._known:
+            try:
+                self._known[module] = None, 0
+                if not any(
+                    type(size) is not int
+                    for node in module.graph.nodes if node.op == "placeholder"
+                    for size in getattr(node.meta.get("val"), "shape", ())
+                ):
+                    width = toolchain.find().vector_bytes
+                    self._known[module] = schedule(lower(module)), width
+            except (GraphNotSupported, CompilerNotFound, OSError):
+                pass
+        return self._known[module]
 
     def _most(self, items: Schedule, memory: Memory, nodes: dict, given: Collection[int]) -> int:
         """Bytes that come and go with steps, when there are most: results of NumPy steps, and what
@@ -248,18 +298,6 @@ class Planned(Meter):
                 least = min(before, before + change[n])
                 most = max(most, least + inside_of(nodes[item.call.attrs["node"]]))
         return most
-
-
-def _panel(call: Call) -> int:
-    """What a large matrix product needs for blocks of its second operand (`gemm.h`)."""
-    if call.kind != "gemm":
-        return 0
-    a, size = call.attrs, item_size(call.outs[0].dtype)
-    columns = a["n"] + 128 // size
-    modest = a["k"] * columns * size <= 512 << 10 and a["k"] <= 1024
-    if modest and (a["m"] * a["n"] * a["k"] < 1.5e6 or a["batch"] >= _THREADS):
-        return 0
-    return min(a["k"], 2048 // size) * columns * size
 
 
 def step_ends(schedule: Schedule) -> list[int]:

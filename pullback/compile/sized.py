@@ -42,8 +42,9 @@ from .backend import (
 )
 from .errors import CompileError
 from .extent import Domain
-from .memory import Buffer, packed
+from .memory import Buffer, Memory
 from .number import ARITHMETIC, FUNCTIONS, Formula, NotGeneral, formula
+from .unit import encoded
 
 KEPT = 64  # sizes for which callables are kept
 LIBRARIES = 8  # of one graph; then every size gets its own code
@@ -299,16 +300,17 @@ def _kept(key: str) -> list[Library]:
 
 def fill(plan: dict, numbers: bytes) -> None:
     """Give a plan its table of numbers, and places to the buffers of its workspace."""
-    buffers = list(plan["buffers"])
     table = np.frombuffer(numbers or bytes(8), np.int64)
+    memory = Memory([
+        Buffer(kind, size, None, at, born, dies, gives=gives, spare=spare)
+        for (_, at, size, _, _), (kind, born, dies, gives, spare) in zip(
+            plan["buffers"], plan["lives"])])
+    memory.pack(plan["tight"])
+    buffers = [encoded(b, old[3]) for b, old in zip(memory.buffers, plan["buffers"])]
     kind, at, _, spec, _ = buffers[plan["numbers"]]
     buffers[plan["numbers"]] = (kind, at, table.nbytes, spec, table)
-    work = {n: Buffer("work", buffers[n][2], born=born, dies=dies)
-            for n, born, dies in plan["lives"]}
-    plan["workspace"] = packed(list(work.values()))
-    for n, b in work.items():
-        buffers[n] = (buffers[n][0], b.at, *buffers[n][2:])
-    plan["buffers"] = tuple(buffers)
+    plan["buffers"], plan["workspace"] = tuple(buffers), memory.workspace
+    plan["room"], plan["reused"] = memory.room(), memory.reused()
 
 
 class SizedCall(CompiledGraph):
@@ -339,4 +341,5 @@ class SizedCall(CompiledGraph):
             "sizes": self.graph.served[self.library],
             "guards": [words for words, _ in self.library.guards],
         }
-        return made | {"workspace_bytes": self.plan["workspace"], "library": shared}
+        return made | {"workspace_bytes": self.plan["workspace"], "library": shared,
+                       "reused_bytes": self.plan["reused"]}

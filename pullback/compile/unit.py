@@ -33,8 +33,8 @@ from .number import both, choose, compared, declared, divides, largest
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
 
-_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "status": 2, "numbers": 4, "placed": 5,
-          "taken": 6}
+_KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "none": 3, "status": 2, "numbers": 4,
+          "placed": 5, "taken": 6, "hosted": 7}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
 
 
@@ -55,6 +55,12 @@ def type_number(code: str) -> int:
     return np.dtype(numpy_name(code)).num
 
 
+def encoded(b: Buffer, spec: tuple, value: object = None) -> tuple:
+    """A buffer for the runtime."""
+    inside = b.kind in ("placed", "hosted")
+    return _KINDS[b.kind], b.at, b.offset if inside else b.bytes, spec, value
+
+
 def spec_of(ref: Ref) -> tuple:
     """Type, shape and byte strides of a ref's elements."""
     size = item_size(ref.dtype)
@@ -66,11 +72,11 @@ class UnitWriter:
 
     def __init__(
         self, schedule: Schedule, name: str, vector_bytes: int, writes: dict[int, int],
-        sized: bool, given: Collection[int],
+        sized: bool, given: Collection[int], tight: bool,
     ):
         self.schedule, self.name, self.vector_bytes = schedule, name, vector_bytes
         self.inplace = place(schedule, writes) if writes else {}
-        self.memory = plan(schedule, self.inplace, given, sized)
+        self.memory, self.tight = plan(schedule, vector_bytes, self.inplace, given), tight
         self.written = {self.memory.slot[v] for v in self.inplace.values()}
         self.numbers = len(self.memory.buffers) if sized else 0  # place of those of the sizes
         if sized:
@@ -109,7 +115,7 @@ class UnitWriter:
                 self._native_call(item)
         self._close_stage()
         if not self.numbers:  # else when the sizes are known
-            self.memory.pack()
+            self.memory.pack(self.tight)
         return Unit(self._source(), self._plan(), self._report())
 
     # ---- items --------------------------------------------------------------------------------
@@ -238,7 +244,9 @@ class UnitWriter:
         refs = dict(zip(a.pop("names"), call.args))
         refs[("map", "x", "weight")[a["what"]]] = out.ref()
         fn = "sconv" if out.dtype == "f" else "dconv"
-        fields = ", ".join(self._fields(a, refs))
+        slot = self.memory.panels[call]
+        space = [f".space = p[{slot}]", f".room = {self.memory.buffers[slot].bytes}"]
+        fields = ", ".join(self._fields(a, refs) + space)
         self.stage.append(f"{{ /* {call.name} */ pb_conv c = {{{fields}}}; pb->{fn}(&c); }}")
         work = prod(a["counts"]) * prod(a["kernel"]) * a["n"] * a["groups"]
         self.stage_cost += work * a["inner"] * a["outer"] * (0.02 if out.dtype == "f" else 0.04)
@@ -324,7 +332,7 @@ class UnitWriter:
             spec = (type_number("u"), (), None)
         else:
             spec = (type_number(b.value.dtype), self._shape(b), None)
-        return _KINDS[b.kind], b.at, b.offset if b.kind == "placed" else b.bytes, spec, None
+        return encoded(b, spec)
 
     def _frees(self) -> tuple:
         """Per step, what ends with it: results of NumPy steps, and inputs."""
@@ -383,9 +391,8 @@ class UnitWriter:
         """What `sized.py` needs to fill in a plan: the place of numbers, and who lives how long."""
         if not self.numbers:
             return {}
-        lives = tuple((n, b.born, b.dies) for n, b in enumerate(self.memory.buffers)
-                      if b.kind == "work")
-        return {"numbers": self.numbers, "lives": lives}
+        lives = tuple((b.kind, b.born, b.dies, b.gives, b.spare) for b in self.memory.buffers)
+        return {"numbers": self.numbers, "lives": lives, "tight": self.tight}
 
     def _report(self) -> dict:
         externs = [
@@ -395,7 +402,7 @@ class UnitWriter:
         ]
         kinds = {
             k: sum(b.bytes for b in self.memory.buffers if b.kind == k)
-            for k in ("input", "output", "work", "placed", "taken")
+            for k in ("input", "output", "work", "placed", "taken", "hosted")
         }
         return {
             "kernels": self.kernels,
@@ -403,8 +410,8 @@ class UnitWriter:
             "externs": [{"name": c.attrs["node"], "target": c.attrs["target"]} for c in externs],
             "buffers": len(self.memory.buffers) - 1,
             "workspace_bytes": self.memory.workspace,
-            "unshared_bytes": kinds["work"] + kinds["placed"],
-            "reused_bytes": kinds["placed"] + kinds["taken"],
+            "unshared_bytes": kinds["work"] + kinds["placed"] + kinds["hosted"],
+            "reused_bytes": self.memory.reused(),
             "input_bytes": kinds["input"],
             "output_bytes": kinds["output"] + kinds["taken"],
             "nodes": self.schedule.lowered.count,
@@ -420,8 +427,10 @@ def make_unit(
     writes: dict[int, int] | None = None,
     sized: bool = False,
     given: Collection[int] = (),
+    tight: bool = False,
 ) -> Unit:
     """The C text and plan of a scheduled graph; `writes`: output -> input that it is to replace;
-    `sized`: some numbers in it depend on sizes; `given`: inputs that may be overwritten."""
+    `sized`: some numbers in it depend on sizes; `given`: inputs that may be overwritten; `tight`:
+    without memory that only makes it faster."""
     name = re.sub(r"\W", "_", name)
-    return UnitWriter(schedule, name, vector_bytes, writes or {}, sized, given).write()
+    return UnitWriter(schedule, name, vector_bytes, writes or {}, sized, given, tight).write()

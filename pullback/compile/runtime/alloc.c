@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-enum { PB_CLASSES = 160, PB_HEADER = 64, PB_SHIFTS = 8 };
+enum { PB_STEPS = 32, PB_CLASSES = 48 * PB_STEPS, PB_HEADER = 64, PB_SHIFTS = 8 };
 static const size_t huge_page = (size_t)2 << 20, wants_huge = (size_t)16 << 20;
 
 typedef struct block {
@@ -32,7 +32,7 @@ static struct {
 
 // `tracemalloc` counts blocks that are in use; nothing happens unless it is on.  Never called by threads
 // of the pool, which must not wait for the GIL.
-enum { PB_DOMAIN = 0x7062, PB_ROUND = PB_HEADER + PB_SHIFTS * 320 };
+enum { PB_DOMAIN = 0x7062, PB_ROUND = PB_HEADER + PB_SHIFTS * 192 };
 static void *counted(block *b) {
   PyTraceMalloc_Track(PB_DOMAIN, (uintptr_t)b, b->bytes + PB_ROUND);
   return (char *)b + PB_HEADER;
@@ -40,15 +40,15 @@ static void *counted(block *b) {
 
 static void free_after_fork(void) { pthread_mutex_init(&pool_.lock, NULL); }
 
-// four classes per power of two, from 4 KiB up
+// 32 classes per power of two, from 4 KiB up: a block is at most 3 % larger than what was asked for
 static int size_class(size_t bytes, size_t *rounded) {
-  size_t step = 1024, base = 4096;
+  size_t base = 4096;
   int cls = 0;
   while (base * 2 < bytes) {
     base *= 2;
-    step *= 2;
-    cls += 4;
+    cls += PB_STEPS;
   }
+  size_t step = base / PB_STEPS;
   size_t over = bytes > base ? (bytes - base + step - 1) / step : 0;
   *rounded = base + over * step;
   return cls + (int)over;
@@ -89,7 +89,7 @@ void *pb_alloc(size_t bytes) {
   // whole huge pages only: an array of 16 MiB is not to take 18 for the sake of its header
   if (align == huge_page) madvise(base, total / align * align, MADV_HUGEPAGE);
 #endif
-  b = (block *)((char *)base + shift * 320);
+  b = (block *)((char *)base + shift * 192);
   b->base = base;
   b->bytes = rounded;
   b->cls = cls;

@@ -7,6 +7,7 @@
 // columns are packed from there as the tiles need them.  The last dim of a plane is split by the stride
 // (element w is at w / stride of part w % stride), so that neighbouring windows are neighbours in memory
 // whatever the stride.  Sums are in an order that does not depend on the number of threads.
+// The memory for all that comes with the call; `compile/blocks.py` says how much it is.
 
 enum { N_(L) = (int)(sizeof(V) / sizeof(T)), N_(NR) = 2 * (int)(sizeof(V) / sizeof(T)) };
 #define KC_ (2048 / (int64_t)sizeof(T))
@@ -21,7 +22,19 @@ typedef struct {
   T *sums;                            // correlate: [part][group][k][outer]
   int64_t kc, blocks, tiles, step;    // blocks of the inner sum; tiles of rows; panels, channels or rows of a task
   int64_t count, parts;               // tasks of a group; parts of the batch, or examples of a task
+  int64_t used;                       // bytes of the memory that came with the call
+  void *own[4];                       // what was not in it
+  int owns;
 } N_(conv_task);
+
+static void *N_(take)(N_(conv_task) *t, int64_t bytes) {
+  int64_t at = t->used;
+  t->used += (bytes + 63) / 64 * 64;
+  if (t->used <= t->c->room) return (char *)t->c->space + at;
+  void *data = t->own[t->owns++] = pb_alloc((size_t)bytes);
+  if (!data) abort();
+  return data;
+}
 
 // Where windows [q, q + n) begin, as runs of neighbours
 static int N_(runs)(const N_(conv_task) *t, int64_t q, int64_t n, int64_t *at, int64_t *length) {
@@ -49,8 +62,7 @@ static void N_(conv_plan)(N_(conv_task) *t, const pb_conv *c) {
   t->pixels = c->counts[0] * c->counts[1] * c->counts[2];
   t->panels = (t->pixels + N_(NR) - 1) / N_(NR);
   t->k = c->inner * t->taps;
-  t->offset = pb_alloc((size_t)t->k * sizeof(int64_t));
-  if (!t->offset) abort();
+  t->offset = N_(take)(t, t->k * (int64_t)sizeof(int64_t));
   int64_t *o = t->offset;
   for (int64_t i = 0; i < c->inner; i++)
     for (int64_t d = 0; d < c->kernel[0]; d++)
@@ -99,8 +111,7 @@ static void N_(pad)(void **p, int64_t begin, int64_t end) {
 // all planes of the batch with their padding, and room to read one vector too many
 static void N_(pad_all)(N_(conv_task) *t) {
   int64_t planes = t->c->n * t->c->groups * t->c->inner;
-  t->image = pb_alloc((size_t)(planes * t->plane + 2 * N_(NR)) * sizeof(T));
-  if (!t->image) abort();
+  t->image = N_(take)(t, (planes * t->plane + 2 * N_(NR)) * (int64_t)sizeof(T));
   __builtin_memset(t->image + planes * t->plane, 0, 2 * N_(NR) * sizeof(T));
   pb_parallel(N_(pad), (void **)t, planes, 1 + 16384 / (t->plane + 1));
 }
@@ -198,8 +209,7 @@ static void N_(gather)(N_(conv_task) *t) {
   const pb_conv *c = t->c;
   N_(blocks)(t, t->k);
   t->tiles = N_(tile_count)(c->outer);
-  t->packed = pb_alloc((size_t)(c->groups * t->tiles * t->blocks * (MR * t->kc + 64)) * sizeof(T));
-  if (!t->packed) abort();
+  t->packed = N_(take)(t, c->groups * t->tiles * t->blocks * (MR * t->kc + 64) * (int64_t)sizeof(T));
   for (int64_t g = 0; g < c->groups; g++)
     N_(pack_tiles)(t, (const T *)c->weight + g * c->outer * t->k, t->k, 1, c->outer, t->k, g * t->tiles);
   N_(pad_all)(t);
@@ -283,8 +293,7 @@ static void N_(scatter)(N_(conv_task) *t) {
   if (t->step < 4) t->step = c->inner < 4 ? c->inner : 4;
   t->count = (c->inner + t->step - 1) / t->step;
   t->tiles = N_(tile_count)(t->step * t->taps) + 4;  // the last task may have more tiles, of fewer rows
-  t->packed = pb_alloc((size_t)(c->groups * t->count * t->tiles * t->blocks * (MR * t->kc + 64)) * sizeof(T));
-  if (!t->packed) abort();
+  t->packed = N_(take)(t, c->groups * t->count * t->tiles * t->blocks * (MR * t->kc + 64) * (int64_t)sizeof(T));
   for (int64_t g = 0; g < c->groups; g++)
     for (int64_t i = 0; i < t->count; i++) {
       int64_t c0 = i * t->step, channels = c->inner - c0 < t->step ? c->inner - c0 : t->step;
@@ -398,14 +407,12 @@ static void N_(correlate)(N_(conv_task) *t) {
   if (t->parts > fit) t->parts = fit < 1 ? 1 : fit;
   if (t->parts > c->n) t->parts = c->n;
   t->kc = KC_;
-  t->sums = pb_alloc((size_t)(t->parts * size) * sizeof(T));
-  t->packed = pb_alloc((size_t)(c->n * c->groups * t->pixels * panels * N_(NR)) * sizeof(T));
-  if (!t->sums || !t->packed) abort();
+  t->sums = N_(take)(t, t->parts * size * (int64_t)sizeof(T));
+  t->packed = N_(take)(t, c->n * c->groups * t->pixels * panels * N_(NR) * (int64_t)sizeof(T));
   N_(pad_all)(t);
   pb_parallel(N_(pack_map), (void **)t, c->n * c->groups, 1);
   pb_parallel(N_(run_correlate), (void **)t, t->parts * c->groups * t->count, 1);
   pb_parallel(N_(add_parts), (void **)t, c->groups * c->outer, 1 + 16384 / (t->k * t->parts + 1));
-  pb_free(t->sums);
 }
 
 // ---- one channel at a time ---------------------------------------------------------------------------
@@ -495,15 +502,13 @@ static void N_(direct)(N_(conv_task) *t) {
     return;
   }
   t->parts = c->groups >= 16 ? 1 : 16 / c->groups < c->n ? 16 / c->groups : c->n;
-  t->sums = pb_alloc((size_t)(t->parts * size) * sizeof(T));
-  if (!t->sums) abort();
+  t->sums = N_(take)(t, t->parts * size * (int64_t)sizeof(T));
   pb_parallel(N_(run_dots), (void **)t, t->parts * c->groups, 1);
   for (int64_t k = 0; k < size; k++) {
     T sum = t->sums[k];
     for (int64_t part = 1; part < t->parts; part++) sum += t->sums[part * size + k];
     ((T *)c->weight)[k] = sum;
   }
-  pb_free(t->sums);
 }
 
 // nothing is empty: sizes of 0 do not come here
@@ -514,9 +519,7 @@ void N_(conv)(const pb_conv *c) {
   else if (c->what == 0) N_(gather)(&t);
   else if (c->what == 1) N_(scatter)(&t);
   else N_(correlate)(&t);
-  pb_free(t.offset);
-  if (t.packed) pb_free(t.packed);
-  if (t.image) pb_free(t.image);
+  while (t.owns) pb_free(t.own[--t.owns]);
 }
 #undef KC_
 #undef FOR_RUNS_

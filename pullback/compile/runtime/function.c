@@ -7,12 +7,13 @@ typedef struct {
   npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], size;
 } spec;
 
-// PLACED and TAKEN: in the memory of an input that nobody needs any more; the latter are outputs
-enum { BUF_INPUT, BUF_OUTPUT, BUF_WORK, BUF_EXTERN, BUF_CONST, BUF_PLACED, BUF_TAKEN };
+// PLACED and TAKEN: in the memory of an input that nobody needs any more; the latter are outputs.
+// HOSTED: in that of an output that is not written yet.
+enum { BUF_INPUT, BUF_OUTPUT, BUF_WORK, BUF_EXTERN, BUF_CONST, BUF_PLACED, BUF_TAKEN, BUF_HOSTED };
 typedef struct {
   int kind;
-  int64_t at;      // input number, workspace offset, ...
-  int64_t bytes;   // of PLACED: the offset in the input
+  int64_t at;      // input number, workspace offset, number of the host
+  int64_t bytes;   // of PLACED and HOSTED: the offset there
   spec s;          // of outputs and extern results
   PyObject *value; // of constants
 } buffer;
@@ -42,6 +43,7 @@ typedef struct {
   void *handle;
   PyObject *name, *conform, *checks;
   int nin, nbuf, nout, nsteps;
+  int hosts;        // are there HOSTED buffers?
   spec *in;
   buffer *buf;
   output *out;
@@ -192,8 +194,11 @@ static PyObject *array_of(const spec *s, PyObject *owner, void *data) {
 
 // The owner of the memory of an array that nobody else can see; null if there is somebody.
 static PyObject *only_owner(PyObject *array) {
+  if (Py_REFCNT(array) != 1) return NULL;
   PyObject *base = PyArray_BASE((PyArrayObject *)array);
-  if (Py_REFCNT(array) != 1 || !base || !PyCapsule_CheckExact(base) || Py_REFCNT(base) != 1) return NULL;
+  while (base && PyArray_CheckExact(base) && Py_REFCNT(base) == 1)  // another look at it
+    base = PyArray_BASE((PyArrayObject *)base);
+  if (!base || !PyCapsule_CheckExact(base) || Py_REFCNT(base) != 1) return NULL;
   if (PyCapsule_GetDestructor(base) != give_back) return NULL;
   return PyCapsule_GetPointer(base, NULL) == PyArray_DATA((PyArrayObject *)array) ? base : NULL;
 }
@@ -222,7 +227,9 @@ static PyObject *adopt(Function *f, PyObject *value, const spec *s) {
     if (!looked) return NULL;
     a = looked;
   }
-  if (PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA)) return (PyObject *)a;
+  PyArrayObject *base = (PyArrayObject *)PyArray_BASE(a);
+  if (!base || !PyArray_CheckExact(base) || Py_REFCNT(base) != 1) base = a;  // else only this array looks there
+  if (PyArray_CHKFLAGS(base, NPY_ARRAY_OWNDATA)) return (PyObject *)a;
   PyObject *copy = PyArray_NewCopy(a, NPY_CORDER);
   Py_DECREF(a);
   return copy;
@@ -368,12 +375,15 @@ static PyObject *run_function(Function *f, PyObject **given) {
       case BUF_CONST: table[i] = PyArray_DATA((PyArrayObject *)b->value); break;
       case BUF_EXTERN: table[i] = NULL; break;
       case BUF_PLACED: table[i] = arena[b->at] + b->bytes; break;
+      case BUF_HOSTED: break;
       default:
         held[i] = b->kind == BUF_TAKEN ? array_of(&b->s, owner[b->at], arena[b->at]) : fresh(&b->s, b->bytes);
         if (!held[i]) goto done;
         table[i] = PyArray_DATA((PyArrayObject *)held[i]);
     }
   }
+  for (int i = 1; f->hosts && i < f->nbuf; i++)
+    if (f->buf[i].kind == BUF_HOSTED) table[i] = (char *)table[f->buf[i].at] + f->buf[i].bytes;
   if (run_steps(f, table, held, given) == 0) result = collect(f, given, held);
 done:
   for (int i = 0; i < f->nin; i++) Py_CLEAR(given[i]);
@@ -519,6 +529,7 @@ static int read_plan(Function *f, PyObject *inputs, PyObject *buffers, PyObject 
     PyObject *t = PyTuple_GET_ITEM(buffers, i), *value = PyTuple_GET_ITEM(t, 4);
     f->buf[i].kind = (int)PyLong_AsLong(PyTuple_GET_ITEM(t, 0));
     f->buf[i].at = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 1));
+    f->hosts |= f->buf[i].kind == BUF_HOSTED;
     f->buf[i].bytes = PyLong_AsLongLong(PyTuple_GET_ITEM(t, 2));
     if (read_spec(PyTuple_GET_ITEM(t, 3), &f->buf[i].s)) return -1;
     if (value != Py_None) f->buf[i].value = Py_NewRef(value);

@@ -2,15 +2,17 @@
 //
 // B is packed once per block of k into panels of NR columns that all threads share; tasks are blocks
 // of rows (and of columns, when rows are few), each packs its rows of A and runs the register tile.
+// Without memory for the panels each task packs its columns in a little of its thread's: a tenth slower.
 // Small products skip the packing of A, and that of B when its rows are contiguous already.
 
+#define APART_ (256 << 10)  // bytes of B that a task packs by itself
 #define KC_ (2048 / (int64_t)sizeof(T))  // longest block of k: a tile's rows of A stay in the first cache
 
 typedef struct {
   const pb_gemm *g;
   const T *a, *b, *bias;
   T *c;
-  T *panel;                    // packed B, or null: read b itself
+  T *panel;                    // packed B, or null: read b itself (in `block`)
   int64_t ldb;                 // row stride of a panel
   int64_t p0, kc, mc, nc, rows;  // this block of k; size of a task; tasks along m
   int first;  // first block of k: stores instead of adding
@@ -254,6 +256,25 @@ static void N_(run_tasks)(void **p, int64_t begin, int64_t end) {
   }
 }
 
+// Tasks that pack their columns of B themselves, in memory of their thread: some rows of A are packed
+// more often, nothing is shared.
+static void N_(run_apart)(void **p, int64_t begin, int64_t end) {
+  enum { NR = 2 * (int)(sizeof(V) / sizeof(T)) };
+  N_(task) t = *(N_(task) *)p;
+  const pb_gemm *g = t.g;
+  int64_t rows = (MR * t.kc + 64 + NR - 1) / NR * NR;
+  T *space = scratch((size_t)(rows + t.kc * t.nc) * sizeof(T)), *panel = space + rows;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t i0 = i % t.rows * t.mc, j0 = i / t.rows * t.nc;
+    int64_t m = g->m - i0 < t.mc ? g->m - i0 : t.mc, n = g->n - j0 < t.nc ? g->n - j0 : t.nc;
+    for (int64_t j = 0; j < n; j += NR)
+      N_(pack_b)(t.b + t.p0 * g->bk + (j0 + j) * g->bn, g->bk, g->bn, t.kc, n - j < NR ? n - j : NR,
+                 panel + j * t.kc);
+    t.panel = panel - j0 * t.kc;
+    N_(block)(&t, i0, m, j0, n, space);
+  }
+}
+
 // one product on the calling thread, without packing A
 static void N_(small)(N_(task) *t, T *panel) {
   enum { L = (int)(sizeof(V) / sizeof(T)), NR = 2 * L };
@@ -290,11 +311,21 @@ static void N_(large)(N_(task) *t, T *panel) {
   cols = (g->n + t->nc - 1) / t->nc;
   t->panel = panel;
   t->ldb = NR;
+  if (!panel) {  // columns that stay in the second cache; rows apart where threads would have nothing to do
+    fit = APART_ / (kc * NR * (int64_t)sizeof(T));
+    cols = (panels + fit - 1) / fit;
+    while (cols < threads && cols * 2 <= panels) cols++;
+    t->nc = (panels + cols - 1) / cols * NR;
+    cols = (g->n + t->nc - 1) / t->nc;
+    t->rows = (2 * threads + cols - 1) / cols;
+    t->mc = (g->m + t->rows * MR - 1) / (t->rows * MR) * MR;
+    t->rows = (g->m + t->mc - 1) / t->mc;
+  }
   for (t->p0 = 0; t->p0 < g->k; t->p0 += kc) {
     t->kc = g->k - t->p0 < kc ? g->k - t->p0 : kc;
     t->first = t->p0 == 0 && !t->adds;
-    pb_parallel(N_(run_pack), (void **)t, panels, panels / (4 * threads) + 1);
-    pb_parallel(N_(run_tasks), (void **)t, t->rows * cols, 1);
+    if (panel) pb_parallel(N_(run_pack), (void **)t, panels, panels / (4 * threads) + 1);
+    pb_parallel(panel ? N_(run_tasks) : N_(run_apart), (void **)t, t->rows * cols, 1);
   }
 }
 
@@ -338,19 +369,16 @@ void N_(gemm)(const pb_gemm *g) {
     pb_parallel(N_(run_batch), (void **)&t, g->batch, grain);
     return;
   }
-  int64_t kc = g->k < KC_ ? g->k : KC_;
-  T *space = g->space ? g->space : pb_alloc((size_t)(kc * (g->n + NR)) * sizeof(T));
-  if (!space) abort();
   for (int64_t i = 0; i < g->batch; i++) {
     t.a = (const T *)g->a + i * g->ab;
     t.b = (const T *)g->b + i * g->bb;
     t.c = (T *)g->c + i * g->cb;
     t.bias = g->bias && !t.adds ? (const T *)g->bias + i * g->sb : NULL;
-    N_(large)(&t, space);
+    N_(large)(&t, g->space);
   }
-  if (!g->space) pb_free(space);
 }
 #undef KC_
+#undef APART_
 #undef TILE_
 #undef TILES_
 #undef ROW_

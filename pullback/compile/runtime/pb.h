@@ -19,7 +19,7 @@ typedef void (*pb_body)(void **p, int64_t begin, int64_t end);
 typedef struct {
   int64_t batch, m, n, k;
   const void *a, *b, *bias;  // bias may be null
-  void *c, *space;  // space for blocks of b, or null
+  void *c, *space;  // space for blocks of b, or null: each thread takes a little of its own
   int64_t ab, am, ak, bb, bk, bn, cb, cm, sb, sm, sn;
   double alpha;
 } pb_gemm;
@@ -30,6 +30,8 @@ typedef struct {
   int64_t n, groups, inner, outer;  // examples; groups; channels of x and of map in one group
   int64_t image[3], counts[3], kernel[3], stride[3], padding[3], dilation[3];
   const void *x, *weight, *map, *bias;  // bias may be null
+  void *space;   // for copies and blocks
+  int64_t room;  // its bytes
 } pb_conv;
 
 // Maxima over windows of planes, or their gradients (windows.c); planes have less than 2^31 elements
