@@ -10,7 +10,7 @@ import pytest
 
 import pullback as torch
 from bench import cut as bench
-from pullback.aot import budget, eager
+from pullback.aot import budget, eager, simulate
 from pullback.aot.capture import capture
 from pullback.aot.partition import (
     PartitionError,
@@ -123,7 +123,7 @@ def at_most(module, meter, eager):
 
 def report_work(module, report):
     """The work of what was chosen, as the choice orders it."""
-    return next(w.work for w in all_ways(module) if w.name == report.way)
+    return next(w.work for w in all_ways(module) if w.name == report.way.removesuffix(budget.TIGHT))
 
 
 def all_ways(module):
@@ -226,18 +226,16 @@ def test_the_planned_peak_is_measured(name):
         peak, _ = measured(run, args, rounds=2)
         report = run.report()
         assert abs(peak - report.phases.peak) < 0.05 * peak, (memory, peak, report.phases)
-        if name in ("residual", "chain"):  # others have steps on NumPy beside the workspace
-            assert peak < 1.01 * eager
+        if name != "attention":  # its draws are steps on NumPy beside the workspace
+            assert peak < eager
         assert abs(eager - report.eager) < 0.05 * eager
 
 
 # Oracles ------------------------------------------------------------------------------------------
 
 
-def subsets(joint):
-    """All ways to cut a small joint graph, by trying: (peak, work) of each that is possible."""
-    plain = budget.recompute_problem(joint)
-    free = budget._with_arithmetic(joint, plain)
+def subsets(joint, free):
+    """All ways to cut a small joint graph, by trying: (peak, work, values) where it is possible."""
     choices = [n for n in joint.candidates if n in joint.forward and free.keep[n] < math.inf]
     for size in range(len(choices) + 1):
         for saved in itertools.combinations(choices, size):
@@ -251,7 +249,7 @@ def subsets(joint):
                 partition = _cut(joint, [n for n in joint.nodes if n in kept], None)
             except PartitionError:
                 continue
-            yield Meter().phases(*partition, 1).peak, budget._work(free, list(saved))
+            yield Meter().phases(*partition, 1).peak, budget._work(free, list(saved)), saved
 
 
 def tiny(x, w):
@@ -267,26 +265,53 @@ def narrow(x, w):
     return torch.exp(torch.sin(x @ w[:, :2]).exp() @ w[:2]).sin()
 
 
+def hull(points):
+    """The corners of the lower hull of (bytes, work), from the least work to the fewest bytes."""
+    found = []
+    for size, work in sorted(points, key=lambda p: (p[1], p[0])):
+        if found and size >= found[-1][0]:
+            continue
+        while len(found) > 1 and (found[-1][1] - found[-2][1]) * (found[-1][0] - size) >= (
+                work - found[-1][1]) * (found[-2][0] - found[-1][0]):
+            found.pop()
+        found.append((size, work))
+    return found
+
+
 @pytest.mark.parametrize("function", [tiny, forked, narrow])
-def test_against_brute_force(function):
+def test_against_brute_force(function, monkeypatch):
+    """Exact are, by construction: the plain cut, and the cuts by price, which are all the corners
+    of (bytes, work).  The least peak and the work at a limit are found here, too, where kernels
+    take nothing inside, but need not be: peaks are no sums, and between two corners of the hull
+    there may be cuts that nobody looks for, as in a chain of equal steps."""
+    monkeypatch.setattr(simulate, "inside_of", simulate.own_bytes)
     run = torch.compile(function, backend="numpy")
     run(*weights(2, 24, 24))
     (program,) = run.programs.values()
     joint = JointGraph(program.joint.module, 1)
-    tried = sorted(subsets(joint))
+    plain = budget.recompute_problem(joint)
+    free = budget._with_arithmetic(joint, plain)
+    new = budget.new_memory(joint)
+    tried = list(subsets(joint, free))
     assert len(tried) > 8
-    free = budget._with_arithmetic(joint, budget.recompute_problem(joint))
+
+    def size(saved):
+        return sum(new.get(v, 0) for v in saved)
+
+    cost, _ = budget.solve(plain)
+    assert cost == min(budget._work(plain, saved) for _, _, saved in tried)
+    found = {(size(w.saved), w.work) for w in budget._by_price(free, new)}
+    assert hull(found) == hull((size(saved), work) for _, work, saved in tried)
     ours = []
     for way in budget.ways(joint):
         partition = _cut(joint, way.saved, None)
         ours.append((Meter().phases(*partition, 1).peak, budget._work(free, way.saved)))
-    # the least peak there is, but for two values
-    assert tried[0][0] <= min(ours)[0] <= tried[0][0] + 2 * 24 * 24 * 4
-    # and at every limit that can be kept, little more work than the best
-    for limit in sorted({peak for peak, _ in ours}):
-        best = min(work for peak, work in tried if peak <= limit)
-        found = min(work for peak, work in ours if peak <= limit)
-        assert best <= found <= 2 * best
+    peaks = sorted({peak for peak, _, _ in tried})
+    assert min(peak for peak, _ in ours) == peaks[0]
+    for limit in peaks:
+        best = min(work for peak, work, _ in tried if peak <= limit)
+        work = min(work for peak, work in ours if peak <= limit)
+        assert best <= work <= (1.01 if function is tiny else 1) * best
 
 
 def branches(x, *ws):
@@ -437,6 +462,21 @@ def test_the_peak_of_eager_execution_is_the_measured_one(name):
     flat, spec = torch.utils._pytree.tree_flatten((tuple(args), {}))
     joint = capture(function, flat, spec, Everything(set()), True, watch=True)
     assert abs(eager.peak(joint.module.diary) - peak) < 0.05 * peak
+
+
+@pytest.mark.parametrize(  # all models: `python -m bench.memory --models`
+    "name", ["mlp", "dropout_mlp", "separable_conv"])
+def test_compiled_peaks_are_not_above_eager_ones(name):
+    torch.manual_seed(0)
+    function, args = bench.MODELS[name](torch, F)
+    warmed(function, args)
+    eager, _ = measured(function, args, rounds=2)
+    run = torch.compile(function, memory=1.0)
+    measured(run, args)  # compiles
+    native.runtime().trim()
+    peak, _ = measured(run, args, rounds=2)
+    assert peak <= eager
+    assert abs(peak - run.report().phases.peak) < 0.05 * peak
 
 
 def loss(x, *ws):
