@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Iterator
 
@@ -112,14 +113,12 @@ config = Settings(
 _names: list[str] = []
 _model = "model"
 _count = 0  # graphs compiled so far
-_programs = 0  # functions compiled so far
+AOT_COUNTER = itertools.count()  # numbers of functions, in the order in which they are compiled
 
 
 def next_program() -> int:
     """The number of a function that is about to be compiled."""
-    global _programs
-    _programs += 1
-    return _programs - 1
+    return next(AOT_COUNTER)
 
 
 @contextlib.contextmanager

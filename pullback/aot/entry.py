@@ -38,6 +38,7 @@ class AotFunction(Compiled):
                  dynamic: bool = False, writes: bool = False):
         super().__init__(function, backend, dynamic)
         self.keep, self.inference, self.writes = keep, inference, writes
+        self.number = functools.cache(next_program)  # counted when it is first compiled
         self.duplicates: dict[tuple, tuple[int, tuple]] = {}  # programs whose inputs were merged
 
     def build(self, flat: list, spec: Any, roots: Any = (), shared: dict | None = None,
@@ -49,7 +50,7 @@ class AotFunction(Compiled):
         layout = Layout(joint, flat, self.keep, wrappers, self.writes)
         eliminate_dead_code(joint.module.graph)
         joint.module.recompile()
-        number = functools.cache(next_program)  # counted when it is compiled
+        number = self.number
         parts = self._parts(layout, number)
         program = self._program_of(joint, tensors, parts, sizes, wishes, self.numbers(flat))
         program.number, program.tracked = number, [t._edge is not None for t in tensors]

@@ -24,7 +24,7 @@ from ..core.handle import Tensor, make
 from ..core.layout import STRIDED, ordered, strides_order
 from ..core.op import overload
 from ..core.pytree import tree_flatten
-from ..core.size import hinted, is_symbolic
+from ..core.size import Symbolic, hinted, is_symbolic
 from ..core.state import state
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
@@ -42,7 +42,7 @@ from .rewriting import rewritten
 from .subclasses import Inside
 from .tokens import Threaded, effectful
 
-_WRITE = InplaceOverload(overload("copy"))
+_WRITE, _SIZE = InplaceOverload(overload("copy")), overload("sym_size.int")
 
 
 class Layout:
@@ -64,6 +64,7 @@ class Layout:
         self.slots = self._slots(flat)
         self.graph, self.new = Graph(), {}
         self.raw: dict[int, Node] = {}  # input -> its placeholder
+        self.shapes: dict[int, list] = {}  # input -> its sizes, where they were needed
         self.names: dict[str, int] = {}  # placeholder -> input
         self._placeholders()
         self.writes = {m.input: m.output for m in joint.mutated}
@@ -187,16 +188,29 @@ class Layout:
             if i in self.writes and i in tracked:
                 node = self.graph.call_function(overload("clone"), (self.raw[i],))
             elif i in self.turned:
-                shape = list(old.meta["val"].shape)
-                node = self.graph.call_function(overload("view"), (self.raw[i], shape))
+                node = self.graph.call_function(overload("view"), (self.raw[i], self._shape(i)))
             else:
                 continue
             self._stands_for(node, old)
 
+    def _shape(self, i: int) -> list:
+        """The sizes of an input; symbolic ones as nodes."""
+        if i not in self.shapes:
+            found = self.shapes[i] = list(self.old_inputs[i].meta["val"].shape)
+            for d, n in enumerate(found):
+                if isinstance(n, Symbolic):
+                    found[d] = self.graph.call_function(_SIZE, (self.raw[i], d))
+                    found[d].meta["val"] = n
+        return list(self.shapes[i])
+
     def _copy(self, node: Node) -> Node:
         if node.meta.get("silent"):
             return self.new[node.args[0]]
-        args, kwargs = (map_arg(a, self.new.__getitem__) for a in (node.args, node.kwargs))
+        if node.target is _SIZE and node.args[0].op == "placeholder":  # before any copy of it
+            new = {**self.new, **{self.old_inputs[i]: n for i, n in self.raw.items()}}
+        else:
+            new = self.new
+        args, kwargs = (map_arg(a, new.__getitem__) for a in (node.args, node.kwargs))
         if node.meta.get("grad_fn") == "ToCopyBackward0" and node.target is overload("_to_copy"):
             kwargs = {**kwargs, "layout": STRIDED, "device": node.meta["val"].device}
         made = self.graph.create_node(node.op, node.target, args, kwargs)
@@ -282,8 +296,7 @@ class Layout:
         for i in self.turned & numbers.keys() - self.writes.keys():
             (k,) = numbers[i]
             if nodes[k] is not None:
-                made = self.graph.call_function(
-                    overload("view"), (nodes[k], list(self.old_inputs[i].meta["val"].shape)))
+                made = self.graph.call_function(overload("view"), (nodes[k], self._shape(i)))
                 made.meta, nodes[k] = dict(self.old_inputs[i].meta), made
         found, self.gradients = [], [-1] * len(nodes)
         for position, (kind, i) in enumerate(self.slots):

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.fake import Fake
 from ..core.handle import Tensor
 from ..func import functional_call
+from ..fx.graph_module import GraphModule, for_users
 from . import refusals
 from .entry import AotFunction, aot_function
 
@@ -77,6 +78,8 @@ def aot_module_simplified(
     The module returns a tuple.  `args` may have no data.  `pre_grad_passes` gets a graph module and
     its inputs before anything else happens and returns the one to compile.
     """
+    if isinstance(mod, GraphModule) and not hasattr(mod, "named_parameters"):
+        mod = for_users(mod)  # what `compile` gives to a backend
     refusals.module("aot_module_simplified", mod)
     refusals.arguments("aot_module_simplified", args)
     if pre_grad_passes is not None:

@@ -568,7 +568,7 @@ class Program:
         joint = self.joint
         if any(number >= 0 and node.tensors[number]._edge is not None for number, _ in joint.late):
             raise errors.NotDifferentiable(errors.text(
-                "input mutations with requires_grad in backward are not supported with "
+                "aot_autograd does not support input mutations with requires_grad in backward for "
                 f"create_graph=True ({errors.describe_place(node.where)})",
                 cure="let the custom backward write into a clone()"))
         if joint.blurred is not None:

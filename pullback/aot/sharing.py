@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import errors
+from ..core.device import owner
 from ..core.handle import Tensor, cell_of, make, one_more
 from ..core.op import overload
 from ..core.state import state
@@ -96,8 +97,7 @@ def span(arrays: list[np.ndarray]) -> np.ndarray:
 
 def _owner(array: np.ndarray) -> int:
     """The identity of whatever holds the memory."""
-    while type(array.base) is np.ndarray:
-        array = array.base
+    array = owner(array)
     return id(array if array.base is None else array.base)
 
 

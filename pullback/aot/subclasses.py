@@ -280,8 +280,9 @@ def plain_tangents(grads: list) -> list:
 
 def _wrong_guess(meta: Any, cls: type, seen: Any, grad: Tensor) -> RuntimeError:
     return RuntimeError(errors.text(
-        "During the backward, we encountered a tensor subclass where we guessed its metadata "
-        f"incorrectly. Expected: {meta} (type {cls}), got: {seen} (type {type(again(grad))}), "
+        "\nDuring the backward, we encountered a tensor subclass where we guessed its\n"
+        "metadata incorrectly.\n",
+        f"Expected: {meta} (type {cls}), got: {seen} (type {type(again(grad))}), "
         f"shape: {tuple(grad.shape)}",
         cure="let the class define __coerce_tangent_metadata__, which says the kind of gradient to "
         "expect for an output, and __coerce_same_metadata_as_tangent__(expected_metadata, "

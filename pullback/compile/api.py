@@ -182,6 +182,12 @@ def _backend(backend):
             "example inputs that returns a callable"))
 
     def run(module, name):
-        return boxed(refusals.compiled(backend(module, examples(module)), backend, name))
+        try:
+            made = backend(module, examples(module))
+        except Exception as error:
+            from .errors import BackendCompilerFailed
+
+            raise BackendCompilerFailed(backend, error) from error
+        return boxed(refusals.compiled(made, backend, name))
 
     return run, run

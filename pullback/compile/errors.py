@@ -92,6 +92,26 @@ class CacheUnusable(CompileError):
         )
 
 
+class BackendCompilerFailed(CompileError):
+    """A backend that the user gave to `compile` raised an exception.
+
+    That exception is `inner_exception`, and the cause of this one.
+    """
+
+    def __init__(self, backend: object, error: Exception):
+        self.backend_name = getattr(backend, "__name__", type(backend).__name__)
+        self.inner_exception = error
+        super().__init__(errors.text(
+            f"backend={self.backend_name!r} raised:\n{type(error).__name__}: {error}",
+            cure="correct the backend; what it was given is in the traceback above"))
+
+
+# PyTorch's names of what its capture raises (`torch._dynamo.exc`)
+TorchDynamoException = TorchRuntimeError = errors.PullbackError
+Unsupported = UserError = errors.DataDependentError
+RecompileError = CompileError
+
+
 class GraphNotSupported(CompileError):
     """A graph holds something that neither the emitter nor a NumPy kernel can run.
 

@@ -26,6 +26,7 @@ class Facade(types.ModuleType):
         super().__init__(name, f"Names of {OWN}: {places}.")
         self.__path__: list[str] = []  # modules below are asked for by name, never searched
         self._places, self._further = places.split(), further.split()
+        self._replaced: dict[str, tuple] = {}  # by assignment: where, and what was there
 
     def _modules(self, further: bool = False) -> Iterator[types.ModuleType]:
         for place in self._places + self._further if further else self._places:
@@ -48,6 +49,22 @@ class Facade(types.ModuleType):
                 except AttributeError:
                     continue
         return elsewhere(self.__name__, name)
+
+    def __setattr__(self, name: str, value) -> None:
+        held = None if name.startswith("_") or isinstance(value, types.ModuleType) else (
+            next((m for m in self._modules() if name in vars(m)), None))
+        if held is None:
+            super().__setattr__(name, value)
+        else:  # who replaces a name means the one that is used
+            self._replaced.setdefault(name, (held, vars(held)[name]))
+            setattr(held, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._replaced:
+            held, before = self._replaced.pop(name)
+            setattr(held, name, before)
+        else:
+            super().__delattr__(name)
 
     def __dir__(self):
         listed = map(_names, self._modules())

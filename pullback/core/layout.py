@@ -143,6 +143,30 @@ def copied_like(array, other):
     return array.transpose(order).copy("C").transpose(back)
 
 
+def suggest_memory_format(x) -> memory_format:
+    """The format in which results for a tensor are laid out: channels last only if its are.
+
+    Strides alone decide, and a tensor may have gaps; where dims of size 1 leave both open, it is
+    the contiguous one.
+    """
+    shape, strides = x.shape, x.stride()
+    for name, ndim in _LAST.items():
+        if len(shape) == ndim and _lies_channels_last(shape, strides):
+            return CONSTANTS[name]
+    return CONSTANTS["contiguous_format"]
+
+
+def _lies_channels_last(shape, strides) -> bool:
+    least = 0
+    if strides[1] == 0:
+        return False
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or strides[d] < least or d == 0 and least == strides[1]:
+            return False
+        least = strides[d] * (shape[d] if shape[d] > 1 else 1)
+    return True
+
+
 def is_arranged(array, kind=None) -> bool:
     """Do the elements lie in this memory format, without gaps?"""
     try:

@@ -6,11 +6,13 @@ changes in place are changed afterwards too.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 from .. import errors
 from ..autograd import transpose  # noqa: F401  (gives forward mode its last resort)
 from ..autograd.engine import grad as engine_grad
+from ..autograd.grad_mode import set_grad_enabled
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.surface import assign, current, hand_back
@@ -209,7 +211,9 @@ def vjp(func, *primals, has_aux: bool = False):
         aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
     lifting.write_back()
 
-    def pull(*cotangents, retain_graph: bool = True):
+    def pull(*cotangents, retain_graph: bool = True, create_graph: bool | None = None):
+        if len(cotangents) > 1 and all(c is None or isinstance(c, bool) for c in cotangents[1:]):
+            cotangents, (_, create_graph) = cotangents[:1], (*cotangents[1:], create_graph)[:2]
         given = cotangents[0] if len(cotangents) == 1 else cotangents
         flat, given_spec = tree_flatten(given)
         if given_spec != spec and not (len(flat) == len(outputs) == 1):
@@ -226,7 +230,9 @@ def vjp(func, *primals, has_aux: bool = False):
                         f"({errors.user_line(2)})"
                     )
                 )
-        with level:  # entered again: the pullback may be called long after the function returned
+        recorded = contextlib.nullcontext() if create_graph is None else (
+            set_grad_enabled(create_graph))
+        with recorded, level:  # entered again: it may be long after the function returned
             found = _gradients(level, outputs, edges, lifting, [level.wrap(c) for c in flat])
         results = iter(found)
         grads = tuple(

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..autograd.grad_mode import enable_grad
 from ..core.fake import fake_like, is_fake
 from ..core.handle import Tensor, disabled, make
 from ..core.state import count, state
@@ -39,6 +40,13 @@ class FakeTensor(Tensor, metaclass=_FakeType):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         raise TypeError("make fake tensors with FakeTensorMode().from_tensor(t), or inside of one")
+
+
+def _is_tensor_constructor(func: Any) -> bool:
+    """Does an operator make a tensor from no other one?"""
+    schema = func._schema
+    return not any(a.is_tensor for a in schema.arguments) and [
+        r.type_text() for r in schema.returns] == ["Tensor"]
 
 
 class FakeTensorMode:
@@ -75,7 +83,8 @@ class FakeTensorMode:
 
     def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None,
                     source: Any = None, symbolic_context: Any = None) -> Tensor:
-        """The fake of a tensor: of the same class, a leaf that requires grad if it does."""
+        """The fake of a tensor: of the same class, it requires grad if that does, as a leaf or not.
+        """
         known = self._made.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
@@ -96,6 +105,9 @@ class FakeTensorMode:
         new._edge = new._link = new._meta = new._cell = None
         if tensor.requires_grad:
             new.requires_grad_(True)
+            if not tensor.is_leaf:  # which may be written in place
+                with enable_grad():
+                    new = new.clone()
         self._made[id(tensor)] = (weakref.ref(tensor), new)
         return new
 

@@ -9,7 +9,14 @@ from __future__ import annotations
 from ..core import dtype as dt
 from ..core.device import transfer
 from ..core.dims import expanded_shape, wrap_dim, wrap_dims
-from ..core.layout import CONSTANTS, STRIDED, arranged, is_arranged, wants_channels_last
+from ..core.layout import (
+    CONSTANTS,
+    STRIDED,
+    arranged,
+    is_arranged,
+    suggest_memory_format,
+    wants_channels_last,
+)
 from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.state import fast, spelled, state
 from ..core.table import ops
@@ -80,8 +87,8 @@ class to_copy(Pointwise):
     def run(xp, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
         target = self.dtype if dtype is None else dtype.np
         out = convert(arranged(self, None) if 0 in self.strides else self, target)
-        if memory_format is not None and not is_arranged(out, memory_format):
-            out = arranged(out, memory_format)
+        if memory_format is not None and (1 in out.shape or not is_arranged(out, memory_format)):
+            out = arranged(out, memory_format)  # strides of dims of size 1 tell the format, too
         return out if device is None else transfer(out, device)
 
     def batch(n, batched, self, dtype, layout, device, pin_memory, non_blocking, memory_format):
@@ -114,7 +121,7 @@ def _to(self, dtype, device, copy: bool, memory_format=None, **shown):
                 "empty_like(x, device=...), a module with to_empty(device=...)")
         changes["device"] = device
     if (memory_format is not None and not str(memory_format).endswith("preserve_format")
-            and not self.is_contiguous(memory_format)):
+            and suggest_memory_format(self) is not CONSTANTS[str(memory_format)[6:]]):
         changes["memory_format"] = memory_format
     return ops._to_copy(self, **changes) if changes or copy else self
 

@@ -28,7 +28,7 @@ class Seen(list):
 @pytest.fixture
 def fresh(monkeypatch):
     """Graphs and functions counted from 0."""
-    monkeypatch.setattr(context, "_programs", 0)
+    monkeypatch.setattr(context, "AOT_COUNTER", itertools.count())
     monkeypatch.setattr(context, "_count", 0)
 
 
