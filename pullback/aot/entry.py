@@ -24,6 +24,7 @@ from .capture import capture
 from .context import compiling, config, next_program
 from .joint import Joint, Sizes
 from .layout import Layout
+from .prepare import spell_draws
 from .runtime import Program
 from .subclasses import Inside, is_wrapper
 
@@ -133,7 +134,9 @@ class AotFunction(Compiled):
                 if config.joint_custom_pass is not None:
                     module = config.joint_custom_pass(module, inputs)
                 found = backend.partition(module, inputs, num_fwd_outputs=layout.count)
-                return refusals.halves(found, backend.partition)
+                refusals.halves(found, backend.partition)
+                spell_draws(*tuple(found)[:2], layout.count)
+                return found
 
         forward = compiled(backend.forward, "forward", layout.forward)
         inference = compiled(self.inference, "inference", layout.forward)

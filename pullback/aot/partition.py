@@ -3,7 +3,8 @@
 The forward returns the user's results and then the values saved for the backward; the backward
 takes the saved values, under their names in the forward, and then the tangents.
 
-- `default_partition` saves every value of the forward that the backward reads.
+- `default_partition` saves every value of the forward that the backward reads, but for those that
+  a checkpoint wants computed again.
 - `min_cut_rematerialization_partition` saves what makes the least memory traffic, and lets the
   backward compute the rest again: an exact minimum cut over the costs of `recompute.py`.
 
@@ -18,12 +19,13 @@ from typing import Any
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
+from ..fx.traceback import MEMORY_BUDGET
 from ..fx.traits import viewed
 from . import refusals, simulate
 from .context import config
 from .mincut import UnboundedCut, solve
-from .prepare import prepared, settle_draws
-from .recompute import explain_recomputed, explain_saved, recompute_problem
+from .prepare import prepared, settle_draws, with_states
+from .recompute import explain_recomputed, explain_saved, recompute_problem, wanted_again
 from .report import Report, Row, row
 from .split import (
     JointGraph,
@@ -76,13 +78,18 @@ def default_partition(
     num_fwd_outputs: int | None = None,
     **ignored: Any,
 ) -> Partition:
-    """Save every forward value the backward reads; nothing is computed twice.
+    """Save every forward value the backward reads; only checkpoints have something repeated.
 
     Called as `default_partition(joint, num_fwd_outputs)`, or as AOT calls any partitioner:
     `partition(joint, joint_inputs, num_fwd_outputs=n)`.
     """
     refusals.graph("default_partition", joint_module)
-    joint = JointGraph(joint_module, _count(joint_inputs, num_fwd_outputs))
+    joint = JointGraph(with_states(joint_module), _count(joint_inputs, num_fwd_outputs))
+    again = wanted_again(joint)
+    if again:
+        saved = _saved_for(joint, again)
+        _refuse_overwritten(joint, saved)
+        return _cut(joint, saved, None)
     forward = joint.forward | joint.traced_forward
     saved: list[Node] = []
     for node in joint.nodes:
@@ -95,14 +102,36 @@ def default_partition(
             forward.update(readers)  # the backward needs only sizes of it
         elif readers or node in joint.demand:
             saved.append(node)
+    _refuse_overwritten(joint, saved)
+    rows = [row(n, "saved", "the backward reads it") for n in saved]
+    return _finish(joint, saved, Report(rows), on_demand=False)
+
+
+def _refuse_overwritten(joint: JointGraph, saved: list[Node]) -> None:
     for node in saved:
         if viewed(node) in joint.mutated:
             raise PartitionError(
                 f"{node} would have to be saved for the backward, but "
                 f"{joint.mutated[viewed(node)]} overwrites it in the forward: clone it before"
             )
-    rows = [row(n, "saved", "the backward reads it") for n in saved]
-    return _finish(joint, saved, Report(rows), on_demand=False)
+
+
+def _saved_for(joint: JointGraph, again: set[Node]) -> list[Node]:
+    """What the backward reads, or what that is computed from where it is computed again."""
+    kept: set[Node] = set()
+    seen: set[Node] = set()
+    todo = list(joint.demand)
+    while todo:
+        node = todo.pop()
+        if node in seen or node.op == "get_attr":
+            continue
+        seen.add(node)
+        repeated = node in again and not node.is_impure(impure_random=False)
+        if repeated or node not in joint.forward and not is_number(node):
+            todo += node.all_input_nodes
+        else:
+            kept.add(node)
+    return [node for node in joint.nodes if node in kept]
 
 
 @collector_paused()
@@ -132,7 +161,7 @@ def min_cut_rematerialization_partition(
     refusals.graph("min_cut_rematerialization_partition", joint_module)
     count = _count(joint_inputs, num_fwd_outputs)
     joint = JointGraph(prepared(joint_module), count, static_lifetime_input_indices or ())
-    way, share = "", config.activation_memory_budget
+    way, share = "", _noted_share(joint)
     try:
         if memory is not None:
             return _within(joint, memory, meter or simulate.Meter(), eager, fused)
@@ -155,6 +184,26 @@ def min_cut_rematerialization_partition(
     if config.debug_partitioner:
         print(partition.report)
     return partition
+
+
+def _noted_share(joint: JointGraph) -> float | None:
+    """The share of activations to save: that of the program's region, or of the settings."""
+    noted = {n: n.meta.get("custom", {}).get(MEMORY_BUDGET) for n in joint.nodes}
+    shares = {*noted.values()} - {None}
+    if not shares:
+        return config.activation_memory_budget
+    if len(shares) > 1:
+        raise PartitionError(
+            "region_activation_memory_budget: conflicting budgets within a single joint graph: "
+            f"{sorted(shares)}. Compile the parts of the function on their own")
+    left = [n for n in joint.nodes
+            if n in joint.forward and n.op == "call_function" and noted[n] is None]
+    if left:
+        raise PartitionError(
+            "region_activation_memory_budget must cover the entire forward of a graph, but "
+            f"{len(left)} operators are outside: {', '.join(n.name for n in left[:8])}. Wrap the "
+            "whole function, or compile the region on its own")
+    return shares.pop()
 
 
 def _cut(joint: JointGraph, saved: list[Node], cost: int | None) -> Partition:

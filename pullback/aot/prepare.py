@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from math import prod
+from operator import getitem
 from typing import Any
 
 from ..core import dtype as dt
@@ -29,7 +30,7 @@ from ..fx.node import Node
 from ..fx.passes.cse import eliminate_common_subexpressions, repeats
 from ..fx.traits import base_name, cost_of
 from .context import config
-from .split import policy
+from .split import is_number, policy
 
 
 class _Step:
@@ -75,27 +76,50 @@ def run_with_rng_state(state: Any, op: Callable, *args: Any, **kwargs: Any) -> A
         default_generator.set_state(present)
 
 
+@_Step
+def run_and_save_rng_state(op: Callable, *args: Any, **kwargs: Any) -> tuple:
+    """The state of the generator, and what `op` draws."""
+    return get_rng_state(), _drawn(op, args, kwargs)
+
+
+for _step in (run_with_rng_state, run_and_save_rng_state):  # as they print in PyTorch
+    _step.__module__ = "torch.ops.higher_order"
+
+
 def prepared(module: GraphModule) -> GraphModule:
     """The module, or a copy of it with what is said above."""
-    twice = config.cse and next(repeats(module.graph), None) is not None
-    if not twice and not any(_rule(n) is not None for n in module.graph.nodes):
+    return _with(module, _rule, config.cse and next(repeats(module.graph), None) is not None)
+
+
+def with_states(module: GraphModule) -> GraphModule:
+    """The same, but of all that only draws that a checkpoint wants again."""
+    return _with(module, lambda node: _from_state if _drawn_again(node) else None, False)
+
+
+def _with(module: GraphModule, rule: Callable, twice: bool) -> GraphModule:
+    if not twice and not any(rule(n) is not None for n in module.graph.nodes):
         return module
     graph, copies = Graph(), {}
     for node in module.graph.nodes:
         copies[node] = graph.node_copy(node, copies.__getitem__)
     if twice:
         eliminate_common_subexpressions(graph)
-    for node in [n for n in graph.nodes if _rule(n) is not None]:
-        _rule(node)(graph, node)
+    for node in [n for n in graph.nodes if rule(n) is not None]:
+        rule(node)(graph, node)
     return GraphModule(module, graph)
+
+
+def _drawn_again(node: Node) -> bool:
+    return (node.op == "call_function" and cost_of(node.target) == "random"
+            and policy(node).endswith("RECOMPUTE"))
 
 
 def _rule(node: Node) -> Callable | None:
     if node.op != "call_function":
         return None
+    if _drawn_again(node):
+        return _from_state
     if cost_of(node.target) == "random" and isinstance(node.meta.get("val"), Tensor):
-        if policy(node).endswith("RECOMPUTE"):
-            return _from_state
         if base_name(node.target) == "bernoulli" and node.meta["val"].dtype.itemsize > 1:
             return _mask
     elif base_name(node.target) == "max_pool2d_with_indices" and not policy(node):
@@ -223,3 +247,42 @@ def settle_draws(forward: GraphModule, backward: GraphModule) -> None:
     backward.recompile()
 
 
+def spell_draws(forward: GraphModule, backward: GraphModule, count: int) -> None:
+    """Draws that are made again as PyTorch's graphs have them, states behind all saved tensors."""
+    states = [n for n in forward.graph.nodes if n.target is get_rng_state]
+    for number, state in enumerate(states):
+        name, draw = state.name, state.next
+        with forward.graph.inserting_before(draw):
+            both = forward.graph.call_function(
+                run_and_save_rng_state, (draw.target, *draw.args), draw.kwargs)
+            both.meta["val"] = state.meta["val"], draw.meta["val"]
+            first, second = (forward.graph.call_function(getitem, (both, k)) for k in (0, 1))
+        for new, old in ((first, state), (second, draw)):
+            new.meta = dict(old.meta)
+            old.replace_all_uses_with(new)
+        forward.graph.erase_node(draw)
+        forward.graph.erase_node(state)
+        output = forward.graph.output_node()
+        results, saved = output.args[0][:count], list(output.args[0][count:])
+        if first not in saved:
+            continue
+        saved.remove(first)
+        at = next((k for k, n in enumerate(saved) if is_number(n)), len(saved))
+        output.args = ((*results, *saved[:at], first, *saved[at:]),)
+        places = [n for n in backward.graph.nodes if n.op == "placeholder"]
+        old = next(n for n in places if n.name == name)
+        before = next((n for n in places if "tangents" in n.name), places[-1].next)
+        with backward.graph.inserting_before(before):
+            new = backward.graph.placeholder(f"rng_state_output_{number}")
+        new.meta = dict(old.meta)
+        old.replace_all_uses_with(new)
+        backward.graph.erase_node(old)
+    for node in [n for n in backward.graph.nodes if n.target is run_with_rng_state]:
+        with backward.graph.inserting_before(node):
+            again = backward.graph.call_function(run_with_rng_state, node.args, node.kwargs)
+        again.meta = dict(node.meta)
+        node.replace_all_uses_with(again)
+        backward.graph.erase_node(node)
+    if states:
+        forward.recompile()
+        backward.recompile()

@@ -27,6 +27,7 @@ from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy
 
 UNIT = 16  # per byte of traffic
+DEAR = 1 << 20  # how much more saving costs where a checkpoint asks to compute again
 SHRINKS = 4  # a reduction to this fraction of its operand is kept
 
 
@@ -71,6 +72,23 @@ def reason_against(node: Node, rules: Rules | None = None) -> str:
     return "heavy operator: not recomputed"
 
 
+def asked_again(node: Node) -> bool:
+    """Did a checkpoint of the program ask for it, and is it not what two of them share?"""
+    wish = node.meta.get("recompute")
+    return hasattr(wish, "name") and wish.name.endswith("RECOMPUTE") and not _leaves_region(node)
+
+
+def wanted_again(joint: JointGraph) -> set[Node]:
+    """What checkpoints want computed again, and what follows from that alone: views, and values
+    that only the backward has a use for."""
+    found: set[Node] = set()
+    for node in joint.candidates:
+        if asked_again(node) or not found.isdisjoint(node.all_input_nodes) and (
+                node not in joint.forward or _cost_class(node) == "view"):
+            found.add(node)
+    return found
+
+
 def _goes_on(node: Node) -> bool:
     """Does the loop of a reduction go on with its result, and store something else instead?"""
     if _cost_class(node) != "reduce" or isinstance(node.meta.get("val"), (tuple, list)):
@@ -96,6 +114,7 @@ class _Costs:
         self.joint, self.rules = joint, rules
         self.twice = far_apart(joint) if rules.far_apart else {}
         self.distance = distances(joint) if rules.farthest < UNLIMITED else {}
+        self.again = wanted_again(joint)
         # Memory that is written in the forward whatever is saved, by the node it belongs to; and
         # memory the backward must have written because a library call reads it.
         self.stored = {*joint.primals, *map(viewed, joint.forward_results)}
@@ -146,7 +165,9 @@ class _Costs:
         if self.rules.parameters and node in self.joint.static:
             return 0, ""
         traffic = 1 if viewed(node) in self.stored else 2
-        if policy(node) == "PREFER_RECOMPUTE":
+        if node in self.again:
+            traffic *= DEAR
+        elif policy(node) == "PREFER_RECOMPUTE":  # a hint of ours
             traffic *= 4
         # Between equals, what is saved should be a value of the forward, and not a view of one.
         derived = (_cost_class(node) == "view") + (node not in self.joint.forward)

@@ -29,10 +29,39 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+
+
+# regions of compiled functions
+
+
+def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
+    """In a compiled function: `activation_memory_budget` for all of its forward.
+
+    From 0 (nothing is saved but inputs) to 1 (what costs least), instead of what
+    `aot.config.activation_memory_budget` says. A graph has one budget, so the region is the whole
+    function.
+    """
+    from ..compiler import is_compiling
+    from ..fx import traceback
+
+    name = "region_activation_memory_budget()"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise errors.ArgumentError(
+            f"{name}: expects a float, got {type(budget).__name__} ({errors.user_line(2)})")
+    if not 0 <= budget <= 1:
+        raise errors.BadValue(errors.text(
+            f"{name}: must be in [0, 1], got {budget} ({errors.user_line(2)})",
+            cure="0 saves nothing but inputs, 1 what costs least"))
+    if not is_compiling():
+        raise errors.TransformError(errors.text(
+            f"{name} has no effect in eager mode ({errors.user_line(2)})",
+            cure="use it inside of a compiled function: a plain one saves what its formulas name"))
+    return traceback.annotate({traceback.MEMORY_BUDGET: float(budget)})
 
 
 # edges

@@ -24,7 +24,15 @@ class AotAutograd:
     """A backend that differentiates first: `compile(f, backend=aot_autograd(fw_compiler=...))`."""
 
     def __init__(self, **options: Any):
-        self.options = options
+        self._options = options
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What it was made with; a function of no arguments makes the table when it is needed."""
+        table = self._options.get("decompositions")
+        if callable(table):
+            self._options["decompositions"] = table()
+        return self._options
 
     def __call__(self, module: Any, example_inputs: Any, **kwargs: Any) -> Callable:
         """A graph module compiled at once."""

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _FACTS = ("copied", "kept", "random")  # of every program
 _SAVED = ("checked", "checked_outputs", "saved_copies")  # of what its forward saves
-_NOTED = ("partitioner_tag", "cut", "recompute", "ac_graph_id")  # on nodes, for the partitioner
+# Notes on nodes that the partitioner reads.
+_NOTED = ("partitioner_tag", "cut", "recompute", "ac_graph_id", "custom")
 
 
 class Remembered:

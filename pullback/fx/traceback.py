@@ -41,6 +41,9 @@ def has_preserved_node_meta() -> bool:
     return _preserving
 
 
+MEMORY_BUDGET = "memory_budget"  # the note of `autograd.graph.region_activation_memory_budget`
+
+
 @contextlib.contextmanager
 def annotate(annotation_dict: dict[str, Any]) -> Iterator[None]:
     """Put notes of one's own on the nodes that are made meanwhile; inner ones win."""
