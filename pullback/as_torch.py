@@ -119,11 +119,13 @@ PLACES = {
     "torch._functorch.partitioners": "aot.partition aot.extraction aot",
     "torch._functorch.vmap": "func.vmap func",
     "torch._functorch.eager_transforms": "func.grad func.jacobian func",
-    "torch._functorch.apis": "func",
+    "torch._functorch.apis": "func func.vmap",
+    "torch._functorch.deprecated": "nn.functorch",
+    "torch._functorch.make_functional": "nn.older",
     "torch._functorch.functional_call": "func",
-    "functorch": "func fx.make_fx",
+    "functorch": "nn.functorch fx.make_fx",
     "functorch.compile": "aot aot.partition compile.ahead decomp fx.make_fx",
-    "functorch.experimental": "func",
+    "functorch.experimental": "func func.vmap",
 }
 NAMES = ("torch", "functorch")
 

@@ -97,7 +97,7 @@ class DualLevel(Jvp):
     def process(self, ov, flat):
         if not _enabled():
             return bind(ov, tuple(map_tensors(self.primal, v) for v in flat))
-        out = super().process(ov, flat)
+        out = self._pushed(ov, flat, True)
         if needs_decomposition(ov) or not state.record[self.level]:
             return out
         outs = out if isinstance(out, (list, tuple)) else (out,)
@@ -345,12 +345,12 @@ def _alias(t: Tensor) -> Tensor:
 
 
 def _enabled() -> bool:
-    return getattr(state, "forward", True) and not state.inference
+    return state.forward and not state.inference
 
 
 def _is_fwd_grad_enabled() -> bool:
     """Do tangents propagate?"""
-    return getattr(state, "forward", True)
+    return state.forward
 
 
 class set_fwd_grad_enabled(_Switch):

@@ -29,6 +29,7 @@ class State(threading.local):
         self.random = 0  # level of the innermost interpreter that wants random operators
         self.births = 0  # how many interpreters want to know which handles are made
         self.inference = False
+        self.forward = True  # do tangents propagate?
         self.saving = None  # told of every operator that was recorded (with ACTIVE counted)
         self.into_leaves = True  # does the sweep that runs collect gradients in leaves?
         self.caching = None  # may know the result of an operator (with ACTIVE counted)

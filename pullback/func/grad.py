@@ -23,10 +23,10 @@ from ..interp.lift import Lift
 
 
 def _positions(argnums, count: int) -> tuple:
-    if not isinstance(argnums, (int, tuple, list)):
+    if not isinstance(argnums, (int, tuple)):
         raise errors.TransformError(
             f"argnums must be int or Tuple[int, ...], got {type(argnums)} ({errors.user_line()})")
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = (argnums,) if isinstance(argnums, int) else argnums
     if not numbers:
         raise errors.TransformError(f"argnums must be non-empty ({errors.user_line()})")
     for n in numbers:
@@ -44,6 +44,12 @@ def _positions(argnums, count: int) -> tuple:
             f"argnums elements must be unique, got {argnums} ({errors.user_line()})"
         )
     return tuple(n % count for n in numbers)
+
+
+def _slice_argnums(args, argnums, as_tuple: bool = True):
+    """The arguments that `argnums` chooses; one number: that argument, in a tuple or not."""
+    chosen = tuple(args[n] for n in _positions(argnums, len(args)))
+    return chosen[0] if isinstance(argnums, int) and not as_tuple else chosen
 
 
 class Lifting:
@@ -92,17 +98,11 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
             out = func(*lifted, **kwargs)
             aux = None
             if has_aux:
-                if not (isinstance(out, tuple) and len(out) == 2):
-                    raise errors.TransformError(
-                        "func.grad with has_aux=True: the function must return a tuple (output, "
-                        "aux) "
-                        f"({errors.user_line()})"
-                    )
-                out, aux = out
+                out, aux = _pair(out, "grad_and_value(f)(*args)")
             loss = _scalar(out)
             found = _gradients(level, [loss], edges, lifting, [None])
             value = level.unwrap(loss)
-            aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
+            aux = _lowered(aux, level.unwrap) if has_aux else None
         lifting.write_back()
         results = iter(found)
         grads = tuple(
@@ -113,6 +113,31 @@ def grad_and_value(func, argnums=0, has_aux: bool = False):
         return (grads, (value, aux)) if has_aux else (grads, value)
 
     return wrapped
+
+
+def _pair(out, what: str) -> tuple:
+    """The output of a function with `has_aux`, and the rest."""
+    if not (isinstance(out, tuple) and len(out) == 2):
+        raise errors.TransformError(errors.text(
+            f"{what}: output of function f should be a tuple of two with has_aux=True "
+            f"({errors.user_line(3)})",
+            f"it returned {type(out).__name__}"
+            + (f" of {len(out)}" if isinstance(out, (tuple, list)) else ""),
+            "return (output, aux)"))
+    return out
+
+
+def _lowered(aux, unwrap):
+    """Auxiliary outputs as handles of the level below."""
+    def lower(v):
+        if not isinstance(v, Tensor):
+            raise errors.TransformError(errors.text(
+                f"has_aux=True: Expected tensors, got unsupported type {type(v)} "
+                f"({errors.user_line(3)})",
+                cure="return only tensors as auxiliary values"))
+        return unwrap(current(v))
+
+    return tree_map(lower, aux)
 
 
 def _scalar(out) -> Tensor:
@@ -180,11 +205,16 @@ def grad(func, argnums=0, has_aux: bool = False):
     return wrapped
 
 
-def _not_empty(what: str, outputs: list) -> None:
-    if not outputs:
+def _only_tensors(what: str, out, outputs: list) -> None:
+    if out is None or not outputs:
         raise errors.TransformError(
-            f"{what}: Expected f to be a function that has non-empty output "
+            f"{what}: Expected f to be a function that has non-empty output (got {out}) "
             f"({errors.user_line(3)})")
+    for o in outputs:
+        if not isinstance(o, Tensor):
+            raise errors.TransformError(
+                f"{what}: expected f(*primals) to return only tensors, got {type(o).__name__} "
+                f"({errors.user_line(3)})")
 
 
 def vjp(func, *primals, has_aux: bool = False):
@@ -197,26 +227,18 @@ def vjp(func, *primals, has_aux: bool = False):
         out = func(*lifted)
         aux = None
         if has_aux:
-            out, aux = out
+            out, aux = _pair(out, "vjp(f, *primals)")
         outputs, spec = tree_flatten(out)
-        _not_empty("vjp(f, *primals)", outputs)
-        for o in outputs:
-            if not isinstance(o, Tensor):
-                raise errors.TransformError(
-                    f"vjp: the function must return only tensors, got {type(o).__name__} "
-                    f"({errors.user_line(2)})"
-                )
+        _only_tensors("vjp(f, *primals)", out, outputs)
         outputs = [current(o) for o in outputs]
         values = [level.unwrap(o) for o in outputs]
-        aux = tree_map(lambda v: level.unwrap(current(v)) if isinstance(v, Tensor) else v, aux)
+        aux = _lowered(aux, level.unwrap) if has_aux else None
     lifting.write_back()
 
-    def pull(*cotangents, retain_graph: bool = True, create_graph: bool | None = None):
-        if len(cotangents) > 1 and all(c is None or isinstance(c, bool) for c in cotangents[1:]):
-            cotangents, (_, create_graph) = cotangents[:1], (*cotangents[1:], create_graph)[:2]
-        given = cotangents[0] if len(cotangents) == 1 else cotangents
-        flat, given_spec = tree_flatten(given)
-        if given_spec != spec and not (len(flat) == len(outputs) == 1):
+    def pull(cotangents, retain_graph: bool = True, create_graph: bool | None = None):
+        """Gradients of the primals; the graph is kept in any case."""
+        flat, given_spec = tree_flatten(cotangents)
+        if given_spec != spec:
             raise errors.TransformError(
                 "Expected pytree structure of cotangents to be the same as that of the outputs "
                 f"({errors.user_line()})\n"
@@ -246,16 +268,17 @@ def vjp(func, *primals, has_aux: bool = False):
 
 def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False):
     """The output of `func(*primals)` and its directional derivative along `tangents`."""
-    if not isinstance(primals, tuple) or not isinstance(tangents, tuple):
+    if not isinstance(primals, tuple):
         raise errors.TransformError(
-            f"jvp(f, primals, tangents): primals and tangents must be tuples "
-            f"({errors.user_line(2)})"
+            f"jvp(f, primals, tangents): Expected primals to be a tuple, got "
+            f"{type(primals).__name__} ({errors.user_line(2)})"
         )
     flat, spec = tree_flatten(primals)
     directions, other = tree_flatten(tangents)
     if spec != other:
         raise errors.TransformError(
-            f"jvp: primals and tangents differ in structure ({errors.user_line()})\n"
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python "
+            f"structure ({errors.user_line()})\n"
             f"  primals: {spec}\n  tangents: {other}"
         )
     if not flat:
@@ -281,16 +304,11 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
         out = func(*tree_unflatten(duals, spec))
         aux = None
         if has_aux:
-            out, aux = out
+            out, aux = _pair(out, "jvp(f, primals, tangents)")
         outputs, out_spec = tree_flatten(out)
-        _not_empty("jvp(f, primals, tangents)", outputs)
+        _only_tensors("jvp(f, primals, tangents)", out, outputs)
         values, derivatives = [], []
         for o in outputs:
-            if not isinstance(o, Tensor):
-                raise errors.TransformError(
-                    f"jvp: the function must return only tensors, got {type(o).__name__} "
-                    f"({errors.user_line(2)})"
-                )
             o = current(o)
             values.append(level.primal(o))
             t = level.tangent(o)
@@ -300,7 +318,7 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
                     f"({errors.user_line()})"
                 )
             derivatives.append(ops.zeros_like(values[-1]) if t is None else t)
-        aux = tree_map(lambda v: level.primal(current(v)) if isinstance(v, Tensor) else v, aux)
+        aux = _lowered(aux, level.primal) if has_aux else None
     for p, d, box in zip(flat, duals, boxes):
         if d._data is not box:
             assign(p, d._data.inner)

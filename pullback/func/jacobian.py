@@ -58,8 +58,12 @@ def _closed(func, args, chosen, kwargs):
     return partial
 
 
-def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = None):
-    """The Jacobian of `func` by reverse mode."""
+def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = None,
+           _preallocate_and_copy: bool = False):
+    """The Jacobian of `func` by reverse mode, `chunk_size` rows at a time.
+
+    `_preallocate_and_copy` is PyTorch's hint about memory: chunks are joined once here either way.
+    """
     if chunk_size is not None and chunk_size < 1:
         raise errors.BadValue(
             f"jacrev: `chunk_size` should be greater than 0. (got {chunk_size}) "

@@ -82,6 +82,47 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
     return wrapped
 
 
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness: str = "error", chunks: int = 2):
+    """`vmap` of `func` in a number of pieces, one after the other, to need less memory."""
+    if not isinstance(chunks, int) or chunks < 1:
+        raise errors.BadValue(
+            f"chunk_vmap: chunks should be a positive number, got {chunks!r} "
+            f"({errors.user_line()})")
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        pairs = zip(tree_flatten(args)[0], _spread(in_dims, args, "in_dims"))
+        sizes = [v.shape[d] for v, d in pairs if isinstance(v, Tensor) and isinstance(d, int)]
+        size = -(-sizes[0] // chunks) if sizes and chunks > 1 else None
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=size)(*args, **kwargs)
+
+    return wrapped
+
+
+def restore_vmap(func, in_dims, batch_size: int, randomness: str):
+    """`func` on a level of `vmap`, without moving dimensions: returns outputs and their dims.
+
+    For rules of custom functions: `in_dims` has a dim or None for each input, in its structure.
+    """
+
+    def inner(*args, **kwargs):
+        flat, spec = tree_flatten(args)
+        dims = [_checked(d, v) for d, v in zip(_spread(in_dims, args, "in_dims"), flat)]
+        with Vmap(batch_size, randomness) as level:
+            boxes = [make(Batched(level, v, d)) if d is not None else v
+                     for v, d in zip(flat, dims)]
+            out, out_spec = tree_flatten(func(*tree_unflatten(boxes, spec), **kwargs))
+            pairs = []
+            for o in out:
+                o = current(o) if isinstance(o, Tensor) else o
+                mine = isinstance(o, Tensor) and level.mine(o)
+                pairs.append((o._data.inner, o._data.dim) if mine else (o, None))
+        return tuple(tree_unflatten(list(part), out_spec) for part in zip(*pairs)) if pairs else (
+            tree_unflatten([], out_spec), tree_unflatten([], out_spec))
+
+    return inner
+
+
 def _title(func) -> str:
     return getattr(func, "__name__", type(func).__name__)
 

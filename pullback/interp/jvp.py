@@ -14,6 +14,7 @@ from .. import errors
 from ..core.formula import push_of
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
+from ..core.state import state
 from ..core.table import ops
 from ..core.tape import _save
 from .box import Wrapped, lower, map_tensors
@@ -48,8 +49,31 @@ class Jvp(Interpreter):
             return [self.tangent(v) for v in value]
         return value._data.tangent if self.mine(value) else None
 
+    def __enter__(self):
+        # the switch of `forward_ad.set_fwd_grad_enabled`: each level begins with its own
+        if not self.shares:
+            self.outside, state.forward = state.forward, True
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        if not self.shares:
+            state.forward = self.outside
+        return super().__exit__(*exc)
+
     def process(self, ov, flat):
+        inside = state.forward
+        if inside is self.outside:
+            return self._pushed(ov, flat, inside)
+        state.forward = self.outside
+        try:
+            return self._pushed(ov, flat, inside)
+        finally:
+            state.forward = inside
+
+    def _pushed(self, ov, flat, tangents_too: bool):
         args = tuple(map_tensors(self.primal, v) for v in flat)
+        if not tangents_too:
+            return bind(ov, args)
         tangents = [self.tangent(v) for v in flat]
         if needs_decomposition(ov):
             return ov.decompose(*flat)

@@ -252,6 +252,12 @@ class Packet:
     def __repr__(self) -> str:
         return f"{self._namespace}.{self.__name__}"
 
+    def __deepcopy__(self, memo: dict) -> Packet:
+        return self  # a name for what is registered
+
+    def __copy__(self) -> Packet:
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         found = list(self._all().values())
         if len(found) == 1:

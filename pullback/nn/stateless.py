@@ -127,7 +127,7 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dic
 def _stacked(tensors: list[Tensor]) -> Tensor:
     """A new leaf if the tensors are leaves that are trained."""
     if len({tensor.requires_grad for tensor in tensors}) > 1:
-        raise RuntimeError("Expected all parameters of one name to agree on requires_grad, got "
+        raise RuntimeError("Expected parameters of one name to have the same .requires_grad, got "
                            f"{[tensor.requires_grad for tensor in tensors]}")
     if all(tensor.is_leaf for tensor in tensors):
         joined = ops.stack([tensor.detach() for tensor in tensors])

@@ -78,7 +78,7 @@ def test_names_that_live_elsewhere():
         from torch.fx.experimental.proxy_tensor import make_fx
         from torch.nn.modules.conv import Conv2d
 
-        assert vmap is pullback.vmap and make_fx is pullback.make_fx
+        assert vmap.__wrapped__ is pullback.vmap and make_fx is pullback.make_fx
         assert aot_function is again is pullback.aot.aot_function
         assert Conv2d is pullback.nn.Conv2d
         assert cut.__module__ == "pullback.aot.partition"
