@@ -53,8 +53,9 @@ def _limited(module: GraphModule, count: int, memory=None, planned: bool = True,
         fused=with_unit_seed(module) if one else None)
 
 
-# Operators that reach the backend whole: their decompositions would take indices that they refuse.
-_WHOLE = {"diagonal_scatter", "index_add", "index_copy", "index_fill"}
+# Operators that reach the backend whole: their decompositions would take values that they refuse.
+_WHOLE = {"diagonal_scatter", "index_add", "index_copy", "index_fill", "segment_reduce",
+          "fake_quantize_per_channel_affine_cachemask", "multilabel_margin_loss_forward"}
 
 
 # PyTorch's ways to tune its own backends: accepted, there is nothing here to tune

@@ -266,6 +266,8 @@ class Builder:
         Each index comes with the stride and the size of the dimension that it selects from.
         """
         shape = base.shape
+        if not all(n for _, _, n in index):
+            raise Unsupported("a look into nothing: the kernel says so")
         refs = [expand(i, shape) for i, _, _ in index]
         made = self.pointwise(
             "gather",

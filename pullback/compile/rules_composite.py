@@ -199,6 +199,8 @@ def _nll_loss_backward(
     m = Maths(b, x.dtype)
     if weight is not None or len(x.shape) != 2 or target.dtype != "l":
         raise Unsupported("weighted nll_loss")
+    if not x.shape[1]:
+        raise Unsupported("no classes: its kernel says so")
     seed = m.neg(m.div(g, total)) if reduction == 1 else m.neg(g)
     column = Ref(target.value, target.shape + (1,), target.offset, target.strides + (0,))
     counts = b.pointwise("ne", column, ignore, dtype="b", ct="l")

@@ -152,6 +152,8 @@ def scatter_rows(
     if start.dtype not in "fd" or src.dtype != start.dtype:
         raise Unsupported("type")
     n, width = prod(index.shape), prod(start.shape[1:])
+    if not prod(start.shape):
+        raise Unsupported("rows of nothing: the kernel says which index is out of range")
     index = b.copy(b.reshape(_whole(b, index), (n,)))
     src = b.copy(
         b.reshape(

@@ -69,11 +69,11 @@ class _Unread(NDArrayOperatorsMixin, Fake):
 
     def reshape(self, *shape, **order) -> _Unread:
         wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        if self.size == 0 or any(type(n) is not int for n in wanted):
+        if any(type(n) is not int for n in wanted):
             raise Looked
-        known = math.prod(n for n in wanted if n >= 0)
+        known, open_ = math.prod(n for n in wanted if n >= 0), sum(n < 0 for n in wanted)
         sizes = tuple([self.size // max(known, 1) if n < 0 else n for n in wanted])
-        if math.prod(sizes) != self.size or sum(n < 0 for n in wanted) > 1:
+        if math.prod(sizes) != self.size or open_ > 1 or open_ and not known:
             raise ValueError(f"cannot reshape array of size {self.size} into shape {wanted}")
         return self.made(sizes)
 

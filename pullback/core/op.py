@@ -58,6 +58,7 @@ class Op:
     cost = "heavy"  # cheap | view | reduce | heavy | random | create
     c: str | None = None  # C expression over {argument}
     decomp = None  # the operator in terms of core operators
+    trusts = False  # does its decomposition leave checks of values to the operator's forward?
     compose = None  # Composite: the definition
     scatter: str | None = None  # View: writes `new` into the viewed region of `base`
     fill = None  # writes what the kernel makes into self, and says so, or gives False

@@ -6,6 +6,7 @@ file only knows its three calls: `call`, `pick` and `constant`.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -67,7 +68,9 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
     values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
-    unusual = any(type(v) is complex for v in flat)
+    unusual = any(type(v) is complex for v in flat) or any(
+        isinstance(flat[i], Tensor) and flat[i]._data.dtype.char in "l?"
+        for i in _differentiable(ov))
     if not dtypes or not unusual and ov.op.grad and (values == {"f"} or values == {"d"}):
         return  # what has a derivative takes floats
     key = (ov, dtypes, unusual)
@@ -87,6 +90,13 @@ def refuse_dtypes(ov, flat: tuple) -> None:
         raise objection
     else:
         _PROBED.add(again)
+
+
+@functools.cache
+def _differentiable(ov) -> tuple[int, ...]:
+    """Places of the arguments that are differentiated, and hence floats as a rule."""
+    named = {n.strip() for key in ov.op.grad for n in key.split(",")}
+    return tuple(i for i, a in enumerate(ov.schema.args) if a.name in named)
 
 
 def _objection(ov, flat: tuple, ones) -> Exception | None:
@@ -243,6 +253,8 @@ class Trace(Interpreter):
     def process(self, ov, flat):
         refuse_dtypes(ov, flat)
         replacement = self.decompositions.get(ov)
+        if ov.op.trusts and self.recorder.pulled is None and replacement is ov.decompose:
+            replacement = None  # called by the user, there was no forward
         if replacement is not None:
             out = self._replaced(ov, replacement, flat)
             if out is not NotImplemented:

@@ -564,6 +564,8 @@ class repeat_interleave_Tensor(Op):
 
     def shape(repeats, output_size):
         if output_size is not None:
+            if output_size < 0:
+                raise RuntimeError("allocated size does not match required size")
             return (output_size,)
         if state.sizes is not None:
             return (state.sizes.unbacked(),)

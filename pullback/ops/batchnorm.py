@@ -508,6 +508,10 @@ def _norm_and_write(input, weight, bias, running_mean, running_var, training, mo
 
 
 def _pure(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    for name, value in (("running_mean", running_mean), ("running_var", running_var)):
+        if value is not None and input.ndim > 1 and tuple(value.shape) != (input.shape[1],):
+            raise ShapeError(f"{name} should contain {input.shape[1]} elements not "
+                             f"{list(value.shape)}")
     if not training:
         if running_mean is None or running_var is None:
             raise ShapeError("Expected running_mean and running_var to be defined when "

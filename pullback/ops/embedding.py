@@ -313,6 +313,9 @@ class _embedding_bag_dense_backward(Op):
     def run(xp, grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
             scale_grad_by_freq, mode, per_sample_weights, padding_idx):
         _check_bag_gradient(grad, indices, offset2bag)
+        if mode != SUM and tuple(bag_size.shape) != (grad.shape[0],):
+            raise ShapeError(f"embedding_bag: expected the sizes of {grad.shape[0]} bags, got "
+                             f"{list(bag_size.shape)}")
         g, width = widened(xp, grad), grad.shape[1]
         table = xp.zeros((num_weights, width), dtype=g.dtype)
         if mode == MAX:

@@ -34,6 +34,12 @@ def _check(query, key, value, dropout_p, attn_mask) -> None:
     if not query.shape[3] == key.shape[3] == value.shape[3]:
         raise ShapeError(f"{name}: Q/K/V should have the same head size, got {query.shape[3]}, "
                          f"{key.shape[3]}, {value.shape[3]}")
+    if not query.shape[0] == key.shape[0] == value.shape[0]:
+        raise ShapeError(f"{name}: Q/K/V should have the same batch size, got {query.shape[0]}, "
+                         f"{key.shape[0]}, {value.shape[0]}")
+    if not query.dtype == key.dtype == value.dtype:
+        raise DTypeError(f"{name}: Q/K/V should have the same data type, got {query.dtype}, "
+                         f"{key.dtype}, {value.dtype}")
     if key.shape[1] != value.shape[1] or query.shape[1] % max(key.shape[1], 1):
         raise ShapeError(f"{name}: {query.shape[1]} heads of queries cannot share {key.shape[1]} "
                          f"heads of keys and {value.shape[1]} of values")
@@ -161,6 +167,9 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
     def run(xp, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask,
             scale):
         _check(query, key, value, dropout_p, attn_mask)
+        if tuple(grad_out.shape) != (*query.shape[:3], value.shape[3]):
+            raise ShapeError("scaled_dot_product_attention: expected a gradient of shape "
+                             f"{[*query.shape[:3], value.shape[3]]}, got {list(grad_out.shape)}")
         dq = xp.zeros(query.shape, dtype=query.dtype)
         dk = xp.zeros(key.shape, dtype=key.dtype)
         dv = xp.zeros(value.shape, dtype=value.dtype)

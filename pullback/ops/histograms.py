@@ -162,7 +162,15 @@ def _even_edges(xp, points, bins, limits) -> list:
     return edges
 
 
+def _check_edges(bins) -> None:
+    for dim, edges in enumerate(bins):
+        if edges.ndim != 1:
+            raise ShapeError("torch.histogramdd: bins tensor should have one dimension, but got "
+                             f"{edges.ndim} dimensions in the bins tensor for dimension {dim}")
+
+
 def _given_edges(self, bins) -> None:
+    _check_edges(bins)
     if len(bins) != self.shape[-1]:
         raise ShapeError(f"torch.histogramdd: expected {self.shape[-1]} sequences of bin edges for "
                          f"a {self.shape[-1]}-dimensional histogram but got {len(bins)}")
@@ -172,9 +180,6 @@ def _given_edges(self, bins) -> None:
                 "torch.histogramdd: input tensor and bins tensors should have the same dtype, but "
                 f"got input with dtype {self.dtype} and bins for dimension {dim} with dtype "
                 f"{edges.dtype}")
-        if edges.ndim != 1:
-            raise ShapeError("torch.histogramdd: bins tensor should have one dimension, but got "
-                             f"{edges.ndim} dimensions in the bins tensor for dimension {dim}")
         if not edges.shape[0]:
             raise ShapeError("torch.histogramdd: bins tensor should have at least 1 element, but "
                              f"got 0 elements in the bins tensor for dimension {dim}")
@@ -254,6 +259,7 @@ class histogram_bins_tensor(Op):
         return _counted(xp, points, flat, [bins], density), bins.copy()
 
     def shape(self, bins, weight, density):
+        _check_edges([bins])
         return [(max(bins.shape[0] - 1, 0),), tuple(bins.shape)]
 
     def dtype(self, bins, weight, density):
@@ -279,6 +285,7 @@ class _histogramdd_bin_edges(Op):
         return _even_edges(xp, points, bins, range)
 
     def shape(self, bins, range, weight, density):
+        _check_counts(self, bins)
         return [(count + 1,) for count in bins]
 
     def dtype(self, bins, range, weight, density):
@@ -329,6 +336,7 @@ class _histogramdd_from_bin_tensors(Op):
         return _counted(xp, points, flat, bins, density)
 
     def shape(self, bins, weight, density):
+        _check_edges(bins)
         return tuple(max(b.shape[0] - 1, 0) for b in bins)
 
     def dtype(self, bins, weight, density):

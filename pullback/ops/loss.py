@@ -270,6 +270,7 @@ class nll_loss_backward(Op):
     shape = "self.shape"
     dtype = "self.dtype"
     cost = "cheap"
+    trusts = True
     method = False
     function = False
 
@@ -340,6 +341,7 @@ class nll_loss2d_backward(Op):
     shape = "self.shape"
     dtype = "self.dtype"
     cost = "cheap"
+    trusts = True
     method = False
     function = False
 

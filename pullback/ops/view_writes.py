@@ -276,6 +276,18 @@ class diagonal_backward(_Backward):
         yield s(s.real(2, 2), (2, 3, 4), -1, -2, -1)
 
 
+def _check_windows(grad_in, sizes, dim: int, size: int, step: int) -> None:
+    """The gradient of `unfold` has its windows in `dim` and their elements in a last dim."""
+    if step <= 0 or size < 0:
+        raise RuntimeError(f"size is {size} and step is {step}: expected size >= 0, step > 0")
+    dim, whole = wrap_dim(dim, len(sizes)), tuple(sizes) or (1,)
+    count = (whole[dim] - size) // step + 1
+    expected = (*whole[:dim], count, *whole[dim + 1 :], size)
+    if tuple(grad_in.shape) != (expected if sizes else (size,)):
+        raise RuntimeError(f"expected a gradient of shape {list(expected)}, got "
+                           f"{list(grad_in.shape)}")
+
+
 class unfold_backward(Op):
     """Overlapping windows added back into the dim that they were cut from."""
 
@@ -291,6 +303,7 @@ class unfold_backward(Op):
     grad = {"grad_in": "grad.unfold(dim, size, step)"}
 
     def run(xp, grad_in, input_sizes, dim, size, step):
+        _check_windows(grad_in, input_sizes, dim, size, step)
         out = xp.zeros(tuple(input_sizes), grad_in.dtype)
         if not input_sizes:
             out[...] = grad_in.sum(-1)
