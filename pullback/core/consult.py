@@ -38,14 +38,14 @@ class _Unread(NDArrayOperatorsMixin, Fake):
 
     def __init__(self, shape: tuple, dtype: np.dtype, steps: list):
         self.shape, self.dtype, self.steps = shape, dtype, steps
-        steps.append(None)
-        if len(steps) > _STEPS:
-            raise Looked
 
     def __getattr__(self, name: str):  # strides among others: nobody gave it any
         raise Looked
 
     def made(self, shape, dtype=None) -> _Unread:
+        self.steps.append(None)
+        if len(self.steps) > _STEPS:
+            raise Looked
         return _Unread(shape, self.dtype if dtype is None else np.dtype(dtype), self.steps)
 
     def ghost(self) -> np.ndarray:
@@ -222,15 +222,15 @@ def consult(ov, raw) -> None:
 
     steps: list = []
     unread = [_unread(v, steps) for v in raw]
-    if has_checks(ov):
-        try:
+    try:
+        if has_checks(ov):
             run_raw(ov, unread, _Namespace(steps))
-        except Looked:
-            pass
+    except Looked:
+        pass
     if state.sizes is None:  # of symbols it is asked itself
         try:
             shape_of(ov, [spec(v) for v in unread])
-        except errors.DataDependentError:
+        except (Looked, errors.DataDependentError):
             pass  # what asks for the shape will hear it; a decomposition may do without
     if len(_ACCEPTED) >= _KEPT:
         _ACCEPTED.clear()
