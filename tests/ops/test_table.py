@@ -18,15 +18,22 @@ def _parameters():
             yield pytest.param(op, dtype, id=f"{name}-{dtype.name}")
 
 
-@pytest.mark.parametrize("check", list(kit.CHECKS))
 @pytest.mark.parametrize("op, dtype", list(_parameters()))
-def test_operator(op, dtype, check):
-    for number in range(len(samples.cases(op, dtype))):
-        case = samples.cases(op, dtype)[number]
-        try:
-            kit.CHECKS[check](op, case, dtype)
-        except kit.CheckFailed as failure:
-            raise AssertionError(f"{case.label} {dtype.name} {check}: {failure}") from None
+def test_operator(op, dtype):
+    """All checks, those behind one that fails included: one test each would take longer than they
+    do."""
+    failed, cause = [], None
+    for check, run in kit.CHECKS.items():
+        for case in samples.cases(op, dtype):
+            try:
+                run(op, case, dtype)
+            except Exception as error:
+                name = "" if isinstance(error, kit.CheckFailed) else f"{type(error).__name__}: "
+                failed.append(f"{case.label} {dtype.name} {check}: {name}{error}")
+                cause = error if name else cause
+                break
+    if failed:
+        raise AssertionError("\n".join(failed)) from cause
 
 
 def test_every_entry_has_samples():
