@@ -114,6 +114,7 @@ PLACES = {
     "torch._functorch._aot_autograd.utils": "aot",
     "torch._functorch._aot_autograd.logging_utils": "aot",
     "torch._functorch._aot_autograd.subclass_parametrization": "nn.utils.unwrapping",
+    "torch._functorch.compile_utils": "fx.passes.cse aot.split aot.extraction",
     "torch._functorch.compilers": "aot compile.ahead fx.make_fx",
     "torch._functorch.config": "=aot.config",
     "torch._functorch.partitioners": "aot.partition aot.extraction aot",

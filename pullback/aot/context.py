@@ -56,12 +56,17 @@ _ACTING = {
     "backward_pass_autocast": ("same_as_forward", _casts),  # of backward graphs
     "debug_assert": (False, _SWITCH),  # check at every call what a program was compiled for
     "debug_partitioner": (False, _SWITCH),  # print what is saved and what is computed again
+    "enable_autograd_cache": (True, _SWITCH),  # may the disk remember what joint graphs led to?
     "force_non_lazy_backward_lowering": (False, _SWITCH),  # compile both passes at once
     "functionalize_rng_ops": (False, _SWITCH),  # refuse draws that have no (seed, offset) state
     "guess_tangent_strides_as_outputs": (True, _SWITCH),  # else row-major or channels last
     "joint_custom_pass": (None, _function),  # changes joint graphs before they are cut
     "saved_tensors_hooks_filtering_mode": (  # for hooks that are graphs: see packing.py
         "donated", ("donated", "no_static", "all")),
+    # may a FakeTensorMode have tensors of the device "meta"?  is their address 0, or an error?
+    "fake_tensor_allow_meta": (True, _SWITCH),
+    "fake_tensor_allow_unsafe_data_ptr_access": (True, _SWITCH),
+    "selective_decompose": (False, _SWITCH),  # take apart only what fx.traceback.annotate names
     "unlift_effect_tokens": (False, _SWITCH),  # do graphs make the tokens of effects themselves?
     # of min cuts: the share of activations that is saved, how values are chosen for it (shares.py),
     "activation_memory_budget": (1.0, _fraction),
@@ -94,14 +99,13 @@ _KEPT = {
     "custom_op_default_layout_constraint": "needs_exact_strides",
     "decompose_custom_triton_ops": True,
     "disable_guess_zero_tangent_for_mutated_input_subclass": False,
-    "enable_activation_offloading": False, "enable_autograd_cache": True,
+    "enable_activation_offloading": False,
     "enable_complex_wrapper": False, "enable_remote_autograd_cache": None,
-    "error_on_custom_op_aliasing": False, "fake_tensor_allow_meta": True,
-    "fake_tensor_allow_unsafe_data_ptr_access": True, "fake_tensor_crossref": False,
+    "error_on_custom_op_aliasing": False, "fake_tensor_crossref": False,
     "fake_tensor_prefer_device_type": None, "fake_tensor_propagate_real_tensors": False,
     "force_autograd_cache": False, "generate_fake_kernels_from_real_mismatches": False,
     "graphsafe_rng_functionalization": True, "remat_using_tags_for_fwd_loss_bwd_graph": True,
-    "selective_decompose": False, "static_weight_shapes": True, "strict_autograd_cache": False,
+    "static_weight_shapes": True, "strict_autograd_cache": False,
     "torch_compile_graph_format": "svg", "unsafe_allow_optimization_of_collectives": False,
     "unsafe_treat_script_objects_as_zero_size": False, "view_replay_for_aliased_outputs": True,
 }

@@ -15,6 +15,8 @@ from ..core.fake import Fake
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten
 from ..core.size import Symbolic
+from ..core.state import state
+from ..fx import traceback
 from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_dead_code
 from ..fx.tables import normalized
@@ -101,6 +103,8 @@ class AotFunction(Compiled):
 
     def _captured(self, flat, spec, tensors: list, roots, shared, sizes) -> Joint:
         table = self.backend.decompositions
+        if config.selective_decompose:
+            table = Selected(table)
         joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
                         sizes=sizes)
         if joint.unique is None or sizes is not None:
@@ -166,6 +170,17 @@ class AotFunction(Compiled):
             if program.fits(tensors):
                 return program
         return None
+
+
+class Selected(dict):
+    """Decompositions for the parts of a program that are noted as `compile_with_inductor`."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        recorder = state.stack[state.mode].recorder
+        noted = traceback.current_meta.get("custom", {})
+        if recorder.pulled is not None:  # the notes of what is differentiated
+            noted = recorder.annotations.get(recorder.pulled.seq, noted)
+        return super().get(key, default) if "compile_with_inductor" in noted else default
 
 
 def examples(module: GraphModule) -> list:

@@ -89,13 +89,15 @@ class Remembered:
 
 def recall(joint: Joint, fuse: bool, flags: str) -> Remembered | None:
     """What is known of a joint graph; None where nothing can be."""
+    from ..aot.context import config
     from .backend import graph_text, identity
 
+    if not config.enable_autograd_cache:
+        return None
     try:
         tools = toolchain.find()
     except (CompilerNotFound, OSError):
         return None
-    from ..aot.context import config
 
     module = joint.module
     notes = [[node.name, *[str(node.meta.get(n)) for n in _NOTED]] for node in module.graph.nodes

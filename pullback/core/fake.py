@@ -7,13 +7,15 @@ kernels run on a *ghost*, a strided NumPy array over one element that is never r
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from .. import errors
 from . import device as dev
 from . import dtype as dt
-from .handle import Box
+from .handle import Box, Tensor
 from .size import Symbolic, SymbolicShape, is_symbolic
 
 
@@ -24,6 +26,21 @@ def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
         strides.append(step)
         step = step * (size.clamped(1) if isinstance(size, Symbolic) else max(size, 1))
     return tuple(reversed(strides))
+
+
+def setting(name: str) -> bool:
+    """A switch of `aot.config` that is on by default, without loading that."""
+    module = sys.modules.get(f"{__package__.partition('.')[0]}.aot.context")
+    return module is None or getattr(module.config, name)
+
+
+def allowed(t: Tensor, name: str) -> None:
+    """Refuse to tell the address of a tensor without data where the setting says so."""
+    if not setting(name):
+        raise errors.DataDependentError(errors.text(
+            f"Cannot access data pointer of Tensor (e.g. FakeTensor) ({errors.user_line(2)})",
+            f"tensor: {t.dtype.name}{list(t.shape)}",
+            f"compute with the tensor instead, or set aot.config.{name} = True"))
 
 
 class Fake(Box):

@@ -16,7 +16,8 @@ import numpy as np
 
 from .. import errors
 from ..autograd.grad_mode import enable_grad
-from ..core.fake import fake_like, is_fake
+from ..core.device import Device
+from ..core.fake import fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
 from ..core.state import count, state
 
@@ -68,6 +69,7 @@ class FakeTensorMode:
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env, self.static_shapes = shape_env, static_shapes
+        self.allow_meta = setting("fake_tensor_allow_meta")
         self._before: list[tuple] = []
         self._made: dict[int, tuple[weakref.ref, Tensor]] = {}  # one fake for each tensor
 
@@ -88,6 +90,7 @@ class FakeTensorMode:
         known = self._made.get(id(tensor))
         if known is not None and known[0]() is tensor:
             return known[1]
+        self._check_device(tensor.device)
         if is_fake(tensor):
             return tensor
         new = object.__new__(type(tensor))
@@ -111,8 +114,18 @@ class FakeTensorMode:
         self._made[id(tensor)] = (weakref.ref(tensor), new)
         return new
 
+    def _check_device(self, device: Any) -> None:
+        if not self.allow_meta and device.type == "meta":
+            raise AssertionError(
+                "a tensor of the device 'meta' meets a FakeTensorMode, and "
+                "aot.config.fake_tensor_allow_meta is False: name the device that it stands for")
+
     def check(self, ov: Any, raw: Any) -> None:
         """Refuse tensors with data among the arguments of an operator."""
+        if not self.allow_meta:
+            for value in raw:
+                if isinstance(value, Device):
+                    self._check_device(value)
         if self.allow_non_fake_inputs:
             return
         for value in raw:

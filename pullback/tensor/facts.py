@@ -10,7 +10,7 @@ import numpy as np
 from ..core import device as dev
 from ..core import dtype as dt
 from ..core.dims import wrap_dim
-from ..core.fake import Fake, contiguous_strides
+from ..core.fake import Fake, allowed, contiguous_strides
 from ..core.handle import INFERENCE, Box, Tensor
 from ..core.layout import STRIDED, is_arranged
 from ..core.reading import concrete, shown
@@ -60,7 +60,10 @@ def is_contiguous(self: Tensor, memory_format=None) -> bool:
 
 
 def data_ptr(self: Tensor) -> int:
-    """Address of the first element."""
+    """Address of the first element; 0 of a tensor without data, unless that is not allowed."""
+    if type(self._data) is Fake:
+        allowed(self, "fake_tensor_allow_unsafe_data_ptr_access")
+        return 0
     return dev.address(concrete(self, "data_ptr()"))
 
 

@@ -99,3 +99,74 @@ def test_graphs_are_drawn(tmp_path):
     assert f(pb.zeros(3)).item() == 3
     text = (tmp_path / "joint.dot").read_text()
     assert text.startswith("digraph") and "aten.sin.default" in text and "->" in text
+
+
+def test_only_what_is_noted_is_taken_apart():
+    table = {pb.ops.aten.silu.default: lambda x: x * pb.sigmoid(x),
+             pb.ops.aten.silu_backward.default: lambda grad, x: grad * pb.sigmoid(x)}
+
+    def function(x):
+        x = pb.nn.functional.silu(x)
+        with pb.fx.traceback.annotate({"compile_with_inductor": True}):
+            return pb.nn.functional.silu(x)
+
+    def counts():
+        seen = []
+        keep = lambda module, _: (seen.append(module), module)[1]
+        aot.aot_function(function, keep, keep, decompositions=table)(
+            pb.ones(3, requires_grad=True)).sum().backward()
+        return [(m.code.count("aten.silu"), m.code.count("aten.sigmoid")) for m in seen]
+
+    assert counts() == [(0, 2), (0, 2)]
+    with aot.config.patch(selective_decompose=True):
+        assert counts() == [(1, 1), (1, 1)]  # as PyTorch, in both passes
+
+
+def test_addresses_of_tensors_without_data():
+    fake = pb.fx.fake_mode.FakeTensorMode().from_tensor(pb.ones(3))
+    assert fake.data_ptr() == pb.empty(3, device="meta").data_ptr() == 0
+    with aot.config.patch(fake_tensor_allow_unsafe_data_ptr_access=False), pytest.raises(
+            RuntimeError, match=r"Cannot access data pointer of Tensor.*py:"):
+        fake.data_ptr()
+    with pytest.raises(RuntimeError, match="data_ptr"):  # nor has a captured one an address
+        aot.aot_function(lambda x: x + x.data_ptr(), aot.nop)(pb.ones(3))
+
+
+def test_the_device_of_fake_tensors():
+    meta = pb.empty(3, device="meta")
+    mode = pb.fx.fake_mode.FakeTensorMode()
+    assert mode.from_tensor(meta).device.type == "meta"
+    with aot.config.patch(fake_tensor_allow_meta=False):
+        mode = pb.fx.fake_mode.FakeTensorMode()
+    with pytest.raises(AssertionError, match="fake_tensor_allow_meta is False"):
+        mode.from_tensor(meta)
+    with mode, pytest.raises(AssertionError, match="fake_tensor_allow_meta is False"):
+        pb.empty(3, device="meta")
+    with mode:
+        assert (pb.empty(3) + 1).device.type == "cpu"
+
+
+def test_without_the_disk(monkeypatch):
+    from pullback.compile import warm
+
+    run, asked = pb.compile(loss), []
+    run(pb.zeros(3, requires_grad=True))
+    (program,) = run.programs.values()
+
+    def find():
+        asked.append(True)
+        raise OSError
+
+    monkeypatch.setattr(warm.toolchain, "find", find)
+    with aot.config.patch(enable_autograd_cache=False):
+        assert warm.recall(program.joint, fuse=True, flags="") is None and not asked
+    assert warm.recall(program.joint, fuse=True, flags="") is None and asked
+
+
+def test_common_subexpressions_under_pytorchs_name():
+    from pullback._functorch.compile_utils import fx_graph_cse
+    from pullback.fx.make_fx import make_fx
+
+    module = make_fx(lambda x: x.cos() + x.cos())(pb.ones(3))
+    once = fx_graph_cse(module.graph)
+    assert len(once.nodes) == len(module.graph.nodes) - 1 == 4

@@ -67,3 +67,15 @@ def eliminate_common_subexpressions(graph: "Graph") -> int:
         graph.erase_node(node)
         erased += 1
     return erased
+
+
+def fx_graph_cse(graph: "Graph") -> "Graph":
+    """A copy of a graph in which equal calls are computed once."""
+    from ..graph import Graph
+
+    new: Graph = Graph()
+    copies: dict[Node, Node] = {}
+    for node in graph.nodes:
+        copies[node] = new.node_copy(node, copies.__getitem__)
+    eliminate_common_subexpressions(new)
+    return new
