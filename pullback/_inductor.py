@@ -28,6 +28,14 @@ def list_mode_options(mode: str | None = None, dynamic: bool | None = None) -> d
     return modes[mode] if mode else modes
 
 
+def __getattr__(name: str):
+    if name == "decompositions":  # `_inductor.decomposition`: what it takes apart before lowering
+        from .decomp import core_aten_decompositions
+
+        return core_aten_decompositions()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def list_options() -> list[str]:
     """The names of all settings."""
     return sorted(config.to_dict())

@@ -133,6 +133,11 @@ class Capture(Hooking, Placing, Trace):
                 node.meta["ac_graph_id"] = self.regions
 
     def reviewed(self, t: Tensor, step: tuple, new, base: Tensor) -> None:
+        if self.late and any(t is h or t._data is h._data for h in self.inputs):
+            raise AssertionError(errors.text(
+                "Found an input that had its metadata mutated in the backward of a compiled "
+                f"function: {step[0].name} in place ({errors.user_line(2)})",
+                cure="let the backward make a view, without the underscore"))
         known = self.views.get(id(t))
         if known is None:
             known = self.views[id(t)] = Reviewed(t, t, [], self.first.get(id(t)))
@@ -476,6 +481,14 @@ class CaptureRecorder(Recorder):
         self._last = self.placeholder(f"primals_{self.inputs}", value, example)
         self.arrays[self._last] = value._data
         return self._last
+
+    def constant(self, t: Tensor):
+        if t._data.__class__ is Fake and state.faking is None:
+            raise AssertionError(errors.text(
+                "Unexpected fake tensor: a captured function has met a tensor without data that "
+                f"is none of its arguments ({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}", "make it an argument"))
+        return super().constant(t)
 
     def late_input(self, value: Tensor):
         """An input found during the capture, placed behind the ones before it."""

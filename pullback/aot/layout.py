@@ -68,7 +68,8 @@ class Layout:
         self.names: dict[str, int] = {}  # placeholder -> input
         self._placeholders()
         self.writes = {m.input: m.output for m in joint.mutated}
-        self.turned = {i for i, _ in joint.reviewed}
+        self.turned = {i for i, _ in joint.reviewed  # `t_()` of a vector changes nothing
+                       if _facts(joint.ends[i]) != _facts(self.old_inputs[i])}
         self.kept = self._kept()
         self._copies()
         for node in old.nodes:
@@ -418,3 +419,9 @@ def _raw(value):
 def handle(value) -> Tensor:
     """A result as the run time returns it; views that a graph returned stay views."""
     return value if isinstance(value, Tensor) else make(value)
+
+
+def _facts(node: Node) -> tuple:
+    """Where a value lies in its memory."""
+    value = node.meta["val"]
+    return tuple(value.shape), tuple(value.stride()), value.storage_offset()

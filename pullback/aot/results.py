@@ -59,7 +59,10 @@ class Results:
         self.values: list[Tensor] = []
         self.placed: dict[int, Output] = {}
         self.roots: dict[int, int] = {}  # how many outputs look at the same memory
-        self.whole: set[int] = set()  # memory that outputs other than pieces look at
+        # memory that is looked at by pieces, and that by so much else that all is made again
+        self.cut: set[int] = set()
+        self.whole: set[int] = set()
+        others: set[int] = set()
         self.late: set[int] = set()  # views that PyTorch's graphs take at their end
         self.stale: set[int] = set()  # views that must not be used: their base was written
         for o in {id(o): o for o in outputs}.values():
@@ -74,8 +77,12 @@ class Results:
             root = id(root_of(o))
             self.roots[root] = self.roots.get(root, 0) + 1
             piece = link is not None and link.multi and not (link.hidden or link.apart)
-            if not (piece or o is root_of(o) and root not in self.by_handle):
+            if piece:
+                self.cut.add(root)
+            elif root in others or root in self.by_handle:
                 self.whole.add(root)
+            else:
+                others.add(root)
 
     def turns(self, t: Tensor) -> int:
         """How often inputs with the memory of a tensor changed their shape in place."""
@@ -142,8 +149,8 @@ class Results:
         root = root_of(o)
         if self.as_given and id(root) not in self.by_handle:
             return False  # the compiled graph returns views as they are
-        if (self.level.literal and link.multi and has_history(o) and id(root) not in self.whole
-                and not link.hidden and id(o) not in self.stale):
+        if (self.level.literal and id(root) in self.cut and has_history(o)
+                and id(root) not in self.whole and not link.hidden and id(o) not in self.stale):
             return False  # results of the graph, with gradients of their own
         shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
         return shared or link.multi or bool(link.hidden)

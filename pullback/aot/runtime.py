@@ -671,6 +671,8 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
                 shown._edge, t = t._edge, shown
             if t._link is not None:
                 t._link.hidden = None  # gradients come to it as to an output of a function
+        elif t._link is not None and t._link.hidden and t._edge is not None:
+            t._link = None  # a view in the graph, beside pieces of the same; it has its own
     elif o.kind == "input":
         t = tensors[o.index]
     else:

@@ -179,12 +179,14 @@ class Joined(Node):
 
     rule = _Rule
 
-    def __init__(self, tensors: list[Tensor], plan: Plan, note: Callable | None = None):
+    def __init__(self, tensors: list[Tensor], plan: Plan, note: Callable | None = None,
+                 edges: list | None = None):
         self.plan = plan
         self.note = note  # told the kind of gradient, where any will do
-        metas = tuple([None if t._edge is None else (t._data.shape, t._data.dtype)
-                       for t in tensors])
-        _begin(self, tuple([t._edge for t in tensors]), metas)
+        edges = [t._edge for t in tensors] if edges is None else edges
+        metas = tuple([None if e is None else (t._data.shape, t._data.dtype)
+                       for t, e in zip(tensors, edges)])
+        _begin(self, tuple(edges), metas)
 
     def apply(self, grads: list, needs: list) -> list:
         if grads[0] is None:
@@ -201,9 +203,9 @@ class JoinedLeaf(Accumulate):
 
     __slots__ = ("note", "plan")
 
-    def __init__(self, t: Tensor, tensors: list[Tensor], plan: Plan, note: Callable):
+    def __init__(self, t: Tensor, tensors: list[Tensor], plan: Plan, note: Callable, edges: list):
         super().__init__(t)
-        made = Joined(tensors, plan, note)
+        made = Joined(tensors, plan, note, edges)
         self.plan, self.note, self.edges, self.metas = plan, note, made.edges, made.metas
 
     apply = Joined.apply
@@ -465,13 +467,13 @@ class Inside:
                 cure="clone() one of them, or write outside of the compiled function"))
 
     def _wrapper(self, n: int, plan: Plan, parts: list[Tensor], wrappers: dict) -> Tensor:
-        new = plan.build(iter(parts))
         edges = [p._edge for p in parts]
-        if any(e is not None for e in edges):
-            given = parts, plan, lambda grad: self._note(n, plan, grad)
-            new._edge = JoinedLeaf(new, *given) if plan.leaf else Joined(*given)
         for p in parts:
             p._edge = None  # the tensors inside are beneath the tape
+        new = plan.build(iter(parts))
+        if any(e is not None for e in edges):
+            given = parts, plan, lambda grad: self._note(n, plan, grad), edges
+            new._edge = JoinedLeaf(new, *given) if plan.leaf else Joined(*given)
         wrappers[new] = new._edge, parts, edges, (tuple(new.shape), tuple(new.stride()))
         return new
 

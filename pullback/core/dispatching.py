@@ -312,6 +312,16 @@ def proper(value):
     return value
 
 
+def _met(flat: tuple, level: int) -> None:
+    """Tell a trace of wrappers from outside: one of a class may be asked for several."""
+    from .stack import tensors_in
+
+    for t in tensors_in(flat):
+        if (t._edge is not None and t._data.__class__ is Outer
+                and t._data.born is not state.stack[level]):
+            state.stack[level].met_wrapper(t)
+
+
 def operator(ov, flat: tuple):
     """An operator whose arguments, or a mode, are to be asked; NotImplemented if nobody is."""
     found = somebody(flat)
@@ -328,9 +338,7 @@ def operator(ov, flat: tuple):
     args, kwargs = ov.schema.as_called(flat)
     level = state.mode
     if level:
-        for t in found[0]:
-            if t._edge is not None and t._data.born is not state.stack[level]:
-                state.stack[level].met_wrapper(t)
+        _met(flat, level)
     out = called(ov, tuple(args), kwargs, *found)
     out = _apart(out, flat)
     if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):
@@ -389,6 +397,8 @@ def write(ov, flat: tuple):
     if x._link is not None:
         surface.refresh(x)
     level = state.mode
+    if level:
+        _met(flat, level)
     tracked = any(t._edge is not None for t in stack.tensors_in(flat))
     recorded = tracked and state.record[level]
     views.may_write(x, tracked, level, ov.is_view)
@@ -400,6 +410,8 @@ def write(ov, flat: tuple):
             old = ops.clone(x)
         old._edge = x._edge
         before = tuple([old if v is x else v for v in flat])
+    elif recorded and ov.is_view and x._data.__class__ is Outer:  # its facts are about to change
+        before = (make(_facts(x._data), x._edge), *flat[1:])
     function = surface.InplaceOverload(ov)
     shown = tuple([proper(v) for v in flat])
     args, kwargs = ov.schema.as_called(shown)
@@ -425,13 +437,16 @@ def write(ov, flat: tuple):
     return x
 
 
+def _facts(box: Outer) -> Fake:
+    return Fake(box.shape, box.dtype, box.strides, box.device_name, None, box.offset)
+
+
 def _reshaped(ov, flat: tuple, x: Tensor) -> None:
     """A wrapper's facts after `t_()` and the like: those of the view."""
     from .evaluate import run_raw
 
     box = x._data
-    facts = Fake(box.shape, box.dtype, box.strides, box.device_name, None, box.offset)
-    new = run_raw(ov, (facts, *flat[1:]))
+    new = run_raw(ov, (_facts(box), *flat[1:]))
     box.shape, box.strides, box.offset = new.shape, tuple(new.strides), new.offset
 
 

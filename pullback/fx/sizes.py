@@ -194,6 +194,11 @@ def _is_late(node: Node) -> bool:
         node.meta.get("val"), Symbolic) else False
 
 
+def is_sym_node(node: Node) -> bool:
+    """Does a node compute a symbolic number?"""
+    return isinstance(node.meta.get("val"), Symbolic)
+
+
 def argument(place: int) -> Any:
     """A number among the arguments of a program, by its place among them.
 

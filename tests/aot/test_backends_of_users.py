@@ -182,3 +182,85 @@ def test_operators_that_make_tensors():
     assert _is_tensor_constructor(aten.ones.default) and _is_tensor_constructor(aten.arange.start)
     assert not _is_tensor_constructor(aten.ones_like.default)
     assert not _is_tensor_constructor(aten.sin.default)
+
+
+# views
+
+
+def test_one_view_beside_the_pieces_of_a_result():
+    def f(x):
+        y = x * 3
+        return *y.unbind(0), y.view(9)
+
+    x = inner(2.0)
+    out = aot_function(f, nop)(x)
+    assert {o.grad_fn.name() for o in out} == {"CompiledFunctionBackward"}
+    out[-1].mul_(2)
+    out[-1].sum().backward()
+    assert torch.equal(x.grad, torch.full((3, 3), 6.0))
+
+
+def test_two_views_beside_the_pieces_share_their_history():
+    def f(x):
+        y = x * 3
+        return *y.unbind(0), y, y.view(9)
+
+    x = inner(2.0)
+    *_, whole, flat = aot_function(f, nop)(x)
+    flat.mul_(2)
+    (whole.sum() + flat.sum()).backward()  # both were written
+    assert torch.equal(x.grad, torch.full((3, 3), 12.0))
+
+
+def test_turning_a_vector_changes_nothing():
+    graphs = []
+
+    def f(x, y):
+        x.t_()
+        return x + y
+
+    leaf = torch.ones(4, requires_grad=True)
+    x = leaf * 1
+    aot_function(f, lambda module, _: graphs.append(module) or module)(x, leaf * 2)
+    assert [n.name for n in graphs[0].graph.nodes] == ["primals_1", "primals_2", "t", "add",
+                                                       "output"]
+    assert len(graphs[0].graph.output_node().args[0]) == 1
+
+
+def test_a_backward_must_not_turn_an_input():
+    class Turning(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            ctx.saved_tensors[0].t_()
+            return grad * 2, None
+
+    f = aot_function(lambda x, y: Turning.apply(x, y) + 0, nop)
+    with pytest.raises(AssertionError, match="input that had its metadata mutated in the backward"):
+        f(inner(1.0), torch.ones(2, 3))
+
+
+def test_a_tensor_without_data_from_outside():
+    stray = FakeTensorMode().from_tensor(torch.ones(4))
+    with pytest.raises(AssertionError, match=r"Unexpected fake.*\n.*float32.4"):
+        aot_function(lambda x: x + stray, nop)(torch.ones(4))
+
+
+def test_names_for_compilers():
+    from pullback._inductor.decomposition import decompositions
+    from pullback.fx.experimental.proxy_tensor import is_sym_node
+
+    sizes = []
+
+    def compiler(module, inputs):
+        sizes.extend(n.name for n in module.graph.nodes if is_sym_node(n))
+        return module
+
+    f = aot_function(lambda x: x.view(-1) * x.shape[0], compiler, dynamic=True,
+                     decompositions=decompositions)
+    assert torch.equal(f(torch.ones(3, 2)), torch.full((6,), 3.0))
+    assert sizes and all(name.startswith("sym_size") for name in sizes)

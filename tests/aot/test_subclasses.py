@@ -485,3 +485,45 @@ def test_attributes_that_are_wrappers_while_freezing():
     wanted = model(x)
     assert type(out) is TwoTensor
     assert torch.equal(out.a, wanted.a) and torch.equal(out.b, wanted.b)
+
+
+def _kinds(t):
+    """The structure of a tensor: nested pairs of None."""
+    return (_kinds(t.a), _kinds(t.b)) if isinstance(t, TwoTensor) else None
+
+
+def _nested(kind):
+    return torch.ones(2) if kind is None else TwoTensor(_nested(kind[0]), _nested(kind[1]))
+
+
+PAIR = (None, None)
+
+
+@pytest.mark.parametrize("kinds", [
+    (PAIR, PAIR), ((PAIR, None), (None, PAIR)), (PAIR, (PAIR, None))])
+def test_several_wrappers_from_outside_get_their_gradients(kinds):
+    def f(x):
+        for p in parameters:
+            x = x + 2 * p
+        return x
+
+    found = []
+    for function in (f, torch.compile(f, backend="numpy")):
+        parameters = [torch.nn.Parameter(_nested(kind)) for kind in kinds]
+        function(torch.ones(2)).sum().backward()
+        found.append([_kinds(p.grad) for p in parameters])
+        assert all({v.sum().item() for v in _plain(p.grad)} == {4.0} for p in parameters)
+    assert found[0] == found[1]
+
+
+def _plain(t):
+    return [*_plain(t.a), *_plain(t.b)] if isinstance(t, TwoTensor) else [t]
+
+
+def test_a_wrapper_that_is_turned_in_place_keeps_its_history():
+    leaf = TwoTensor(torch.ones(1, 2, 4), torch.ones(1, 2, 4)).requires_grad_()
+    x = leaf.clone()
+    x.transpose_(0, 1)
+    assert x.shape == x.a.shape == (2, 1, 4)
+    (x * 3).sum().backward()
+    assert leaf.grad.shape == (1, 2, 4) and torch.equal(leaf.grad.a, torch.full((1, 2, 4), 3.0))
