@@ -612,7 +612,8 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
             continue
         if t._link is not None:
-            refresh(t)
+            with _recording(level.level, False):
+                refresh(t)
         size = level.sizes.get(id(t))
         if size is not None:
             if id(t) in level.sets or size < t.numel() * t._data.dtype.itemsize:
@@ -642,8 +643,11 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
                 box = t._data if view.base._data is box else view.base
         if start is not None and t._edge is None and (view is not None or t._link is None):
             joint.ended.append(i)
-        tracked = t._edge is not start and not isinstance(t._edge, Accumulate)
+        tracked = t._edge is not start and not isinstance(t._edge, Accumulate) and (
+            i not in joint.ended)
         apart = box is None and t._link is not None and t._link.apart
+        if apart and t._link.writes:
+            joint.bumped.append((i, t._link.writes))
         if box is None and not (tracked and apart):
             continue  # what it holds follows from another input
         if t._data is not box:

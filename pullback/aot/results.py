@@ -15,7 +15,7 @@ from ..autograd.function import Opaque
 from ..core.handle import Link, Tensor, make, one_more
 from ..core.op import overload
 from ..core.tape import Accumulate, Blind
-from ..core.views import Detached, refresh
+from ..core.views import Detached, _recording, refresh
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -68,12 +68,14 @@ class Results:
         for o in {id(o): o for o in outputs}.values():
             link = o._link
             if link is not None:
-                if (link.multi or link.hidden) and link.seen != o._cell.version:
+                if (link.multi or link.hidden) and link.seen != o._cell.version and (
+                        o._cell not in level.silent):
                     self.stale.add(id(o))
                 if link.seen == ~o._cell.version:  # it is to be taken anew, at the end
                     self.late.add(id(o))
                 else:
-                    refresh(o)
+                    with _recording(level.level, False):  # stale ones may be returned, not used
+                        refresh(o)
             root = id(root_of(o))
             self.roots[root] = self.roots.get(root, 0) + 1
             piece = link is not None and link.multi and not (link.hidden or link.apart)

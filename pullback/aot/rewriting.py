@@ -14,7 +14,7 @@ from ..core.op import overload
 from ..core.surface import InplaceOverload
 from ..fx.graph import Graph
 from ..fx.node import Node
-from ..fx.traits import base_name, cost_of, is_tensor, is_write
+from ..fx.traits import base_name, cost_of, is_tensor, is_write, owner
 
 _COPY = InplaceOverload(overload("copy"))
 _VIEW_OF = {
@@ -25,9 +25,9 @@ _VIEW_OF = {
 
 def memory(node: Node) -> Node:
     """The node whose memory another one shows: by views, or because it has written there."""
-    while node.op == "call_function" and node._inputs and (
-            cost_of(node.target) == "view" or is_write(node)):
-        node = next(iter(node._inputs))
+    node = owner(node)
+    while node._inputs and is_write(node):
+        node = owner(next(iter(node._inputs)))
     return node
 
 

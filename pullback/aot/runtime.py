@@ -30,7 +30,7 @@ from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
 from ..core.views import may_write
-from ..fx.traits import cost_of, viewed
+from ..fx.traits import cost_of, owner
 from .decisions import contents
 from .hooking import register
 from .joint import Identity, Joint
@@ -388,9 +388,9 @@ class Program:
             for k in joint.swept:
                 made[k]._edge = used
         for i, count in joint.bumped:
-            cell = cell_of(tensors[i])
-            if cell is not INFERENCE:
-                cell.version += count
+            mark_written(tensors[i])
+            if tensors[i]._cell is not INFERENCE:
+                tensors[i]._cell.version += count - 1
         for i in joint.retained:
             tensors[i].retain_grad()
         return self._answer(tensors, made, done)
@@ -602,7 +602,7 @@ def _not_fresh(results: tuple) -> list[int]:
     """Graph outputs that must be copied: constants of the graph, and second uses of one value."""
     seen, found = set(), []
     for k, node in enumerate(results):
-        root = viewed(node)
+        root = owner(node)
         if root.op == "get_attr" or root in seen:
             found.append(k)
         if root.op != "placeholder":

@@ -19,7 +19,7 @@ from ..core.handle import Tensor, cell_of, make, one_more
 from ..core.op import overload
 from ..core.state import state
 from ..core.tape import Accumulate
-from ..core.views import Detached, _recording, refresh, replay
+from ..core.views import Detached, _recording, _repeats, refresh, replay
 from ..fx.make_fx import fake_of
 from .joint import input_edge
 from .results import root_of
@@ -37,6 +37,7 @@ class Root:
     owners: tuple  # who has the memory: numbers of arguments, or tensors
     whole: Root | None = None  # the memory of the group, where it has more than one base
     place: tuple = ()  # size, stride and offset there
+    counts: bool = True  # do all that have the memory count versions together (not by `.data`)?
     input: Tensor | None = None  # the handle in the capture
 
     def found(self, arguments: list[Tensor]) -> Tensor:
@@ -59,6 +60,7 @@ class Root:
             self.input._cell = cell_of(base)
             steps, version = one_more(None, step), self.input._cell.version
             self.input._link = Detached(base, steps, False, None, version)
+            self.input._link.counts = self.counts
         if t._edge is not None:
             self.input._edge = input_edge(self.input, t._edge, t._data)
 
@@ -91,8 +93,8 @@ def span(arrays: list[np.ndarray]) -> np.ndarray:
     bounds = [np.lib.array_utils.byte_bounds(a) for a in arrays]
     low, high = min(b[0] for b in bounds), max(b[1] for b in bounds)
     first = arrays[[b[0] for b in bounds].index(low)]
-    row = first[(slice(0, 1),) * first.ndim].reshape(1)
-    return np.lib.stride_tricks.as_strided(row, ((high - low) // row.itemsize,), (row.itemsize,))
+    size = first.itemsize
+    return np.lib.stride_tricks.as_strided(first, ((high - low) // size,), (size,))
 
 
 def _owner(array: np.ndarray) -> int:
@@ -111,13 +113,13 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def groups(arrays: list[np.ndarray], written: list[int]) -> list[list[int]]:
-    """Inputs that overlap one that is written, by their numbers."""
+    """Inputs that overlap one that is written (or itself), by their numbers."""
     owners: dict[int, list[int]] = {}
     for i, array in enumerate(arrays):
         owners.setdefault(_owner(array), []).append(i)
-    if len(owners) == len(arrays):
+    if len(owners) == len(arrays) and not any(_repeats(arrays[i]) for i in written):
         return []
-    group_of: dict[int, list[int]] = {}
+    group_of: dict[int, list[int]] = {i: [i] for i in written if _repeats(arrays[i])}
     for i in written:
         for j in owners[_owner(arrays[i])]:
             if i != j and group_of.get(i, 0) is not group_of.get(j) and _overlap(
@@ -147,7 +149,13 @@ def _position(tensors: list[Tensor], group: list[int], i: int) -> tuple:
     views = () if base_of(t) is t else tuple(
         (ov.name, repr(rest), number) for ov, rest, number in t._link.chain)
     place = (base_of(t)._data.shape,) if len(bases) == 1 else _place(bases, base_of(t)._data)
-    return i, number, place, base_of(t)._edge is not None, views
+    together = len(bases) == 1 or _count_together(bases)
+    return i, number, place, base_of(t)._edge is not None, views, together
+
+
+def _count_together(bases: list[Tensor]) -> bool:
+    """Do tensors of the same memory have one version, as by `detach()` but not by `.data`?"""
+    return all(cell_of(b) is cell_of(bases[0]) for b in bases)
 
 
 def _place(bases: list[Tensor], array: np.ndarray) -> tuple:
@@ -180,7 +188,8 @@ def describe(
         first = {id(base_of(tensors[i])): owners[i] for i in reversed(group)}
         whole = Root(tuple(first[id(b)] for b in bases)) if len(bases) > 1 else None
         own = {
-            id(b): Root((first[id(b)],), whole, _place(bases, b._data) if whole else ())
+            id(b): Root((first[id(b)],), whole, _place(bases, b._data) if whole else (),
+                        _count_together(bases))
             for b in bases
         }
         roots += [whole, *own.values()] if whole else own.values()
@@ -188,7 +197,8 @@ def describe(
             t = tensors[i]
             link = None if base_of(t) is t else t._link
             chain, hidden = ((), None) if link is None else (link.chain, link.hidden)
-            if strided:
+            if strided and t.dtype is base_of(t).dtype and base_of(t).is_contiguous() and not (
+                    _repeats(t._data)):
                 place = list(t.shape), list(t.stride()), t.storage_offset()
                 chain = ((overload("as_strided"), place, None),)
             shared[id(t)] = Member(own[id(base_of(t))], chain, hidden)

@@ -16,6 +16,7 @@ import numpy as np
 from .. import errors
 from . import direct_items as direct
 from . import dtype as dt
+from . import surface
 from .data import make_tensor_data
 from .handle import Tensor, make
 from .size import Symbolic
@@ -59,6 +60,8 @@ def setitem(x: Tensor, key, value) -> None:
             value = _rearranged(value, part.ndim - len(numbers), indices)
         part.index_put_([*numbers, *indices], value)
     elif not isinstance(value, Tensor):
+        if surface._repeats(part._data):
+            surface.may_write(part, False, 0)  # refuses it, though fill_ would do
         part.fill_(value)
     else:
         part.copy_(_fitted(value, part.ndim))

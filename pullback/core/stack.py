@@ -229,6 +229,8 @@ def bind(ov, flat: tuple):
     for t in tensors_in(flat):
         if t._link is not None:
             surface.refresh(t)
+            if adopts and ov.name != "detach":
+                surface.refuse_left_behind(t, level)
         data = t._data
         if adopts and type(data) is _ndarray:
             owner.adopt(t)

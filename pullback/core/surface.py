@@ -280,7 +280,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
             if not base._link.counts:
                 base._link.writes += 1
                 state.stack[level].uncounted(root)
-            rebind(root, scatter(make(root._data), base._link.chain, make(whole._data)))
+            chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
+            rebind(root, scatter(make(root._data), chain, make(new._data)))
     if not moved:
         bump(x)
     if link is not None:
@@ -603,6 +604,7 @@ class OutOverload(Derived):
 from . import dispatching, stack, tape  # noqa: E402  (they need the names above)
 from .views import (  # noqa: E402
     _recording,
+    _repeats,  # noqa: F401
     copy_slices,
     current,  # noqa: F401
     describe,
@@ -611,6 +613,7 @@ from .views import (  # noqa: E402
     link_views,  # noqa: F401
     may_write,
     refresh,
+    refuse_left_behind,  # noqa: F401
     replay,
     retain_again,
     scatter,

@@ -33,10 +33,10 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         for t in out if many else (out,):
             t._cell = cell
         return
-    if ov.op.diff_outputs == (False,) and (ov.name == "detach" or is_buffer(out._data)):
+    if ov.op.diff_outputs == (False,):
         out._cell = cell  # an alias that has nothing to do with derivatives
         if level:
-            link_detached(out, source)
+            link_detached(out, source, None if ov.name == "detach" else (ov, flat[1:], None))
         return
     link = source._link
     if link is None or link.apart:
@@ -47,7 +47,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     rest = flat[1:]
     if steps is not None and ov.name == "as_strided":
         # it names places of the memory, whatever view it is called on
-        rest = (rest[0], rest[1], out.storage_offset())
+        rest = (*rest[:2], out.storage_offset() if rest[2] is None else rest[2])
         if source._data.dtype == base._data.dtype:
             steps = None
     if not state.record[level]:
@@ -89,14 +89,18 @@ class Detached(Link):
             t._data = (interp.detached(again) if interp.literal else again)._data
 
 
-def link_detached(t: Tensor, source: Tensor) -> None:
-    """Tie a detached alias to its source where no memory is shared: writes are passed on."""
+def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:
+    """Tie a detached alias to its source where no memory is shared: writes are passed on.
+
+    `step` is the view that it is, where it is not just the same.
+    """
     link = source._link
     base, steps = (source, None) if link is None else (link.base, link.steps)
     if link is not None and not link.apart and base._link is not None:  # of a detached alias
         base, steps = base._link.base, base._link.steps
-        for step in link.chain:
-            steps = one_more(steps, step)
+        for inner in link.chain:
+            steps = one_more(steps, inner)
+    steps = steps if step is None else one_more(steps, step)
     t._cell = cell_of(source)
     t._link = Detached(base, steps, False, None, t._cell.version)
 
@@ -136,13 +140,34 @@ def refresh(t: Tensor) -> None:
         link.seen = version
         t._edge = _history(t, link, base)
     else:
+        level = tape.level_own(base._data)
+        if level and state.stack[level].adopts and _left_behind(t, level):
+            with _recording(level, False):
+                follow(t, replay(make(base._data), link.chain))
+            return  # its history must not be asked for any more
         link.seen = version
-        with _recording(tape.level_own(base._data), not link.hidden):
+        with _recording(level, not link.hidden):
             again = replay(base, link.chain)
         t._edge = again._edge
         follow(t, again)
     if t._meta is not None and t._meta.retains:
         retain_again(t)
+
+
+def _left_behind(t: Tensor, level: int) -> bool:
+    """Has a view in a capture that must not be used after writes seen one?"""
+    link = t._link
+    if not (link.multi or link.hidden) or link.apart or link.seen == t._cell.version:
+        return False
+    untracked = link.base._edge is None and (
+        t._edge is None or isinstance(t._edge, tape.Accumulate))
+    return not untracked and t._cell not in state.stack[level].silent
+
+
+def refuse_left_behind(t: Tensor, level: int) -> None:
+    """Refuse such a view as an argument of an operator that may be recorded."""
+    if state.record[level] and _left_behind(t, level):
+        _refuse(t, t._link, "its base or another view of its base has been modified inplace")
 
 
 def _history(t: Tensor, link: Link, base: Tensor):
@@ -260,13 +285,19 @@ def _scatter(ov):
 def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     """The base with `new` in the place of the view that `chain` describes."""
     values = [base]
-    for step in chain[:-1]:
-        values.append(_shown(values[-1], step))
+    for k, step in enumerate(chain):
+        if step[0].name == "expand" and _repeats_elements(values[-1], step):
+            return _scatter_by_position(chain[k:], values[-1], new) if k == 0 else scatter(
+                base, chain[:k], _scatter_by_position(chain[k:], values[-1], new))
+        if k < len(chain) - 1:
+            values.append(_shown(values[-1], step))
     for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
+        elif ov.name == "as_strided" and not value.is_contiguous():
+            new = _put(value, _places_by_strides(value, rest), new)
         elif ov.op.scatter is None:
-            new = _scatter_by_position(ov, rest, value, new)
+            new = _scatter_by_position(((ov, rest, number),), value, new)
         else:
             new = _scatter(ov)(value, new, *rest)
     return new
@@ -281,12 +312,22 @@ def _shown(t: Tensor, step: tuple) -> Tensor:
     return t if number is None else t[number]
 
 
-def _scatter_by_position(ov, rest, base, new):
-    """Write through a view without scatter formula: ask the view where its elements come from."""
-    from .table import ops
+def _repeats_elements(t: Tensor, step: tuple) -> bool:
+    """Does `expand` show an element more than once?"""
+    wanted, shape = tuple(step[1][0]), tuple(t.shape)
+    extra = len(wanted) - len(shape)
+    return any(n != 1 for n in wanted[:extra]) or any(
+        n not in (-1, have) for n, have in zip(wanted[extra:], shape))
 
+
+def _scatter_by_position(chain, base, new):
+    """Write through views without scatter formula: ask them where their elements come from."""
     count = math.prod(base.shape)
-    places = run_raw(ov, (np.arange(count).reshape(base.shape), *rest)).reshape(-1)
+    places = np.arange(count).reshape(base.shape)
+    for ov, rest, number in chain:
+        places = run_raw(ov, (places, *rest))
+        places = places if number is None else places[number]
+    places = places.reshape(-1)
     if len(np.unique(places)) != len(places):
         raise errors.ViewWriteError(
             errors.text(
@@ -297,9 +338,33 @@ def _scatter_by_position(ov, rest, base, new):
                 "clone() it first",
             )
         )
+    return _put(base, places, new)
+
+
+def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
+    """The base with elements in the places of some of its own."""
+    from .table import ops
+
     index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
-    flat = ops.index_put(ops.reshape(base, (count,)), [index], ops.reshape(new, (len(places),)))
+    flat = ops.reshape(base, (math.prod(base.shape),))
+    flat = ops.index_put(flat, [index], ops.reshape(new, (len(places),)))
     return ops.reshape(flat, tuple(base.shape))
+
+
+def _places_by_strides(base: Tensor, rest: tuple) -> np.ndarray:
+    """The numbers, among the elements of a tensor with gaps, of those that `as_strided` shows."""
+    size, stride, offset = rest
+    start = base.storage_offset()
+    own = _cells(tuple(base.shape), base.stride(), start)
+    shown = _cells(tuple(size), tuple(stride), start if offset is None else offset)
+    number = {cell: k for k, cell in enumerate(own.tolist())}
+    found = [number.get(cell, -1) for cell in shown.tolist()]
+    if min(found, default=0) < 0:
+        raise errors.ViewWriteError(errors.text(
+            "a write by as_strided() into memory that its tensor does not show cannot be "
+            f"followed inside of a transform or a captured function ({errors.user_line(2)})",
+            describe(base), "call as_strided() on the tensor that has all of the memory"))
+    return np.array(found, np.int64)
 
 
 def _scatter_piece(ov, rest, number, base, new):

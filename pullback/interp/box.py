@@ -20,6 +20,7 @@ class Wrapped(Box):
     dtype = property(lambda self: self.inner._data.dtype)
     ndim = property(lambda self: self.inner._data.ndim)
     strides = property(lambda self: self.inner._data.strides)
+    offset = property(lambda self: self.inner.storage_offset() * self.dtype.itemsize)
     size = property(lambda self: math.prod(self.shape))
 
     def concrete(self, handle: Tensor, what: str) -> Tensor:

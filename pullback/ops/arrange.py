@@ -240,7 +240,7 @@ class copy(Op):
 
     def decomp(self, src, non_blocking):
         if src.is_complex() and not self.is_complex():
-            src = ops.real(src) if self.dtype is not dt.bool else src
+            src = ops.real(src) if self.dtype is not dt.bool_ else src
         src = src if src.dtype is self.dtype else ops._to_copy(src, dtype=self.dtype)
         return ops.clone(ops.expand(src, self.shape))
 
