@@ -35,3 +35,10 @@ class TraceError(GraphError, ValueError):
     Fix: a truth value, a length or an iteration of a `Proxy` does not exist while tracing. Compute
     the decision from plain Python values, or keep the choice inside the graph.
     """
+
+
+class MutableOperation(GraphError):
+    """A tracer with `check_mutable_operations` met a call that writes into its arguments.
+
+    Fix: use the operator that returns its result, or leave the switch off.
+    """

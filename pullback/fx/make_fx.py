@@ -49,22 +49,6 @@ def fake_of(t: Tensor) -> Tensor:
     return make(fake_like(data))
 
 
-def source_line(depth: int = 2) -> str | None:
-    """The user's line as it stands in a traceback."""
-    frame = sys._getframe(depth)
-    while frame is not None:
-        code = frame.f_code
-        found = errors.generated.get(code.co_filename)
-        if found is not None:  # a graph that runs: the line that its node came from
-            line = found(frame.f_lineno)
-            if line is not None:
-                return line
-        elif errors.is_users(code.co_filename):
-            return f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
-        frame = frame.f_back
-    return None
-
-
 # where frames between a user's call of a factory and the recorder are
 _SURFACE = tuple(f"pullback.{n}" for n in (
     "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor",
@@ -246,9 +230,9 @@ class Recorder:
             meta.update(traceback.noted())
         if pulled is None:
             line = self.latest and errors.traceback_line(self.latest.where)
-            meta.setdefault("stack_trace", line or source_line(3))
+            meta.setdefault("stack_trace", line or traceback.source_line(3))
             return
-        meta["stack_trace"] = errors.traceback_line(pulled.where) or source_line(3)
+        meta["stack_trace"] = errors.traceback_line(pulled.where) or traceback.source_line(3)
         meta["autograd_backward"] = True
         meta["seq_nr"] = pulled.seq
         meta["grad_fn"] = pulled.name()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from ..core.table import Packet
+from .errors import MutableOperation
 from .library import recorded_signature
 from .node import fetch_attribute
 from .tables import overloads
@@ -48,6 +49,18 @@ def get_signature_for_torch_op(op: Callable, return_schemas: bool = False) -> An
         return (None, None) if return_schemas else None
     found = _signatures(op)
     return (found, [ov.schema for ov in overloads(op)]) if return_schemas else found
+
+
+def check_for_mutable_operation(target: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+    """Refuse a call that writes into its arguments: an in-place operator, or one with `out=`."""
+    if not isinstance(target, Packet):
+        return
+    into = "out" if kwargs.get("out") is not None else None
+    if into or target._inplace:
+        raise MutableOperation(
+            f"Tried to trace mutable operation aten::{target.name}{f'.{into}' if into else ''}: "
+            "what it writes would not be seen in the graph. Use the operator that returns its "
+            "result instead")
 
 
 def _normalized(signatures: list, args: tuple, kwargs: dict, only: bool) -> ArgsKwargsPair | None:
@@ -116,12 +129,3 @@ def create_type_hint(x: Any) -> Any:
         return list[Any] if isinstance(x, list) else tuple[Any, ...]
     common = next((t for t in x if all(isinstance(o, type) and issubclass(o, t) for o in x)), Any)
     return list[common] if isinstance(x, list) else tuple[common, ...]  # type: ignore[valid-type]
-
-
-def check_for_mutable_operation(target: Callable, args: tuple, kwargs: dict[str, Any]) -> None:
-    """Refuse operators that write into their arguments."""
-    name = getattr(target, "__name__", "")
-    if isinstance(target, Packet) and name.endswith("_") and not name.endswith("__"):
-        raise RuntimeError(
-            f"Tried to trace mutable operation {name}. FX only supports functional code: use "
-            f"{name.rstrip('_')}")

@@ -5,27 +5,34 @@ easier to write as expressions than as `create_node` calls, and by `Transformer`
 `interpreter.py` next).
 """
 
+import dis
 import functools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from ..core import overriding, surface
 from ..core.handle import Tensor
 from ..core.op import OpOverload
+from ..creation import _assert
 from . import traceback
 from .errors import TraceError
 from .graph import Graph
 from .library import recorded_form
 from .naming import OPERATORS, overload_name
 from .node import Node, map_aggregate
+from .operator_schemas import check_for_mutable_operation
 
 
-class GraphAppendingTracer:
-    """Turns proxies into nodes at the insert point of one graph."""
+class TracerBase:
+    """Turns proxies into nodes of a graph: what every tracer can do, and its switches."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    graph: Graph
+    record_stack_traces = False  # nodes know the lines of the user's program
+    check_mutable_operations = False  # operators that write are refused
+    trace_asserts = False  # `assert proxy` becomes a call of `torch._assert`
+    proxy_buffer_attributes = False
 
     def create_arg(self, value: Any) -> Any:
         """An argument with every proxy in it replaced by its node."""
@@ -51,10 +58,56 @@ class GraphAppendingTracer:
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict[str, Any],
                     name: str | None = None, type_expr: Any = None) -> Node:
         """Add a node."""
+        if kind == "call_function" and self.check_mutable_operations:
+            check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         if traceback.current_meta:
             node.meta.update(traceback.noted())
+        if self.record_stack_traces and not node.stack_trace:
+            node.stack_trace = traceback.source_line()
         return node
+
+    def to_bool(self, obj: "Proxy") -> bool:
+        """A proxy is used as a condition."""
+        raise TraceError(
+            "symbolically traced variables cannot be used as inputs to control flow: the truth "
+            f"value of {obj.node.name} is not known while tracing"
+        )
+
+    def iter(self, obj: "Proxy") -> Iterator:
+        """A proxy is iterated over; unpacking `a, b = proxy` is possible, its length is seen."""
+        frame = sys._getframe(2)
+        for step in dis.get_instructions(frame.f_code):
+            if step.offset == frame.f_lasti and step.opname == "UNPACK_SEQUENCE":
+                return iter([obj[i] for i in range(step.argval)])
+        raise TraceError(
+            f"Proxy object cannot be iterated: {obj.node.name} has no known length. This can be "
+            "attempted when the Proxy is used in a loop or as a *args or **kwargs function argument"
+        )
+
+    def keys(self, obj: "Proxy") -> Any:
+        """The keys of a proxy, for `**proxy`: not known, unless overridden."""
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    """Writes at the insert point of a graph that is there already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+
+
+def _asserted() -> str | None:
+    """The message, if the truth of a proxy is asked for by the `assert` of the caller's caller."""
+    frame = sys._getframe(2)
+    steps = [s for s in dis.get_instructions(frame.f_code) if s.opname not in ("NOP", "CACHE")]
+    at = next(i for i, step in enumerate(steps) if step.offset == frame.f_lasti)
+    at += steps[at].opname == "TO_BOOL"
+    jump, then, message = [*steps[at : at + 3], None, None][:3]
+    if jump is None or then is None or "IF_TRUE" not in jump.opname or (
+            "AssertionError" not in str(then.argval) and then.opname != "LOAD_ASSERTION_ERROR"):
+        return None
+    return message.argval if message and message.opname == "LOAD_CONST" else ""
 
 
 _SLOTS = frozenset(("_cell", "_data", "_link", "_meta"))  # what tensors have
@@ -65,7 +118,7 @@ class Proxy:
 
     _edge = None  # operators ask their results for it
 
-    def __init__(self, node: Node, tracer: GraphAppendingTracer | None = None) -> None:
+    def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         self.node = node
         self.tracer = tracer or GraphAppendingTracer(node.graph)
         overriding.arm()
@@ -80,12 +133,10 @@ class Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __bool__(self) -> bool:
-        if hasattr(self.tracer, "to_bool"):
-            return self.tracer.to_bool(self)
-        raise TraceError(
-            f"symbolically traced variables cannot be used as inputs to control flow: the truth "
-            f"value of {self.node.name} is not known while tracing"
-        )
+        if self.tracer.trace_asserts and (message := _asserted()) is not None:
+            self.tracer.create_proxy("call_function", _assert, (self, message))
+            return True
+        return self.tracer.to_bool(self)
 
     def __len__(self) -> NoReturn:
         raise TraceError(
@@ -96,13 +147,10 @@ class Proxy:
 
     def keys(self) -> Any:
         """The keys of a dictionary: a method call, unless the tracer knows them."""
-        known = getattr(self.tracer, "keys", None)
-        return Attribute(self, "keys")() if known is None else known(self)
+        return self.tracer.keys(self)
 
     def __iter__(self) -> Iterator:
-        if hasattr(self.tracer, "iter"):
-            return self.tracer.iter(self)
-        raise TraceError(f"Proxy object cannot be iterated: {self.node.name} has no known length")
+        return self.tracer.iter(self)
 
     @classmethod
     def __torch_function__(
@@ -180,7 +228,7 @@ class Attribute(Proxy):
 class ParameterProxy(Proxy):
     """Of a parameter whose sizes are constants of the graph."""
 
-    def __init__(self, tracer: GraphAppendingTracer, node: Node, name: str, param: Tensor) -> None:
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Tensor) -> None:
         super().__init__(node, tracer)
         self.param, self.name = param, name
 

@@ -135,7 +135,7 @@ class SizeNodes:
         return self.node(made) if isinstance(made, Symbolic) else made
 
     def _call(self, function: Any, args: tuple, value: Any) -> Node:
-        from .make_fx import source_line
+        from .traceback import source_line
 
         node = self.recorder.graph.call_function(function, args)
         node.meta["val"] = value

@@ -10,12 +10,31 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from .. import errors
 
 current_meta: dict[str, Any] = {}
 _KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "custom", "from_node", "seq_nr")
 _preserving = False
+
+
+def source_line(depth: int = 2) -> str | None:
+    """The user's line as it stands in a traceback."""
+    frame = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        found = errors.generated.get(code.co_filename)
+        if found is not None:  # a graph that runs: the line that its node came from
+            line = found(frame.f_lineno)
+            if line is not None:
+                return line
+        elif errors.is_users(code.co_filename):
+            return f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
+        frame = frame.f_back
+    return None
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import contextlib
 import dataclasses
-import dis
 import enum
 import functools
 import inspect
@@ -27,12 +26,11 @@ from ..core.dtype import DType as dtype
 from ..core.handle import Tensor
 from ..core.state import count
 from ..creation import _assert
-from .errors import TraceError
 from .graph import Graph
 from .graph_module import GraphModule, for_users
 from .node import Node, map_aggregate
 from .printer import Trees
-from .proxy import Attribute, GraphAppendingTracer, ParameterProxy, Proxy
+from .proxy import ParameterProxy, Proxy, TracerBase
 
 _OWN = __package__.partition(".")[0]
 _wrapped: dict[tuple[int, str], dict] = {}  # (identity of a namespace, name) -> that namespace
@@ -134,10 +132,8 @@ def _recorded(function: Callable, wrapped: bool = False) -> Callable:
     return call
 
 
-class Tracer(GraphAppendingTracer):
+class Tracer(TracerBase):
     """Runs a program on proxies.  Override methods to change what becomes a node."""
-
-    proxy_buffer_attributes = False
 
     def __init__(
         self,
@@ -145,7 +141,7 @@ class Tracer(GraphAppendingTracer):
         autowrap_functions: tuple = (),
         param_shapes_constant: bool = False,
     ) -> None:
-        super().__init__(Graph())
+        self.graph = Graph()
         self.root: Any = None
         self.autowrap_modules, self.autowrap_functions = autowrap_modules, autowrap_functions
         self.param_shapes_constant = param_shapes_constant
@@ -191,31 +187,9 @@ class Tracer(GraphAppendingTracer):
             parameter_proxy_cache[path] = made
         return parameter_proxy_cache[path]
 
-    def to_bool(self, obj: Proxy) -> bool:
-        """A proxy is used as a condition."""
-        raise TraceError(
-            "symbolically traced variables cannot be used as inputs to control flow: the truth "
-            f"value of {obj.node.name} is not known while tracing"
-        )
-
-    def iter(self, obj: Proxy) -> Iterator:
-        """A proxy is iterated over; unpacking `a, b = proxy` is possible, its length is seen."""
-        frame = sys._getframe(2)
-        for step in dis.get_instructions(frame.f_code):
-            if step.offset == frame.f_lasti and step.opname == "UNPACK_SEQUENCE":
-                return builtins.iter([obj[i] for i in range(step.argval)])
-        raise TraceError(
-            f"Proxy object cannot be iterated: {obj.node.name} has no known length. This can be "
-            "attempted when the Proxy is used in a loop or as a *args or **kwargs function argument"
-        )
-
-    def keys(self, obj: Proxy) -> Any:
-        """The keys of a proxy, for `**proxy`: not known, unless overridden."""
-        return Attribute(obj, "keys")()
-
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict,
                     name: str | None = None, type_expr: Any = None) -> Node:
-        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
         if self.module_stack:
             node.meta["nn_module_stack"] = dict(self.module_stack)
         return node

@@ -5,7 +5,7 @@ are never merged, and nothing is merged across an impure call, which may have ch
 between. Read `fold.py` next.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..node import Node
@@ -32,10 +32,11 @@ def _key(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def repeats(graph: "Graph") -> Iterator[tuple[Node, Node]]:
+def repeats(graph: "Graph", banned: Collection = ()) -> Iterator[tuple[Node, Node]]:
     """Calls that repeat an earlier one, each with that; a caller may replace them on the way.
 
-    Two values that are both returned stay two: a caller may write into one of them.
+    `banned`: operators, or families of them, whose calls are never merged.  Two values that are
+    both returned stay two: a caller may write into one of them.
     """
     known: dict[Hashable, Node] = {}
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
@@ -46,6 +47,9 @@ def repeats(graph: "Graph") -> Iterator[tuple[Node, Node]]:
             known.clear()
             continue
         if node.is_impure() or node.op == "call_module":
+            continue
+        if banned and not {node.target, getattr(node.target, "overloadpacket", None)}.isdisjoint(
+                banned):
             continue
         key = (node.op, node.target, _key(node.args), _key(node.kwargs))
         try:
@@ -59,10 +63,10 @@ def repeats(graph: "Graph") -> Iterator[tuple[Node, Node]]:
         yield node, twin
 
 
-def eliminate_common_subexpressions(graph: "Graph") -> int:
+def eliminate_common_subexpressions(graph: "Graph", banned: Collection = ()) -> int:
     """Replace each call that repeats an earlier one; returns the number of nodes erased."""
     erased = 0
-    for node, twin in repeats(graph):
+    for node, twin in repeats(graph, banned):
         node.replace_all_uses_with(twin)
         graph.erase_node(node)
         erased += 1

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import heapq
+from collections.abc import Collection
 from typing import Any
 
+from ...core.op import overload, registry
+from ...core.table import ops
 from ..errors import GraphError
 from ..graph import Graph
 from ..graph_module import GraphModule
@@ -43,9 +48,21 @@ legalize_graph = stable_topological_sort
 
 
 class CSEPass(PassBase):
-    """Common subexpressions, once."""
+    """Common subexpressions, once, in a copy of the module; calls of `banned_ops` stay."""
+
+    def __init__(self, banned_ops: Collection | None = None):
+        self.banned_ops = set(banned_ops or ())
+        super().__init__()
 
     def call(self, graph_module: Any) -> PassResult:
-        changed = bool(eliminate_common_subexpressions(graph_module.graph))
-        graph_module.recompile()
-        return PassResult(graph_module, changed)
+        graph = copy.deepcopy(graph_module.graph)
+        changed = bool(eliminate_common_subexpressions(graph, self.banned_ops))
+        return PassResult(GraphModule(graph_module, graph), changed)
+
+
+@functools.cache
+def get_CSE_banned_ops() -> frozenset:
+    """Operators whose calls must not be merged: those that draw, and those that write."""
+    drawn = {ov.overloadpacket for ov in map(overload, registry) if ov.is_random}
+    return frozenset(drawn | {ops.add_, ops.sub_, ops.mul_, ops.div_, ops.pow_, ops.lerp_,
+                              ops.relu_, ops.sigmoid_, ops.tanh_})
