@@ -61,6 +61,7 @@ PLACES = {
     "torch.fx.experimental.optimization": "nn.fuse",
     "torch.fx.experimental.const_fold": "nn.const_fold",
     "torch.fx.experimental.normalize": "fx.normalize",
+    "torch.fx.experimental.rewriter": "fx.tracer",
     "torch.fx.passes.split_utils": "fx.passes.split_module",
     "torch.fx.passes.infra": "fx.passes.infra",
     "torch.fx.passes.infra.pass_base": "fx.passes.infra",

@@ -207,7 +207,8 @@ def typename(obj, /) -> str:
     """The type's name."""
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = type(obj)
+    named = hasattr(obj, "__qualname__") and getattr(obj, "__module__", None)
+    kind = obj if named else type(obj)
     return (kind.__qualname__ if kind.__module__ == "builtins"
             else f"{kind.__module__}.{kind.__qualname__}")
 

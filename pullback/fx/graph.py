@@ -6,11 +6,13 @@ run: `graph_module.py` and `interpreter.py` do that, and `printer.py` writes it 
 """
 
 import pickle
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.pytree import tree_unflatten
+from ._pytree import tree_flatten_spec
 from .codegen import CodeGen
 from .errors import GraphError, LintError, NodeError
 from .naming import Namespace, name_of_target
@@ -22,7 +24,6 @@ from .printer import (
     format_graph,
     format_table,
     python_code,
-    tree_flatten_spec,
 )
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
@@ -75,7 +76,9 @@ class InsertPoint:
 class Graph:
     """An ordered list of nodes: placeholders, calls, and one output at the end."""
 
-    def __init__(self, owning_module: Any = None) -> None:
+    def __init__(self, owning_module: Any = None, tracer_cls: type | None = None,
+                 tracer_extras: dict[str, Any] | None = None) -> None:
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._namespace = Namespace()
         self._names: dict[Any, str] = {}  # target -> the name its nodes ask for
         self._root = Node(self, "", "root", "", (), {})
@@ -84,6 +87,7 @@ class Graph:
         self._cursor, self._cursor_after = self._root, False
         self.shows_lines = True  # does the commented source say where nodes come from?
         self.trees: Trees | None = None  # where `forward` takes and returns trees
+        self.origin = ""  # "FILE:LINE in NAME" of the program that was traced
         self.codegen: CodeGen | None = None  # where its source is to be another than usual
         self.body_transformer: Callable[[list[str]], list[str]] | None = None
         self._owner: weakref.ref | None = None
@@ -145,6 +149,7 @@ class Graph:
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """Add a read of an attribute of the owning module, given by its dotted path."""
+        self._wanted("get_attr", qualified_name)
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_function(
@@ -176,7 +181,19 @@ class Graph:
         type_expr: Any = None,
     ) -> Node:
         """Add a call of a submodule of the owning module, given by its dotted path."""
+        self._wanted("call_module", module_name)
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def _wanted(self, op: str, path: str) -> None:
+        """Warn of a path at which the owning module has nothing (yet)."""
+        module = self.owning_module
+        if module is not None:
+            try:
+                fetch_attribute(module, path)
+            except AttributeError:
+                warnings.warn(f"Attempted to insert a {op} Node with no underlying reference in "
+                              f"the owning GraphModule: {path!r}. Add it before the graph runs",
+                              stacklevel=3)
 
     def output(self, result: Any, type_expr: Any = None) -> Node:
         """Add the node that says what the graph returns."""
@@ -268,8 +285,8 @@ class Graph:
         return None
 
     def __deepcopy__(self, memo: dict | None = None) -> "Graph":
-        copy = Graph()
-        copy.trees, copy.codegen = self.trees, self.codegen
+        copy = Graph(tracer_cls=self._tracer_cls, tracer_extras=self._tracer_extras)
+        copy.trees, copy.codegen, copy.origin = self.trees, self.codegen, self.origin
         copy.body_transformer = self.body_transformer
         mapping: dict[Node, Any] = {}
         found = copy.graph_copy(self, mapping, return_output_node=True)
@@ -379,8 +396,8 @@ class Graph:
         )
 
     def set_codegen(self, codegen: CodeGen) -> None:
-        """Write the source in another way from now on."""
-        self.codegen = codegen
+        """Write the source in another way from now on; parameters are the placeholders again."""
+        self.codegen, self.trees = codegen, None
 
     def on_generate_code(self, make_transformer: Callable) -> "Transforming":
         """Change the lines of the body whenever source is made.

@@ -25,7 +25,7 @@ from .printer import PythonCode, executable_code
 from .readable import format_class
 
 _serial = itertools.count()
-_OWN = ("_graph", "_class_name", "_forward", "_wrapped", "_code", "_source_name", "meta")
+_OWN = ("_graph", "_class_name", "_forward", "_wrapped", "_printed", "_source_name", "meta")
 
 
 _FOLDER = """import pickle
@@ -89,7 +89,7 @@ class GraphModule:
             raise GraphError(f"a GraphModule needs a Graph, not a {type(graph).__name__}")
         self._graph = graph
         graph.owning_module = self
-        self.recompile()
+        self._changed()
 
     @property
     def _in_spec(self) -> Any:
@@ -102,15 +102,20 @@ class GraphModule:
 
     # Running ------------------------------------------------------------------------------------
 
-    def recompile(self) -> None:
-        """Take changes of the graph into account at the next call."""
+    def recompile(self) -> "Recompiled":
+        """Take changes of the graph into account; the new source is made when it is asked for."""
+        self._changed()
+        return Recompiled(self)
+
+    def _changed(self) -> None:
         self._forward = None
-        self._code = None
+        self._printed: PythonCode | None = None
 
     def _compile(self) -> Any:
         code = executable_code(self._graph)
         self._forget_source()
-        self._source_name = f"<graph {next(_serial)}>"
+        origin = self._graph.origin and f" from {self._graph.origin}"
+        self._source_name = f"<graph {next(_serial)}>{origin}"
         # With the source in the line cache, tracebacks and debuggers show the line of the graph.
         lines = code.src.splitlines(keepends=True)
         linecache.cache[self._source_name] = (len(code.src), None, lines, self._source_name)
@@ -155,9 +160,13 @@ class GraphModule:
         return self._python_code().src
 
     def _python_code(self) -> PythonCode:
-        if self._code is None:
-            self._code = self._graph.python_code("self")
-        return self._code
+        if self._printed is None:
+            self._printed = self._graph.python_code("self")
+        return self._printed
+
+    @property
+    def _code(self) -> str:
+        return self.code
 
     def print_readable(
         self,
@@ -287,8 +296,11 @@ class GraphModule:
         return self._with(copy.deepcopy(self._graph), self._attributes())
 
     def __deepcopy__(self, memo: dict) -> "GraphModule":
-        graph = copy.deepcopy(self._graph, memo)
-        return self._with(graph, copy.deepcopy(self._attributes(), memo))
+        copied = self._with(copy.deepcopy(self._graph, memo), {})
+        memo[id(self)] = copied  # before what may lead back to it
+        copied.__dict__.update(copy.deepcopy(self._attributes(), memo))
+        copied.meta = copy.deepcopy(self.meta, memo)
+        return copied
 
     def _with(self, graph: Graph, attributes: dict[str, Any]) -> "GraphModule":
         return _rebuild(type(self), graph, attributes, self._class_name, dict(self.meta))
@@ -297,6 +309,16 @@ class GraphModule:
         # The source is left out: it is made again from the nodes.
         parts = (type(self), self._graph, self._attributes(), self._class_name, self.meta)
         return _rebuild, parts
+
+
+class Recompiled:
+    """What `recompile()` returns: `src` and `globals` of the new source."""
+
+    def __init__(self, module: GraphModule):
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module._python_code(), name)
 
 
 def for_users(module: GraphModule) -> GraphModule:

@@ -7,9 +7,15 @@ built-in ones and are hashable when their elements are. Read `node.py` next.
 
 from typing import Any, NoReturn
 
+from ..core.pytree import register_pytree_node
+
+
+class Immutable(TypeError, NotImplementedError):
+    """A container of a node's arguments was to be changed."""
+
 
 def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
-    raise TypeError(
+    raise Immutable(
         f"'{type(self).__name__}' object does not support mutation: it belongs to the arguments "
         "of a graph node.\n  Fix: make a changed copy and assign it: `node.args = new_args`."
     )
@@ -53,3 +59,8 @@ _forbid(
     immutable_dict,
     *("__delitem__", "__ior__", "__setitem__", "clear", "pop", "popitem", "setdefault", "update"),
 )
+register_pytree_node(
+    immutable_list, lambda items: (list(items), None), lambda items, _: immutable_list(items))
+register_pytree_node(
+    immutable_dict, lambda d: (list(d.values()), list(d)),
+    lambda values, keys: immutable_dict(zip(keys, values)))

@@ -160,6 +160,8 @@ class Transformer(Interpreter):
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph.trees = module.graph.trees
+        self.new_graph.codegen = module.graph.codegen
         self.tracer = GraphAppendingTracer(self.new_graph)
 
     def run_node(self, n: Node) -> Any:

@@ -5,6 +5,7 @@ through properties and methods only, which keep `users` true. Nodes are created 
 `graph.py` next.
 """
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -50,6 +51,8 @@ class Node:
 
     def __init__(self, graph: "Graph", name: str, op: str, target: Any, args: tuple, kwargs: dict,
                  type_expr: Any = None) -> None:  # fmt: skip
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"the target of {op} must be a callable, not {target!r}")
         self.graph = graph
         self.name = name
         self.op = op
@@ -237,6 +240,10 @@ class Node:
 
         return format_node(self)
 
+    def __deepcopy__(self, memo: dict) -> "Node":
+        memo[id(self.graph)] = copy.deepcopy(self.graph, memo)  # which notes all of its nodes
+        return memo[id(self)]
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"cannot copy or pickle node {self.name} alone: do so with its graph")
 
@@ -297,3 +304,10 @@ def fetch_attribute(module: Any, path: str) -> Any:
     for part in path.split("."):
         value = getattr(value, part)
     return value
+
+
+def _format_arg(arg: Any) -> str:
+    """An argument as `str(graph)` shows it."""
+    from .printer import brief
+
+    return brief(arg)

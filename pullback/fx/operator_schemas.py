@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import keyword
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
@@ -29,10 +30,11 @@ def _signatures(target: Any) -> list[inspect.Signature]:
     if isinstance(target, Packet) or hasattr(target, "schema"):
         found = []
         for ov in overloads(target):
-            kinds = inspect.Parameter
+            kinds, taken = inspect.Parameter, {a.name for a in ov.schema.args}
             found.append(inspect.Signature([
                 kinds(
-                    "input" if a.name == "self" else a.name,
+                    "input" if a.name == "self" and "input" not in taken else
+                    f"{a.name}_" if keyword.iskeyword(a.name) else a.name,
                     kinds.KEYWORD_ONLY if a.kwarg_only else kinds.POSITIONAL_OR_KEYWORD,
                     default=a.default if a.has_default else kinds.empty)
                 for a in ov.schema.args]))

@@ -12,13 +12,14 @@ import enum
 import math
 import re
 import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from ..core import pytree
-from .errors import GraphError
+from ._pytree import tree_flatten_spec
 from .library import printed_name
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
 from .node import Node
@@ -35,16 +36,6 @@ class Trees:
     names: tuple[str, ...]  # parameters of `forward`; the placeholders are the leaves of these
     in_spec: Any
     out_spec: Any
-
-
-def tree_flatten_spec(value: Any, spec: Any) -> list:
-    """The leaves of a tree that must have a given structure."""
-    leaves, found = pytree.tree_flatten(tuple(value))
-    if found != spec:
-        raise GraphError(
-            f"the arguments do not have the structure that was captured: {found} instead of {spec}"
-        )
-    return leaves
 
 
 @dataclass
@@ -78,11 +69,22 @@ def qualified_name(target: Any) -> str:
 def type_name(annotation: Any) -> str:
     """How a type annotation is written."""
     origin = get_origin(annotation)
-    if isinstance(origin, type):
+    if isinstance(origin, type) and type(annotation).__module__ != "typing":
         return f"{type_name(origin)}[{','.join(map(type_name, get_args(annotation)))}]"
     if isinstance(annotation, type):
         return qualified_name(annotation).removeprefix("builtins.")
     return str(annotation)
+
+
+def written_type(annotation: Any) -> str:
+    """How it is written in a graph's source, where types of `typing` are plain names."""
+    parts = [written_type(part) for part in get_args(annotation)]
+    if isinstance(annotation, types.UnionType):
+        return "|".join(parts)
+    if type(annotation).__module__ != "typing" or not parts:
+        return type_name(annotation)
+    named = "Union" if get_origin(annotation) is Union else annotation.__name__
+    return f"typing_{named}[{','.join(parts)}]"
 
 
 # The two spellings --------------------------------------------------------------------------------
@@ -194,13 +196,6 @@ class Executable(Display):
     def heading(self) -> str:
         return ""
 
-    def operator(self, target: Callable) -> str | None:
-        # `x += 1` would rebind x, which later nodes may still read; the function does not.
-        if getattr(target, "__module__", None) != "_operator":
-            return None
-        name = target.__name__
-        return OPERATORS.get(name) or (IN_PLACE_OPERATORS[name] if name == "setitem" else None)
-
     def constant(self, value: Any) -> str:
         kind = type(value)
         if kind in _LITERALS or (kind is float and math.isfinite(value)):
@@ -277,7 +272,7 @@ def _function_call(node: Node, target_text: str, spelling: Display) -> str:
 def format_statement(node: Node, root: str, spelling: Display, annotation: str = "") -> str:
     """One node other than a placeholder as a Python statement."""
     if annotation == "" and node.type is not None and spelling.typed:
-        annotation = f" : {type_name(node.type)}"
+        annotation = f" : {written_type(node.type)}"
     left = f"{node.name}{annotation}"
     if node.op == "call_function":
         return _function_call(node, left, spelling)
@@ -306,7 +301,7 @@ def last_uses(graph: "Graph") -> dict[Node, list[Node]]:
 
 def _parameter(node: Node, spelling: Display, annotation: str) -> str:
     if annotation == "" and node.type is not None and spelling.typed:
-        annotation = f" : {type_name(node.type)}"
+        annotation = f" : {written_type(node.type)}"
     default = f" = {format_argument(node.args[0], spelling)}" if node.args else ""
     return f"{node.target}{annotation}{default}"
 
@@ -339,7 +334,7 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
             continue
         if node.op == "output":
             if node.type is not None and spelling.typed:
-                returns = f" -> {type_name(node.type)}"
+                returns = f" -> {written_type(node.type)}"
             text = format_statement(node, root, spelling)
             if graph.codegen is not None:
                 text = graph.codegen.generate_output(
@@ -371,6 +366,7 @@ def _source(graph: "Graph", root: str, spelling: Display) -> str:
     head = notes.signature(root, parameters, returns)
     if graph.codegen is not None:
         head = graph.codegen.gen_fn_def(list(parameters), returns).lstrip("\n")
+        spelling.globals.setdefault("torch", sys.modules[__package__.partition(".")[0]])
         spelling.globals.update(graph.codegen.additional_globals())
     if graph.body_transformer is not None:
         changed = graph.body_transformer([f"{line}\n" for line in body])
@@ -394,18 +390,18 @@ def executable_code(graph: "Graph") -> PythonCode:
 # Lists --------------------------------------------------------------------------------------------
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
     """An argument as `str(graph)` shows it: nodes with a percent sign, the rest by `str`."""
     if type(value) is Node:
         return f"%{value.name}"
     if isinstance(value, tuple):
-        items = ", ".join([_brief(item) for item in value])
+        items = ", ".join([brief(item) for item in value])
         return f"({items},)" if len(value) == 1 else f"({items})"
     if isinstance(value, list):
-        return f"[{', '.join([_brief(item) for item in value])}]"
+        return f"[{', '.join([brief(item) for item in value])}]"
     if isinstance(value, dict):
         pairs = [
-            f"{key}: {'torch.' if _is_named_constant(key, item) else ''}{_brief(item)}"
+            f"{key}: {'torch.' if _is_named_constant(key, item) else ''}{brief(item)}"
             for key, item in value.items()
         ]
         return f"{{{', '.join(pairs)}}}"
@@ -423,7 +419,7 @@ def format_node(node: Node) -> str:
         return f"{line}(default={node.args[0]})" if node.args else line
     if node.op == "get_attr":
         return line
-    return f"{line}(args = {_brief(node.args)}, kwargs = {_brief(node.kwargs)})"
+    return f"{line}(args = {brief(node.args)}, kwargs = {brief(node.kwargs)})"
 
 
 def format_graph(graph: "Graph") -> str:

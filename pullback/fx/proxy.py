@@ -5,6 +5,7 @@ easier to write as expressions than as `create_node` calls, and by `Transformer`
 `interpreter.py` next).
 """
 
+import copy
 import dis
 import functools
 import operator
@@ -33,10 +34,18 @@ class TracerBase:
     check_mutable_operations = False  # operators that write are refused
     trace_asserts = False  # `assert proxy` becomes a call of `torch._assert`
     proxy_buffer_attributes = False
+    traced_func_name = "forward"  # the method of a module that is traced
 
     def create_arg(self, value: Any) -> Any:
         """An argument with every proxy in it replaced by its node."""
-        return map_aggregate(value, lambda item: item.node if isinstance(item, Proxy) else item)
+
+        def leaf(item: Any) -> Any:
+            if isinstance(item, Proxy):
+                return item.node
+            own = getattr(item, "__fx_create_arg__", None)  # an object that says how it is written
+            return item if own is None else own(self)
+
+        return map_aggregate(value, leaf)
 
     def create_proxy(
         self,
@@ -167,6 +176,11 @@ class Proxy:
             return found[0].tracer.create_proxy(*form)
         kwargs = None if kwargs == {"alpha": 1} else kwargs  # a default, handed on
         return found[0].tracer.create_proxy("call_method", name, args, kwargs)
+
+    def __deepcopy__(self, memo: dict) -> "Proxy":
+        made = memo[id(self)] = type(self).__new__(type(self))
+        vars(made).update({k: copy.deepcopy(v, memo) for k, v in vars(self).items()})
+        return made
 
     def __repr__(self) -> str:
         return f"Proxy({self.node.name})"

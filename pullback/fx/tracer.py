@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import copy
 import dataclasses
 import enum
 import functools
@@ -26,6 +27,7 @@ from ..core.dtype import DType as dtype
 from ..core.handle import Tensor
 from ..core.state import count
 from ..creation import _assert
+from .errors import NodeError, TraceError
 from .graph import Graph
 from .graph_module import GraphModule, for_users
 from .node import Node, map_aggregate
@@ -44,6 +46,13 @@ class PHBase:
 
 
 PH = PHBase()
+
+
+class PHWithMeta(PHBase):
+    """A `PH` that says something of its input: `ph_key` becomes an attribute of the node."""
+
+    def __init__(self, ph_key: str | None = None):
+        self.ph_key = ph_key
 
 
 def wrap(fn_or_name: str | Callable) -> Any:
@@ -142,6 +151,7 @@ class Tracer(TracerBase):
         param_shapes_constant: bool = False,
     ) -> None:
         self.graph = Graph()
+        self.record_stack_traces = False  # set it on the tracer; that of a class does not count
         self.root: Any = None
         self.autowrap_modules, self.autowrap_functions = autowrap_modules, autowrap_functions
         self.param_shapes_constant = param_shapes_constant
@@ -198,15 +208,22 @@ class Tracer(TracerBase):
         """An argument as it stands in a node: tensors and modules by their paths."""
         if isinstance(value, Proxy):
             return value.node
+        if hasattr(value, "__fx_create_arg__"):  # an object that says how it is written
+            return value.__fx_create_arg__(self)
+        if isinstance(value, dict) and any(proxies_in(key) for key in value):
+            raise TraceError("Keys for dictionaries used as an argument cannot contain a Node: a "
+                             "graph has no place for them. Use keys that are known while tracing")
         if isinstance(value, Tensor):
             return self._constant(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             args = tuple([self.create_arg(item) for item in value])
             return self.create_node("call_function", type(value), args, {})
-        if isinstance(value, (tuple, list, dict, slice)):
-            return map_aggregate(
-                value, lambda v: v if v is value else self.create_arg(v)
-            )
+        if isinstance(value, (tuple, list)):
+            return type(value)([self.create_arg(item) for item in value])
+        if isinstance(value, dict):
+            return {key: self.create_arg(item) for key, item in value.items()}
+        if isinstance(value, slice):
+            return slice(*map(self.create_arg, (value.start, value.stop, value.step)))
         if id(value) in self._paths and hasattr(value, "named_parameters"):
             return self.create_node("get_attr", self._paths[id(value)], (), {})
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -241,11 +258,22 @@ class Tracer(TracerBase):
 
     # Running --------------------------------------------------------------------------------------
 
+    def __deepcopy__(self, memo: dict) -> Tracer:
+        made = memo[id(self)] = type(self).__new__(type(self))
+        kept = ("autowrap_modules", "autowrap_functions")  # modules of Python cannot be copied
+        vars(made).update({k: v if k in kept else copy.deepcopy(v, memo)
+                           for k, v in vars(self).items()})
+        return made
+
     def trace(self, root: Any, concrete_args: dict[str, Any] | tuple | None = None) -> Graph:
         """Run a module or a function on proxies."""
         self.root, self.graph = root, Graph()
         if hasattr(root, "named_modules"):
-            function = type(root).forward
+            function = getattr(type(root), self.traced_func_name, None)
+            if function is None:
+                raise NodeError(
+                    f"traced_func_name={self.traced_func_name!r} doesn't exist in "
+                    f"{type(root).__name__}: name a method of the module")
             if isinstance(function, property):  # a graph's
                 function = root.forward.__func__
             for path, module in root.named_modules():
@@ -257,6 +285,9 @@ class Tracer(TracerBase):
             first: list = [root]
         else:
             function, first = root, []
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is not None:
+            self.graph.origin = f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
         function, args = self._arguments(function, first, concrete_args)
         with self._patched(root):
             out = function(*first, *args)
@@ -270,12 +301,18 @@ class Tracer(TracerBase):
         return self.graph
 
     def _arguments(self, function: Callable, first: list, concrete_args: Any) -> tuple:
-        function = inspect.unwrap(function)
-        signature = inspect.signature(function)
-        parameters = list(signature.parameters.values())[len(first):]
+        given, function = function, inspect.unwrap(function)
+        parameters = list(inspect.signature(function).parameters.values())
+        if first and parameters and parameters[0].kind is parameters[0].VAR_POSITIONAL:
+            raise TraceError("``self`` argument cannot be part of *args expansion: name it")
+        parameters = parameters[len(first):]
         starred = [p for p in parameters if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         parameters = [p for p in parameters if p not in starred] + starred
         if isinstance(concrete_args, tuple):
+            if starred and starred[0].kind is starred[0].VAR_POSITIONAL:  # as many as are given
+                count = len(parameters) - len(starred)
+                rest = tuple(concrete_args[count:])
+                concrete_args = (*concrete_args[:count], rest, *[{} for _ in starred[1:]])
             if len(concrete_args) != len(parameters):
                 raise RuntimeError(
                     f"Tracing expected {len(parameters)} arguments but got {len(concrete_args)} "
@@ -283,9 +320,7 @@ class Tracer(TracerBase):
             concrete_args = {p.name: v for p, v in zip(parameters, concrete_args)}
         concrete = dict(concrete_args or {})
         args: list = []
-        nested = any(
-            isinstance(v, (tuple, list, dict)) for v in concrete.values()
-        )
+        nested = any(not pytree.tree_is_leaf(v) for v in concrete.values())
         for p in parameters:
             if p.name in concrete:
                 args.append(self._concrete(p, concrete[p.name]))
@@ -302,7 +337,7 @@ class Tracer(TracerBase):
             shapes = tuple(concrete.get(p.name, PH) for p in parameters)
             names = tuple(p.name for p in parameters)
             self.graph.trees = Trees(names, pytree.tree_flatten(shapes)[1], None)
-        return function, args
+        return given, args
 
     def _concrete(self, parameter: inspect.Parameter, value: Any) -> Any:
         """A fixed argument: its value stays in the graph, checked when the graph is called."""
@@ -311,10 +346,14 @@ class Tracer(TracerBase):
         def leaf(item: Any) -> Any:
             nonlocal count
             count += 1
-            name = f"{parameter.name}_{count}"
+            spread = parameter.kind is parameter.VAR_POSITIONAL
+            name = f"input_{count - 1}" if spread else f"{parameter.name}_{count}"
             default = () if parameter.default is parameter.empty else (parameter.default,)
             given = self.create_proxy("placeholder", name, default)
-            if item is PH:
+            if isinstance(item, PHBase):
+                for name, note in vars(item).items():  # what a `PHWithMeta` says
+                    if not hasattr(given.node, name):
+                        setattr(given.node, name, note)
                 return given
             text = (f"{parameter.name} has been specialized to have value {item} but got another "
                     "value")
@@ -348,7 +387,7 @@ class Tracer(TracerBase):
         cache: dict[str, Any] = {}
         base = next((c for c in type(root).__mro__ if c.__name__ == "Module"), None)
         if base is not None and hasattr(root, "named_modules"):
-            tracer, read = self, base.__getattr__
+            tracer, read, plain = self, base.__getattr__, vars(base)["__call__"]
 
             def call(module: Any, *args: Any, **kwargs: Any) -> Any:
                 calling = functools.partial(_plain_call, module)
@@ -358,8 +397,8 @@ class Tracer(TracerBase):
                 return tracer.getattr(name, read(module, name), cache)
 
             for cls in {base, *(c for m in root.modules() for c in type(m).__mro__)}:
-                if "__call__" in vars(cls) and issubclass(cls, base):
-                    put(cls, "__call__", call)
+                if vars(cls).get("__call__") is plain and issubclass(cls, base):
+                    put(cls, "__call__", call)  # classes with a way of their own keep it
             put(base, "__getattr__", attribute)
         put(Tensor, "__getitem__", _picked(Tensor.__getitem__))
         for (_, name), space in _wrapped.items():
@@ -367,15 +406,16 @@ class Tracer(TracerBase):
                 put(space, name, _recorded(space[name], True))
             elif hasattr(builtins, name):
                 put(space, name, _recorded(getattr(builtins, name), True))
+        wanted = {id(function) for function in self.autowrap_functions}
         for module in self.autowrap_modules:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
             for name in names:
+                wanted.add(id(getattr(module, name)))
                 put(module, name, _recorded(getattr(module, name), True))
-        globals_ = getattr(inspect.unwrap(getattr(type(root), "forward", root)), "__globals__", {})
-        for function in self.autowrap_functions:
-            for name, value in list(globals_.items()):
-                if value is function:
-                    put(globals_, name, _recorded(function, True))
+        for space in _spaces(root):
+            for name, value in list(space.items()):
+                if id(value) in wanted and not name.startswith("_"):
+                    put(space, name, _recorded(value, True))
         for module in root.modules() if hasattr(root, "modules") else ():
             if isinstance(module, GraphModule):  # what was wrapped when it was traced still is
                 space, names = module.wrapped_globals()
@@ -388,6 +428,15 @@ class Tracer(TracerBase):
             count("ACTIVE", -1)
             for holder, name, value in reversed(undo):
                 _set(holder, name, value, undo)
+
+
+def _spaces(root: Any) -> list[dict[str, Any]]:
+    """The globals of the functions that a trace begins with: those of all modules, each once."""
+    of = [type(m) for m in root.modules()] if hasattr(root, "modules") else [root]
+    functions = [inspect.unwrap(getattr(f, "forward", f)) for f in of]
+    found = {id(space): space for f in functions
+             if isinstance(space := getattr(f, "__globals__", None), dict)}
+    return [space for space in found.values() if space.get("__package__") != _OWN]
 
 
 def _is_users(cls: type) -> bool:
@@ -424,6 +473,12 @@ def _set(holder: Any, name: str, value: Any, missing: Any = None) -> None:
         delattr(holder, name)
     else:
         setattr(holder, name, value)
+
+
+class RewritingTracer(Tracer):
+    """A tracer that records `assert` statements."""
+
+    trace_asserts = True
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | tuple | None = None) -> GraphModule:

@@ -102,6 +102,7 @@ def split_const_subgraphs(
     for i, node in enumerate(results):
         values[node] = held if len(results) == 1 else graph.call_function(
             operator.getitem, (held, i))
+        values[node].meta = dict(node.meta)
     for node in traced.graph.nodes:
         if node not in values and node not in constant:
             values[node] = graph.node_copy(node, values.__getitem__)

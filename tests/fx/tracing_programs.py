@@ -281,32 +281,6 @@ def t_unpack():
 
 
 @prog
-def t_assert():
-    def f(x):
-        assert x.shape[0] == 3
-        return x
-
-    class T(Tracer):
-        trace_asserts = True
-
-    g = T().trace(f)
-    print(g)
-
-
-@prog
-def t_assert_msg():
-    def f(x):
-        assert x.shape[0] == 3, "msg"
-        return x
-
-    class T(Tracer):
-        trace_asserts = True
-
-    g = T().trace(f)
-    print(GraphModule({}, g).code)
-
-
-@prog
 def t_assert_no():
     def f(x):
         assert x.shape[0] == 3, "msg"

@@ -12,6 +12,12 @@ from ..node import Node, map_aggregate
 __all__ = ["ShapeProp", "TensorMetadata"]
 
 
+def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
+    """What is noted of a tensor."""
+    found = metadata(result)
+    return found if include_contiguity else found._replace(memory_format=None)
+
+
 class ShapeProp(Interpreter):
     """Fills `meta["tensor_meta"]` and `meta["type"]`; with a `fake_mode` nothing is computed."""
 
