@@ -10,9 +10,12 @@ Read next: `unpool.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
+
+import numpy as np
 
 from ..core.dims import numel
 from ..core.op import Composite, Op
@@ -49,8 +52,15 @@ class Windows(NamedTuple):
         starts = (i * self.stride - self.padding for i in range(self.count))
         return [s if s >= 0 else s % self.dilation for s in starts]
 
+    @property
+    def whole(self) -> bool:
+        """Do all windows lie inside?"""
+        return not self.padding and (self.count - 1) * self.stride + self.kernel <= self.size
+
     def counts(self, include_pad: bool) -> list[int]:
         """Elements of each window, with those in the padding or without."""
+        if self.whole:
+            return [self.kernel] * self.count
         found = []
         for i in range(self.count):
             start = i * self.stride - self.padding
@@ -253,11 +263,48 @@ def _max_along(xp, values, chosen, axis: int, windows, inner: int, dtype):
     return best, where
 
 
+FEW = 4096  # elements, up to which one search in copies of the windows is quicker
+
+
+@functools.lru_cache(256)
+def _flat_places(windows: tuple) -> tuple:
+    """Flat places of the elements of a window, relative to its first, and of the first ones."""
+    sizes = [w.size for w in windows]
+
+    def flat(lines):
+        steps = [numel(sizes[i + 1:]) for i in range(len(sizes))]
+        return functools.reduce(np.add.outer, [np.arange(n) * s * step for (n, s), step in
+                                               zip(lines, steps)])
+
+    return (flat([(w.kernel, 1) for w in windows]).reshape(-1),
+            flat([(w.count, w.stride) for w in windows]))
+
+
+def _max_of_few(self: np.ndarray, windows: tuple) -> tuple | None:
+    """`max_pool` of few elements in whole windows; None where a NaN may decide."""
+    lead, rank = self.shape[:-len(windows)], len(windows)
+    counts, strides = tuple([w.count for w in windows]), self.strides
+    moves = tuple([s * w.stride for s, w in zip(strides[-rank:], windows)])
+    cut = np.ndarray((*[w.kernel for w in windows], *lead, *counts), self.dtype, self, 0,
+                     (*strides[-rank:], *strides[:-rank], *moves)).reshape((-1, *lead, *counts))
+    values = cut.max(0)
+    if self.dtype.kind == "f" and not (values == values).all():
+        return None
+    inside, first = _flat_places(windows)
+    return values, inside[cut.argmax(0)] + first
+
+
 def max_pool(xp, self, windows: list) -> tuple:
     """Maxima over windows of the last dims, and their flat places in those dims."""
     if 0 in pooled_shape(self.shape, windows):
         shape = pooled_shape(self.shape, windows)
         return xp.zeros(shape, self.dtype), xp.zeros(shape, xp.int64)
+    plain = xp is np and self.dtype.kind in "fiu" and self.flags.c_contiguous
+    if plain and self.size <= FEW and all(
+            type(w) is Windows and w.dilation == 1 and w.whole for w in windows):
+        found = _max_of_few(self, tuple(windows))
+        if found is not None:
+            return found
     values, chosen, inner = self, None, 1
     small = numel(w.size for w in windows) < 2**31  # half the memory traffic
     for i, w in reversed(list(enumerate(windows))):
