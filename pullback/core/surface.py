@@ -85,7 +85,7 @@ def inplace(ov, flat: tuple) -> Tensor:
         return _fill_expanded(ov, flat)
     same = same and not (tracked and state.record[0])
     may_write(x, tracked, stack.level_of(ov, x._data), same)
-    plain = not state.mode and (
+    plain = not state.mode and not (state.random and ov.is_random) and (
         space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
     )
     if plain and not (tracked and state.record[0]) and not ov.is_composite:

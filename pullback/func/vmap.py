@@ -5,33 +5,46 @@ from __future__ import annotations
 import functools
 
 from .. import errors
+from ..core.generator import default_generator
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.surface import current, hand_back
 from ..core.table import ops
+from ..core.views import replay
 from ..interp.vmap import Batched, Vmap
+
+
+def _under(dims, spec) -> list | None:
+    """The entries of `dims`, once per leaf of the structure, None if it has another structure."""
+    if dims is None or isinstance(dims, int):
+        return [dims] * spec.num_leaves
+    if spec.is_leaf():
+        return None if isinstance(dims, (tuple, list, dict)) else [dims]
+    entries, own = tree_flatten(dims, is_leaf=lambda x: x is not dims)
+    if own.type is not spec.type or own.context != spec.context or len(entries) != len(
+            spec.children()):
+        return None
+    parts = [_under(entry, child) for entry, child in zip(entries, spec.children())]
+    return None if None in parts else [d for part in parts for d in part]
 
 
 def _spread(dims, tree, what: str) -> list:
     """One dimension per leaf of `tree` from a prefix of its structure."""
-    of = "inputs" if what == "in_dims" else "outputs"
-    if dims is None or isinstance(dims, int):
-        return [dims] * len(tree_flatten(tree)[0])
-    if (
-        isinstance(tree, (list, tuple))
-        and isinstance(dims, (list, tuple))
-        and len(tree) == len(dims)
-    ):
-        return [d for sub, item in zip(dims, tree) for d in _spread(sub, item, what)]
-    if isinstance(tree, dict) and isinstance(dims, dict) and tree.keys() == dims.keys():
-        return [d for key in tree for d in _spread(dims[key], tree[key], what)]
-    raise errors.MappingError(
-        errors.text(
-            f"vmap: {what}={dims} is not compatible with the structure of `{of}` "
+    _, spec = tree_flatten(tree)
+    found = _under(dims, spec)
+    if found is None:
+        of = "inputs" if what == "in_dims" else "outputs"
+        raise errors.MappingError(errors.text(
+            f"vmap: {what} is not compatible with the structure of `{of}` "
             f"({errors.user_line(3)})",
-            cure=f"{what} must be an int, None, or a structure like the values'",
-        )
-    )
+            f"{what}: {dims}, `{of}`: {spec}",
+            f"{what} must be an int, None, or a structure like the values'"))
+    for d in found:
+        if d is not None and not isinstance(d, int):
+            raise errors.MappingError(
+                f"vmap: {what} must be an int, None or a python collection of ints like the "
+                f"values, got {dims!r} ({errors.user_line(3)})")
+    return found
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
@@ -57,6 +70,10 @@ def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: 
             raise errors.MappingError(errors.text(
                 f"vmap({_title(func)})(<inputs>): got no inputs ({errors.user_line(2)})",
                 cure="give the function at least one argument to map over"))
+        if not isinstance(in_dims, (int, tuple)):
+            raise errors.MappingError(
+                "vmap: expected `in_dims` to be int or a (potentially nested) tuple like the "
+                f"inputs, got {in_dims!r} ({errors.user_line(2)})")
         flat, spec = tree_flatten(args)
         dims = _spread(in_dims, args, "in_dims")
         dims = [_checked(d, v) for d, v in zip(dims, flat)]
@@ -132,14 +149,14 @@ def _checked(dim, value):
         return None
     if not isinstance(value, Tensor):
         raise errors.MappingError(
-            f"vmap: in_dims asks to map a {type(value).__name__}; use None for it "
-            f"({errors.user_line(3)})"
+            f"vmap: Got in_dim={dim} for an input but the input is of type {type(value)}; use "
+            f"None for it ({errors.user_line(3)})"
         )
     if value.ndim == 0 or not -value.ndim <= dim < value.ndim:
         raise errors.MappingError(
             errors.text(
-                f"vmap: in_dims {dim} is out of range for an input of shape {list(value.shape)} "
-                f"({errors.user_line(3)})"
+                f"vmap: Got in_dim={dim} for some input, but that input is a Tensor of "
+                f"dimensionality {value.ndim}, out of range ({errors.user_line(3)})"
             )
         )
     return dim % value.ndim
@@ -151,28 +168,50 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
         before = [b._data if d is not None else None for b, d in zip(boxes, dims)]
         out = func(*tree_unflatten(boxes, spec), **kwargs)
         outputs, out_spec = tree_flatten(out)
-        for o in outputs:
-            if not isinstance(o, Tensor):
+        places = _places(out_dims, out)
+        for o, place in zip(outputs, places):
+            if not isinstance(o, Tensor) and place is not None:
                 raise errors.MappingError(
                     errors.text(
-                        f"vmap({_title(func)}, ...): the function must return only tensors, got "
-                        f"type {type(o)} ({errors.user_line(3)})"
+                        f"vmap({_title(func)}, ...): the function must only return tensors, got "
+                        f"type {type(o)} ({errors.user_line(3)})",
+                        cure="give it None in out_dims, or leave it out",
                     )
                 )
-        places = _spread(out_dims, out, "out_dims")
-        results = [_unwrap(level, current(o), place, size) for o, place in zip(outputs, places)]
+        results = [_unwrap(level, current(o), place, size) if isinstance(o, Tensor) else o
+                   for o, place in zip(outputs, places)]
     for v, d, b, box in zip(flat, dims, boxes, before):
         if d is not None and b._data is not box:
-            new = b._data.inner
-            hand_back(v, new if b._data.dim == d else ops.movedim(new, b._data.dim, d))
+            hand_back(v, _unwrap(level, b, d, size))
+            for i, (o, place) in enumerate(zip(outputs, places)):
+                chain = _seen_through(o, b)
+                if chain is not None:  # the input itself, as it is now, or a view of it
+                    results[i] = _run(lambda t, chain=chain: replay(t, chain), [v], [d],
+                                      tree_flatten((v,))[1], {}, size, place, randomness)
     return tree_unflatten(results, out_spec)
+
+
+def _seen_through(o, b: Tensor) -> tuple | None:
+    """The views that lead from `b` to `o`, if they share memory."""
+    if o is b:
+        return ()
+    link = o._link if isinstance(o, Tensor) else None
+    return link.chain if link is not None and link.base is b and not link.apart else None
+
+
+def _places(out_dims, out) -> list:
+    """Where the mapped dimension of each output goes; a single output may have a tuple of one."""
+    if isinstance(out, Tensor) and isinstance(out_dims, tuple) and len(out_dims) == 1:
+        out_dims = out_dims[0]
+    return _spread(out_dims, out, "out_dims")
 
 
 def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
     if place is None:
         if level.mine(t):
             raise errors.MappingError(
-                f"vmap: out_dims=None for an output that differs per example ({errors.user_line()})"
+                "vmap: can not return a BatchedTensor when out_dim is None: the output differs per "
+                f"example ({errors.user_line()})"
             )
         return t
     if not level.mine(t):
@@ -189,14 +228,17 @@ def _unwrap(level: Vmap, t: Tensor, place, size: int) -> Tensor:
 
 
 def _chunked(func, flat, dims, spec, kwargs, size, chunk, out_dims, randomness):
-    parts = []
+    parts, before = [], default_generator.get_state()
     for start in range(0, size, chunk):
         length = min(chunk, size - start)
+        if randomness == "same":
+            default_generator.set_state(before)
         piece = [v if d is None else ops.narrow(v, d, start, length) for v, d in zip(flat, dims)]
         parts.append(_run(func, piece, dims, spec, kwargs, length, out_dims, randomness))
     leaves = [tree_flatten(p)[0] for p in parts]
     out_spec = tree_flatten(parts[0])[1]
-    places = _spread(out_dims, parts[0], "out_dims")
+    places = _places(out_dims, parts[0])
     return tree_unflatten(
-        [ops.cat(list(group), d) for group, d in zip(zip(*leaves), places)], out_spec
+        [group[0] if d is None else ops.cat(list(group), d)
+         for group, d in zip(zip(*leaves), places)], out_spec
     )

@@ -45,11 +45,10 @@ class Batched(Wrapped):
     def concrete(self, handle, what: str):
         raise errors.DataDependentError(
             errors.text(
-                f"vmap: {what} needs one value, but the tensor has a different one for each "
-                "example "
+                f"vmap: {what} on a Tensor with a different value for each example "
                 f"({errors.user_line(3)})",
                 f"tensor: {handle.dtype.name}{list(handle.shape)} under vmap",
-                "use where() instead of a Python condition",
+                "use where() instead of data-dependent control flow",
             )
         )
 
@@ -112,9 +111,8 @@ class Vmap(Interpreter):
         if self.randomness == "error":
             raise errors.TransformError(
                 errors.text(
-                    f"vmap: called random operation {ov.op.base_name} while in randomness error "
-                    "mode "
-                    f"({errors.user_line(2)})",
+                    "vmap: called random operation while in randomness error mode: "
+                    f"{ov.op.base_name} ({errors.user_line(2)})",
                     cure="pass randomness='same' or 'different' to vmap",
                 )
             )
@@ -123,8 +121,14 @@ class Vmap(Interpreter):
             if not batched:
                 return bind(ov, flat) if self.level == 0 else self._below(ov, flat)
             if ov.name in _BY_SHAPE:  # one draw is that of all examples
-                return self._below(ov, tuple(self._pick(v, 0) for v in flat))
+                return self._below(ov, tuple(
+                    self._pick(v, 0).contiguous() if self.mine(v) else v for v in flat))
             return self._same_numbers(ov, flat)
+        if ov.batch_rule is not None:  # one draw for all, as PyTorch has it
+            flags = tuple(isinstance(v, Tensor) for v in flat)
+            args = tuple(v if not f else self.front(v) if self.mine(v) else
+                         self.stacked(v).contiguous() for v, f in zip(flat, flags))
+            return map_tensors(self.wrap, self._below_in(ov.batch_rule, self.size, flags, *args))
         outs = [self._below(ov, tuple(self._pick(v, i) for v in flat)) for i in range(self.size)]
         if isinstance(outs[0], Tensor):
             return self.wrap(ops.stack(outs, 0))
@@ -149,11 +153,15 @@ class Vmap(Interpreter):
         return found if isinstance(out, tuple) else found[0]
 
     def _below(self, ov, flat):
+        return self._below_in(bind, ov, flat)
+
+    def _below_in(self, function, *args):
+        """Call a function with this level's randomness out of the way."""
         from ..core.state import state
 
         before, state.random = state.random, self.previous[1]
         try:
-            return bind(ov, flat)
+            return function(*args)
         finally:
             state.random = before
 
