@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
-from ..fx.traits import nbytes, viewed
+from ..fx.traits import nbytes, owner, viewed
 from .eager import INSIDE, inside_of
 from .split import is_number
 
@@ -105,10 +105,14 @@ class Meter:
     def left(self, module: GraphModule, count: int) -> tuple[int, int]:
         """Bytes that a forward graph leaves: in the user's results, in saved values alone."""
         results = module.graph.output_node().args[0]
-        roots = {viewed(n) for n in results[:count] if isinstance(n, Node)}
-        saved = {viewed(n) for n in results[count:] if isinstance(n, Node)} - roots
-        first, second = ([self.size(own_bytes(n)) for n in nodes] for nodes in (roots, saved))
-        return sum(first), sum(second)
+        roots = {owner(n) for n in results[:count] if isinstance(n, Node)}
+        saved = {owner(n) for n in results[count:] if isinstance(n, Node)} - roots
+        return self._kept(roots), self._kept(saved)
+
+    def _kept(self, owners: set[Node]) -> int:
+        """Bytes of arrays that a graph made."""
+        made = (n for n in owners if n.op == "call_function" and not is_number(n))
+        return sum(self.size(nbytes(n.meta.get("val"))) for n in made)
 
     def phases(
         self, forward: GraphModule, backward: GraphModule, count: int, tight: bool = False
@@ -124,6 +128,6 @@ class Meter:
     def at_once(self, module: GraphModule, tight: bool = False) -> Phases:
         """What one graph for both passes takes: results are there in the backward, and no more."""
         taken = self.taken(module, tight)
-        results = {viewed(n) for n in module.graph.output_node().args[0] if isinstance(n, Node)}
-        left = sum(self.size(own_bytes(n)) for n in results)
+        results = {owner(n) for n in module.graph.output_node().args[0] if isinstance(n, Node)}
+        left = self._kept(results)
         return Phases(taken.most + taken.shared, left + taken.shared, 0)
