@@ -38,6 +38,8 @@ def stride(self: Tensor, dim: int | None = None):
     data = shown(self)
     size = data.dtype.itemsize
     strides = tuple(s // size for s in data.strides)
+    if getattr(data, "symbolic", False):  # whether there are elements is not to be asked for this
+        return strides if dim is None else strides[dim]
     if 0 in data.shape and not any(strides):  # NumPy counts no steps where there are no elements
         strides = contiguous_strides(tuple([n or 1 for n in data.shape]), 1)
     return strides if dim is None else strides[dim]
