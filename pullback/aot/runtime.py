@@ -115,6 +115,9 @@ class CompiledNode(Node):
         return True
 
 
+CompiledNode.__name__ = CompiledNode.__qualname__ = "CompiledFunctionBackward"
+
+
 def mark_propagated(t: Tensor, dims: frozenset) -> None:
     """Say of a result that sizes of it were symbols, for functions that get it next."""
     known = t.__dict__.get(_PROPAGATED)

@@ -191,6 +191,10 @@ class Joined(Node):
     def apply(self, grads: list, needs: list) -> list:
         if grads[0] is None:
             return [None] * len(self.edges)
+        if self.note is None and grads[0]._edge is None:
+            found = along(grads[0], self.plan)
+            if found is not None:
+                return [g if wanted else None for g, wanted in zip(found, needs)]
         grad = grads[0] if self.note is not None else tangent(grads[0], self.plan)
         if self.note is not None and not self.note(grad):
             first = needs.index(True)  # of another kind: whole, by the way of one of the tensors
@@ -250,6 +254,27 @@ class Parted(Node):
         full = [ops.zeros(shape, dtype=dtype) if g is None else g
                 for g, (shape, dtype) in zip(grads, self.facts)]
         return [closed(full, kind)]
+
+
+def along(grad: Tensor, plan: Plan) -> list[Tensor] | None:
+    """A gradient taken apart as a plan says, None if it is of another kind.
+
+    Where the plan has a plain tensor the gradient may have a wrapper: that is for whoever gets it.
+    """
+    grad = again(grad)
+    if type(grad) is not plan.cls:
+        return None
+    names, meta = grad.__tensor_flatten__()
+    if tuple(names) != plan.names or meta != plan.meta:
+        return None
+    found: list[Tensor] = []
+    for name, inner in zip(plan.names, plan.inner):
+        value = getattr(grad, name)
+        parts = [value] if inner is None else along(value, inner)
+        if parts is None:
+            return None
+        found += parts
+    return found
 
 
 def tangent(grad: Tensor, plan: Plan) -> Tensor:
@@ -581,6 +606,10 @@ def closed(parts: list[Tensor], plan: Plan, expected: Plan | None = None) -> Ten
     """A wrapper around tensors, with their histories if they have any."""
     if all(p._edge is None for p in parts):
         return plan.build(iter(parts))
+    level = state.stack[state.mode]
+    for p in parts if level is not None and level.adopts else ():
+        if not level.mine(p):
+            level.adopt(p)  # else handles without its history would be met in its place
     new = plan.build(iter(_bare(parts)))
     new._edge = Joined(parts, expected or plan)
     return new

@@ -21,7 +21,7 @@ from .op import OpOverload
 from .parts import DEFAULT
 from .state import fast as space
 from .state import sequence, state
-from .tape import Node, first_runs, freed, modified
+from .tape import Node, first_runs, freed, modified, named
 
 _LOCALS = frozenset(
     "abcdefknrst"
@@ -136,7 +136,7 @@ def compile_fast(ov: OpOverload, slow, purpose: str = "function"):
     exec(compile(source, f"<pullback fast path of {ov.name}>", "exec"), space)
     if ov.rule is not None:
         node = space[f"Node_{key}"]
-        node.__name__ = ov.rule.name
+        named(node, ov.rule.name)
         if not _direct(ov):
             node.apply = first_runs(ov.rule, node.apply)
     space[f"watched_{key}"] = _Watched(ov, key, tensors, bool(function))

@@ -224,6 +224,13 @@ def port(node: Node, number: int) -> Edge:
     return node if node.outputs == 1 else Port(node, number)
 
 
+def named(cls: type[Node], name: str) -> type[Node]:
+    """A class of nodes as users see it, which print it and compare its name."""
+    cls.__name__ = cls.__qualname__ = name
+    cls.__module__ = "builtins"
+    return cls
+
+
 class Accumulate(Node):
     """Where the gradient of a leaf arrives."""
 
@@ -246,7 +253,7 @@ class Accumulate(Node):
         return self.leaf()
 
 
-Accumulate.__name__ = "AccumulateGrad"  # what users see
+named(Accumulate, "AccumulateGrad")
 
 
 class Origin(Accumulate):
@@ -419,7 +426,7 @@ def node_class(rule, grouped: bool = False, outputs: int = 1) -> type[Node]:
         own = {"__slots__": (), "outputs": outputs}
         if not grouped:
             own |= {"apply": first_runs(rule, Node.apply), "generated": True}
-        _CLASSES[key] = type(rule.name, (base,), own)
+        _CLASSES[key] = named(type(rule.name, (base,), own), rule.name)
     return _CLASSES[key]
 
 

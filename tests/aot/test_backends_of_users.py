@@ -264,3 +264,13 @@ def test_names_for_compilers():
                      decompositions=decompositions)
     assert torch.equal(f(torch.ones(3, 2)), torch.full((6,), 3.0))
     assert sizes and all(name.startswith("sym_size") for name in sizes)
+
+
+def test_classes_of_nodes_print_as_names():
+    x = torch.ones(3, requires_grad=True)
+    out = torch.compile(torch.sin, backend="numpy")(x)
+    assert type(out.grad_fn).__name__ == out.grad_fn.name() == "CompiledFunctionBackward"
+    for y, name in ((x.exp(), "ExpBackward0"), (x @ x, "DotBackward0"), (x.view(1, 3),
+                                                                        "ViewBackward0")):
+        assert str(type(y.grad_fn)) == f"<class '{name}'>"
+    assert str(type(x.exp().grad_fn.next_functions[0][0])) == "<class 'AccumulateGrad'>"

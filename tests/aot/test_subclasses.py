@@ -527,3 +527,27 @@ def test_a_wrapper_that_is_turned_in_place_keeps_its_history():
     assert x.shape == x.a.shape == (2, 1, 4)
     (x * 3).sum().backward()
     assert leaf.grad.shape == (1, 2, 4) and torch.equal(leaf.grad.a, torch.full((1, 2, 4), 3.0))
+
+
+@pytest.mark.parametrize("kinds", [(PAIR,), ((PAIR, None), (None, PAIR))])
+def test_unwrapped_parameters_get_gradients_when_compiled(kinds):
+    class Product(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for n, kind in enumerate(kinds):
+                setattr(self, f"p{n}", torch.nn.Parameter(_nested(kind)))
+
+        def forward(self, x):
+            for n in range(len(kinds)):
+                x = x * getattr(self, f"p{n}")
+            return x
+
+    model = unwrap_tensor_subclass_parameters(Product())
+    found = []
+    for function in (model, torch.compile(model, backend="numpy")):
+        model.zero_grad()
+        function(torch.full((2,), 3.0)).sum().backward()
+        found.append([_kinds(p.grad) for p in model.parameters()])
+        assert all(torch.equal(v, torch.full((2,), 3.0))
+                   for p in model.parameters() for v in _plain(p.grad))
+    assert found[0] == found[1]
