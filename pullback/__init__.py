@@ -197,9 +197,13 @@ _NAMES = {  # the same by module
         sym_sqrt sym_sum _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_log2 _sym_sin
         _sym_sinh _sym_sqrt _sym_tan _sym_tanh
     """,
+    "func.functional_tensor": """
+        _disable_functionalization _enable_functionalization _from_functional_tensor
+        _is_functional_tensor _sync _to_functional_tensor
+    """,
     "core.symbolic.asking": """
         _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
-        _check_value _check_with sym_constrain_range sym_constrain_range_for_size
+        _check_value _check_with _constrain_as_size sym_constrain_range sym_constrain_range_for_size
     """,
 }
 _FROM |= {name: module for module, names in _NAMES.items() for name in names.split()}

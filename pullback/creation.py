@@ -10,7 +10,7 @@ from .core import dims
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import infer_dtype, make_tensor_data
-from .core.fake import fake_like
+from .core.fake import Fake, fake_like
 from .core.handle import INFERENCE, Tensor, make
 from .core.memory import hold_size
 from .core.overriding import offer_functions, plainly
@@ -60,7 +60,10 @@ def _place(array: np.ndarray, device) -> Tensor:
 def _fresh(array) -> Tensor:
     """A handle around an array from outside, announced to the transforms that run."""
     if _state.state.faking is not None:
-        return make(fake_like(array))
+        t = make(fake_like(array))
+        if array.size == 1 and not isinstance(array, Fake):
+            t._data.known = array.copy(), [True]
+        return t
     t = make(array)
     if _state.state.inference:
         t._cell = INFERENCE

@@ -170,7 +170,7 @@ class Sizes:
 
     def _stride(self, k: int, value):
         """A stride of a wrapper, by its sizes where it follows from them."""
-        from ..fx.sizes import following_strides
+        from ..core.symbolic.views import following_strides
 
         places, dim, plan = self.strides[k]
         return following_strides(plan.size, plan.stride, [self.made[p] for p in places])[dim]

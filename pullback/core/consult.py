@@ -17,7 +17,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from .. import errors
 from .effects import effect_of
 from .fake import Fake
-from .size import hinted, is_symbolic
+from .size import from_data, hinted, is_symbolic
 from .state import state
 
 _STEPS = 64  # of a kernel: what is refused is refused near its start
@@ -210,6 +210,8 @@ def consult(ov, raw) -> None:
     """Raise what an operator raises for arguments like these, whatever their values are."""
     if ov.is_view and (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):
         return  # of symbols it is asked itself
+    if state.sizes is not None and from_data(raw):
+        return  # no example says how large they are
     key = (ov, *map(_facts, raw), raw[0].strides if ov.is_view else None)
     if key in _ACCEPTED:
         return

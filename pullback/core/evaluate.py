@@ -145,13 +145,54 @@ def in_rows(out):
     return out
 
 
+def _mode_of(raw):
+    """The mode that fake arguments belong to."""
+    for v in raw:
+        if type(v) is Fake:
+            if v.mode is not None:
+                return v.mode
+        elif type(v) is list:
+            found = _mode_of(v)
+            if found is not None:
+                return found
+    return None
+
+
+def _with_constants(ov, raw, out):
+    """Results whose values are known, as those of all arguments are, know them."""
+    if type(out) is not Fake or out.symbolic or out.size != 1 or ov.is_random or ov.custom:
+        return out
+    known, seen = [], False
+    for v in raw:
+        if type(v) is Fake:
+            if v.constant is None:
+                return out
+            seen, v = True, v.constant
+        elif is_array(v) or type(v) is list and any(is_array(e) for e in v):
+            return out
+        known.append(v)
+    if seen:
+        out.known = run_raw(ov, known, np), raw[0].known[1] if ov.is_view else [True]
+    return out
+
+
 def _run_raw(ov, raw, xp):
     if xp is None:
         xp = space_of(ov, raw)
         if xp is None:
-            if state.faking is not None:
-                state.faking.check(ov, raw)
-            return run_fake(ov, raw)
+            mode = state.faking
+            if mode is not None:
+                mode.check(ov, raw)
+                return _with_constants(ov, raw, run_fake(ov, raw))
+            mode = _mode_of(raw)
+            if mode is None:
+                return run_fake(ov, raw)
+            mode.check_modes(ov, raw)
+            state.faking = mode  # fakes outlive the block of their mode, and so do their results
+            try:
+                return _with_constants(ov, raw, run_fake(ov, raw))
+            finally:
+                state.faking = None
         if xp is not np:
             raw = [_moved(xp, v) for v in raw]
     rule = ov.op.promote

@@ -17,6 +17,7 @@ from . import device as dev
 from . import dtype as dt
 from .handle import Box, Tensor
 from .size import Symbolic, SymbolicShape, is_symbolic
+from .state import state
 
 
 def contiguous_strides(shape: tuple, itemsize: int) -> tuple:
@@ -43,10 +44,17 @@ def allowed(t: Tensor, name: str) -> None:
             f"compute with the tensor instead, or set aot.config.{name} = True"))
 
 
+def _are_sizes(shape: tuple) -> None:
+    """Numbers that only the data decides are not negative from the moment they are sizes."""
+    for n in shape:
+        if isinstance(n, Symbolic) and n.hint is None:
+            n.node.shape_env.is_size(n)
+
+
 class Fake(Box):
     """The facts of an array without its data."""
 
-    __slots__ = ("base", "device_name", "dtype", "offset", "shape", "strides")
+    __slots__ = ("base", "device_name", "dtype", "known", "mode", "offset", "shape", "strides")
 
     def __init__(
         self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0
@@ -55,6 +63,7 @@ class Fake(Box):
         for n in shape:
             if n.__class__ is not int and isinstance(n, Symbolic):
                 self.shape = SymbolicShape(shape)
+                _are_sizes(shape)
                 break
         self.dtype = dtype
         self.strides = (
@@ -63,6 +72,21 @@ class Fake(Box):
         self.device_name = device_name
         self.base = base  # the fake whose memory this one shares
         self.offset = offset  # bytes from the start of that memory
+        self.mode = state.faking  # the `FakeTensorMode` that it belongs to
+        self.known = None  # in a mode: its one element, and [is it still known?] with its views
+
+    @property
+    def constant(self) -> np.ndarray | None:
+        """Its value, where that is known."""
+        return self.known[0] if self.known is not None and self.known[1][0] else None
+
+    def write_constant(self, new: Fake) -> None:
+        """It was written: its value, and that of all its views, is another one, or not known."""
+        if self.known is not None:
+            if new.constant is None:
+                self.known[1][0] = False
+            else:
+                np.copyto(self.known[0], new.constant, casting="unsafe")
 
     @property
     def symbolic(self) -> bool:

@@ -50,6 +50,18 @@ def hinted(value: Any) -> Any:
     return value
 
 
+def from_data(values: Any) -> bool:
+    """Is any size or number among them one that only the data decides?"""
+    for v in values:
+        if isinstance(v, Symbolic):
+            if v.hint is None:
+                return True
+        elif type(v) in _CONTAINERS and from_data(v) or type(
+                getattr(v, "shape", None)) is SymbolicShape and from_data(v.shape):
+            return True
+    return False
+
+
 def cached(size: int) -> Callable:
     """`functools.lru_cache`, past which symbolic sizes go: they mean another thing each time."""
 

@@ -17,8 +17,9 @@ import numpy as np
 from .. import errors
 from ..autograd.grad_mode import enable_grad
 from ..core.device import Device
-from ..core.fake import fake_like, is_fake, setting
+from ..core.fake import Fake, fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
+from ..core.pytree import tree_leaves
 from ..core.state import count, state
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
@@ -50,6 +51,32 @@ def _is_tensor_constructor(func: Any) -> bool:
         r.type_text() for r in schema.returns] == ["Tensor"]
 
 
+class FakeTensorConverter:
+    """Which fake stands for which tensor, as long as both are there."""
+
+    def __init__(self, **ignored: Any) -> None:
+        self.tensor_memo: dict[int, tuple[weakref.ref, weakref.ref]] = {}
+        self.count = 0  # tensors so far
+
+    def remember(self, tensor: Tensor, fake: Tensor) -> None:
+        """A fake was made."""
+        memo, key = self.tensor_memo, id(tensor)
+        self.count += 1
+
+        def forget(_: Any) -> None:
+            memo.pop(key, None)
+
+        memo[key] = weakref.ref(tensor, forget), weakref.ref(fake, forget)
+
+    def from_real_tensor(self, fake_mode: FakeTensorMode, t: Tensor, **options: Any) -> Tensor:
+        """The fake of a tensor in a mode, remembered here."""
+        before, fake_mode.fake_tensor_converter = fake_mode.fake_tensor_converter, self
+        try:
+            return fake_mode.from_tensor(t, **options)
+        finally:
+            fake_mode.fake_tensor_converter = before
+
+
 class FakeTensorMode:
     """A context in which tensors have no data.
 
@@ -71,7 +98,7 @@ class FakeTensorMode:
         self.shape_env, self.static_shapes = shape_env, static_shapes
         self.allow_meta = setting("fake_tensor_allow_meta")
         self._before: list[tuple] = []
-        self._made: dict[int, tuple[weakref.ref, Tensor]] = {}  # one fake for each tensor
+        self.fake_tensor_converter = FakeTensorConverter()
 
     def __enter__(self) -> FakeTensorMode:
         self._before.append((state.fake, state.faking, state.sizes))
@@ -87,9 +114,11 @@ class FakeTensorMode:
                     source: Any = None, symbolic_context: Any = None) -> Tensor:
         """The fake of a tensor: of the same class, it requires grad if that does, as a leaf or not.
         """
-        known = self._made.get(id(tensor))
-        if known is not None and known[0]() is tensor:
-            return known[1]
+        made = self.fake_tensor_converter
+        known = made.tensor_memo.get(id(tensor))
+        fake = None if known is None or known[0]() is not tensor else known[1]()
+        if fake is not None:
+            return fake
         self._check_device(tensor.device)
         if is_fake(tensor):
             return tensor
@@ -99,7 +128,7 @@ class FakeTensorMode:
         if self.shape_env is not None and not static:
             from .sizes import symbolic_input
 
-            count = len(self._made)
+            count = made.count
             name = f"__meta_utils_unknown_tensor{count}" if source is None else str(source)
             wanted = None if symbolic_context is None else [
                 wish.name != "STATIC" for wish in symbolic_context.dynamic_sizes]
@@ -111,7 +140,8 @@ class FakeTensorMode:
             if not tensor.is_leaf:  # which may be written in place
                 with enable_grad():
                     new = new.clone()
-        self._made[id(tensor)] = (weakref.ref(tensor), new)
+        new._data.mode = self
+        made.remember(tensor, new)
         return new
 
     def _check_device(self, device: Any) -> None:
@@ -120,8 +150,17 @@ class FakeTensorMode:
                 "a tensor of the device 'meta' meets a FakeTensorMode, and "
                 "aot.config.fake_tensor_allow_meta is False: name the device that it stands for")
 
+    def check_modes(self, ov: Any, raw: Any) -> None:
+        """Refuse fake tensors of several modes."""
+        modes = {id(v.mode) for v in raw if type(v) is Fake and v.mode is not None}
+        if len(modes) > 1:
+            raise errors.TransformError(errors.text(
+                f"Mixing fake modes: {ov.name} got fake tensors of {len(modes)} modes "
+                f"({errors.user_line(3)})", cure="make all of them with one FakeTensorMode"))
+
     def check(self, ov: Any, raw: Any) -> None:
         """Refuse tensors with data among the arguments of an operator."""
+        self.check_modes(ov, raw)
         if not self.allow_meta:
             for value in raw:
                 if isinstance(value, Device):
@@ -151,10 +190,11 @@ def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
 
 
 def maybe_get_fake_mode(t: Any) -> FakeTensorMode | None:
-    """The mode that is active, for a fake tensor."""
-    return state.faking if is_fake(t) else None
+    """The mode of a fake tensor, or the one that is active."""
+    return (t._data.mode or state.faking) if is_fake(t) else None
 
 
 def detect_fake_mode(inputs: Any = None) -> FakeTensorMode | None:
-    """The mode that is active, if one is."""
-    return state.faking
+    """The mode of the fake tensors among inputs, or the one that is active."""
+    modes = [t._data.mode for t in tree_leaves(inputs) if is_fake(t)]
+    return next((mode for mode in modes if mode is not None), state.faking)

@@ -407,6 +407,7 @@ def make_fx(
                 if box is not None and _current(t)._data is not box
             }
             nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
+            _copied_once(recorder.graph, list(written.values()), nodes)
             if recorder.sizes is not None:
                 nodes = recorder.sizes.in_place_of(nodes)
         if nested:
@@ -430,6 +431,19 @@ def make_fx(
         return module
 
     return traced
+
+
+def _copied_once(graph: Graph, writes: list, results: list) -> None:
+    """`x.copy_(y)` on an input is that one write: no `copy` first that nobody else reads."""
+    inputs = {w.args[0] for w in writes}
+    for write in writes:
+        made = write.args[1] if write.target is aten.copy_.default else None
+        if getattr(made, "target", None) is not aten.copy.default or len(made.users) != 1:
+            continue
+        into, source = made.args[:2]
+        if into is write.args[0] and viewed(source) not in inputs and made not in results:
+            write.args = (into, source)
+            graph.erase_node(made)
 
 
 def _without_data(t: Tensor) -> Tensor:

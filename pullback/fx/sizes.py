@@ -18,6 +18,7 @@ from ..core.state import state
 from ..core.symbolic.env import COMPARE, ShapeEnv, Source
 from ..core.symbolic.expr import Atom, Expr
 from ..core.symbolic.number import SymInt, sym_max, sym_min
+from ..core.symbolic.views import following_strides
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
@@ -247,15 +248,3 @@ def symbolic_input(
 
 def _strides(data: Fake, shape: list) -> tuple:
     return following_strides(data.shape, data.strides, shape, data.dtype.itemsize)
-
-
-def following_strides(sizes: tuple, strides: tuple, shape: list, item: int = 1) -> tuple:
-    """Strides with symbols in them, where they follow from the sizes of the dims inside."""
-    order = sorted(range(len(shape)), key=lambda d: (strides[d], -d))
-    found: dict[int, Any] = {}
-    known: dict[int, Any] = {item: item}  # stride -> the same as an expression
-    for d in order:
-        step = strides[d]
-        found[d] = known.get(step, step)
-        known.setdefault(step * max(sizes[d], 1), found[d] * shape[d])
-    return tuple([found[d] for d in range(len(shape))])

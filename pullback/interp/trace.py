@@ -39,7 +39,7 @@ class Traced(Wrapped):
             return self.inner
         raise errors.DataDependentError(
             errors.text(
-                f"{what} needs the value of a tensor while the function is being captured "
+                f"{what} needs a data-dependent value while the function is being captured "
                 f"({errors.user_line(3)})",
                 f"tensor: {handle.dtype.name}{list(handle.shape)}",
                 [

@@ -228,8 +228,10 @@ def checked_pieces(size: int, dim: int, sizes) -> list[int]:
 def cut(array, dim: int, sizes) -> list:
     """Views of the consecutive pieces along a dim."""
     parts, start = [], 0
+    piece = getattr(array, "piece", None)  # of symbolic sizes: these fit, nothing is to be clamped
     for size in sizes:
-        parts.append(array[along(dim, slice(start, start + size))])
+        parts.append(array[along(dim, slice(start, start + size))] if piece is None else
+                     piece(dim, start, size))
         start += size
     return parts
 

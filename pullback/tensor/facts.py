@@ -11,10 +11,10 @@ from ..core import device as dev
 from ..core import dtype as dt
 from ..core.dims import wrap_dim
 from ..core.fake import Fake, allowed, contiguous_strides
-from ..core.handle import INFERENCE, Box, Tensor
+from ..core.handle import INFERENCE, Box, Tensor, make
 from ..core.layout import STRIDED, is_arranged
 from ..core.reading import concrete, shown
-from ..core.size import Size
+from ..core.size import Size, is_symbolic
 from ..core.views import view_of
 
 _ndarray = np.ndarray
@@ -38,11 +38,20 @@ def stride(self: Tensor, dim: int | None = None):
     data = shown(self)
     size = data.dtype.itemsize
     strides = tuple(s // size for s in data.strides)
-    if getattr(data, "symbolic", False):  # whether there are elements is not to be asked for this
-        return strides if dim is None else strides[dim]
-    if 0 in data.shape and not any(strides):  # NumPy counts no steps where there are no elements
+    if not is_symbolic(data.shape) and 0 in data.shape and not any(strides):
+        # NumPy counts no steps where there are no elements
         strides = contiguous_strides(tuple([n or 1 for n in data.shape]), 1)
     return strides if dim is None else strides[dim]
+
+
+def _of_fake(t: Tensor, name: str):
+    """What a fake tensor knows beside its facts; others have no such attribute."""
+    data = shown(t)
+    if type(data) is not Fake:
+        shown_as = {"mode": "fake_mode"}.get(name, name)
+        raise AttributeError(f"'{type(t).__name__}' object has no attribute '{shown_as}'")
+    found = getattr(data, name)
+    return make(found) if name == "constant" and found is not None else found
 
 
 def storage_offset(self: Tensor) -> int:
@@ -109,6 +118,9 @@ PROPERTIES = {
     "is_cuda": property(lambda t: t.device.type == "cuda"),
     "is_sparse": property(lambda t: False),
     "is_quantized": property(lambda t: False),
+    "constant": property(lambda t: _of_fake(t, "constant")),
+    "fake_device": property(lambda t: _of_fake(t, "mode") and t.device),
+    "fake_mode": property(lambda t: _of_fake(t, "mode")),
     "is_meta": property(lambda t: t.device.type == "meta"),
     "is_cpu": property(lambda t: t.device.type == "cpu"),
     **{f"is_{kind}": property(lambda t: False) for kind in _ELSEWHERE},

@@ -149,9 +149,9 @@ def __repr__(self) -> str:
         return (
             data.describe(self)
             if hasattr(data, "describe")
-            else f"FakeTensor(..., size={tuple(self.shape)}, dtype={self.dtype})"
-            if self.device.type != "meta"
-            else f"tensor(..., device='meta', size={tuple(self.shape)}"
+            else ("FakeTensor(..., " if self.device.type != "meta"
+                  else "tensor(..., device='meta', ")
+            + f"size={tuple(self.shape)}"
             + ("" if self.dtype is dt.default() else f", dtype={self.dtype}")
             + (", requires_grad=True)" if self.requires_grad else ")")
         )

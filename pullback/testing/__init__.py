@@ -14,6 +14,10 @@ def __getattr__(name: str):
         from . import compare
 
         return getattr(compare, name)
+    if name == "FileCheck":
+        from .file_check import FileCheck
+
+        return FileCheck
     from ..core.facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -162,3 +162,9 @@ def return_and_correct_aliasing(func: Any, args: tuple, kwargs: dict, out: Any) 
     return type(out)(actual(spec, value) for spec, value in zip(returns, out))
 
 
+def enable_python_dispatcher() -> contextlib.AbstractContextManager[None]:
+    """A block in which operators are dispatched in Python, where they always are here."""
+    return contextlib.nullcontext()
+
+
+no_python_dispatcher = enable_pre_dispatch = enable_python_dispatcher

@@ -1,11 +1,20 @@
 """`FakeTensorMode`: programs on shapes alone."""
 
+import weakref
+
 import pytest
 
 import pullback as torch
 from pullback import errors, nn
 from pullback.fx import symbolic_trace
-from pullback.fx.fake_mode import FakeTensor, FakeTensorMode, is_fake, unset_fake_temporarily
+from pullback.fx.fake_mode import (
+    FakeTensor,
+    FakeTensorConverter,
+    FakeTensorMode,
+    detect_fake_mode,
+    is_fake,
+    unset_fake_temporarily,
+)
 from pullback.fx.passes.shape_prop import ShapeProp
 
 
@@ -57,3 +66,53 @@ def test_shape_prop():
         shapes = {n.name: tuple(n.meta["tensor_meta"].shape) for n in module.graph.nodes
                   if n.op != "output"}
         assert shapes["relu"] == (3, 3) and shapes["sum_1"] == (3,)
+
+
+def test_a_fake_knows_its_mode_outside_of_it():
+    with FakeTensorMode() as mode:
+        x = torch.empty(2, 2)
+    out = (x + x)[0]
+    assert out.fake_mode is mode and detect_fake_mode([1, {"x": out}]) is mode
+    assert repr(out) == "FakeTensor(..., size=(2,))"
+    assert not hasattr(torch.ones(2), "fake_mode") and not hasattr(torch.ones(2), "constant")
+    other = FakeTensorMode().from_tensor(torch.ones(2))
+    with pytest.raises(RuntimeError, match="Mixing fake modes"):
+        out + other
+
+
+def test_one_known_number_stays_known():
+    with FakeTensorMode():
+        x = torch.tensor(4.0)
+        y = x.add_(1)
+        assert x.item() == y.item() == 5 and bool(x > 4)
+        grid = torch.tensor([[5.0]])
+        row = grid[0]
+        row[0] = 7.0
+        assert grid.item() == row.item() == 7 and grid.constant.item() == 7
+        assert torch.zeros(torch.tensor(3)).shape == (3,)
+
+
+def test_a_number_that_data_went_into_is_not_known():
+    with FakeTensorMode():
+        x = torch.tensor([1.0])
+        seen = x[:]
+        x.add_(torch.rand(1))
+        assert x.constant is None and seen.constant is None
+        with pytest.raises(RuntimeError):
+            seen.item()
+        with pytest.raises(RuntimeError):
+            torch.tensor([1.0, 2.0]).sum().item()
+
+
+def test_a_fake_lasts_as_long_as_its_tensor():
+    x, mode, converter = torch.rand(2), FakeTensorMode(), FakeTensorConverter()
+    fake = converter.from_real_tensor(mode, x)
+    assert converter.from_real_tensor(mode, x) is fake and len(converter.tensor_memo) == 1
+    assert not mode.fake_tensor_converter.tensor_memo and fake.fake_mode is mode
+    del x, fake
+    assert not converter.tensor_memo
+    y = torch.rand(2)
+    kept = mode.from_tensor(y)
+    gone = weakref.ref(mode)
+    del mode, kept
+    assert gone() is None

@@ -118,6 +118,14 @@ def sym_eq(a: Any, b: Any) -> Any:
     return len(a) == len(b) and sym_and(True, *map(sym_eq, a, b))
 
 
+def expect_true(a: Any, skip: int = 0) -> bool:
+    """The answer; where only the data knows it, it is taken to be true from then on."""
+    found = _question(a)
+    if found is not None and _by_data(*found):
+        return found[0].assume(found[1])
+    return bool(a)
+
+
 # What numbers are ---------------------------------------------------------------------------------
 
 
@@ -252,6 +260,16 @@ def sym_constrain_range_for_size(
     if isinstance(size, SymInt):
         _check_is_size(size)
     sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+def _constrain_range_for_size(
+    a: Any, min: int | None = None, max: int | None = None
+) -> None:
+    """Between which bounds a size lies that only the data decides."""
+    sym_constrain_range_for_size(a, min=min, max=max)
+
+
+_constrain_as_size = _constrain_range_for_size
 
 
 def size_hint(a: Any, fallback: int | None = None) -> Any:

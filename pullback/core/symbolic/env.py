@@ -255,10 +255,40 @@ class ShapeEnv:
         """Say between which bounds a symbol lies."""
         self.symbols[name].range = low, high
 
-    def create_symbol(self, val: int, source: Any = None, **ignored: Any) -> Any:
+    def create_symbol(self, val: Any, source: Any = None, dynamic_dim: Any = None,
+                      **ignored: Any) -> Any:
         """The symbol of a size, as an expression (a number if it is specialised)."""
-        made = self.size(val, Source(str(source if source is not None else len(self.symbols))))
+        where = Source(str(source if source is not None else len(self.symbols)))
+        wish = getattr(dynamic_dim, "name", "DUCK")
+        if wish == "STATIC":
+            return val
+        made = self.number(val, where) if type(val) is float else self.size(
+            val, where, duck=wish == "DUCK")
         return made.node.expr if isinstance(made, Symbolic) else made
+
+    def create_symbolic_sizes_strides_storage_offset(
+            self, ex: Any, source: Any, *, symbolic_context: Any = None) -> tuple:
+        """Sizes, strides and offset of a tensor as symbols: all sizes, or those that are wished."""
+        from .views import following_strides
+
+        wishes = [None] * ex.dim() if symbolic_context is None else symbolic_context.dynamic_sizes
+        sizes = []
+        for d, (n, wish) in enumerate(zip(ex.shape, wishes)):
+            e = self.create_symbol(n, f"{source}.size()[{d}]", wish)
+            sizes.append(self.create_symintnode(e, hint=n))
+        return (tuple(sizes), following_strides(tuple(ex.shape), ex.stride(), sizes),
+                ex.storage_offset())
+
+    @property
+    def deferred_runtime_asserts(self) -> dict:
+        """What the user said of numbers that only the data decides, by their last symbol."""
+        found: dict = {}
+        for guard in self.guards:
+            free = [s for s in guard.relation.symbols() if self.symbols[s].hint is None]
+            if guard.assumed and free:
+                last = max(free, key=list(self.symbols).index)
+                found.setdefault(symbol(last), []).append(guard)
+        return found
 
     def create_symintnode(self, sym: Any, *, hint: int | None, source: Any = None) -> Any:
         """The integer of an expression."""
@@ -388,6 +418,10 @@ class ShapeEnv:
                 known = self.static(relation, self._oblivious)
                 if known is not None:
                     return known
+                if relation.op in ("==", "!="):  # sizes that meet have to fit
+                    self.add(Relation("==", relation.left, relation.right),
+                             "sizes that meet in an operator", assumed=True)
+                    return relation.op == "=="
             raise data_dependent(self, relation)
         answer = COMPARE[relation.op](left, right)
         self.add(relation if answer else relation.opposite(), reason)
@@ -401,6 +435,13 @@ class ShapeEnv:
                 f"({errors.user_line(3)})", reason))
         self.guards.append(Guard(relation, errors.user_line(3), reason, assumed))
         self._learn(relation)
+
+    def is_size(self, n: Any) -> None:
+        """A number that only the data decides is used as a size."""
+        e = n.node.expr
+        self.assume(Relation(">=", e, const(0)))
+        if e.symbol is not None:
+            self.symbols[e.symbol].size_like = True
 
     def assume(self, relation: Relation) -> bool:
         """`_check`: the user says so, of what depends on data; False if it can never be so."""

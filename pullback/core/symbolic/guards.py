@@ -204,3 +204,27 @@ def evaluate(code: str, args: Sequence) -> bool:
     space = {"torch": None, "math": math, "min": min, "max": max}
     return bool(eval(code, {"__builtins__": {}, **space},
                      {"L": {f"t{i}": a for i, a in enumerate(args)}}))
+
+
+# Captured graphs ----------------------------------------------------------------------------------
+
+
+def fx_placeholder_vals(gm: Any) -> list:
+    """The example values of a graph's inputs."""
+    return [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def fx_placeholder_targets(gm: Any) -> list[str]:
+    """The names of a graph's inputs."""
+    return [node.target for node in gm.graph.nodes if node.op == "placeholder"]
+
+
+def eval_guards(gm: Any, *args: Any, ignore_static: bool = True) -> bool:
+    """Is a graph with symbolic sizes right for these inputs?"""
+    return gm.shape_env.evaluate_guards_for_args(
+        fx_placeholder_vals(gm), args, ignore_static=ignore_static)
+
+
+def bind_symbols(gm: Any, *args: Any) -> dict[Expr, int]:
+    """The values of a graph's symbols in these inputs."""
+    return gm.shape_env.bind_symbols(fx_placeholder_vals(gm), args)

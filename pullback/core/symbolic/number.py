@@ -52,13 +52,23 @@ class FloatExpr:
     __repr__ = __str__
 
 
+def _raw(expr: Any, pytype: type) -> Any:
+    """What a number of a type is that an integer expression stands for."""
+    e = expr if isinstance(expr, Expr) else const(int(expr))
+    if pytype is bool:
+        return Relation("==", e, const(1))
+    return FloatExpr(float, (e,), str(e)) if pytype is float else e
+
+
 class SymNode:
     """What a symbolic number is: an expression in an environment, and how Python made it."""
 
     __slots__ = ("hint", "how", "pytype", "raw", "shape_env")
 
-    def __init__(self, env: ShapeEnv, raw: Any, hint: Any, how: tuple | None, pytype: type):
-        self.shape_env, self.raw, self.hint, self.how, self.pytype = env, raw, hint, how, pytype
+    def __init__(self, expr: Any, shape_env: ShapeEnv, pytype: type, hint: Any = None,
+                 constant: Any = None, fx_node: Any = None, *, how: tuple | None = None):
+        self.raw = expr if not isinstance(expr, (int, Expr)) else _raw(expr, pytype)
+        self.shape_env, self.hint, self.how, self.pytype = shape_env, hint, how, pytype
 
     @property
     def expr(self) -> Any:
@@ -207,7 +217,7 @@ def _float(function: Callable, *args: Any) -> Any:
                    for p in parts])
     made = FloatExpr(getattr(math, name.removeprefix("_sym_"), function)
                      if name.startswith("_sym_") else function, plain, text)
-    return _told(env, SymFloat(SymNode(env, made, env.hint(made), (function, args), float)))
+    return _told(env, SymFloat(SymNode(made, env, float, env.hint(made), how=(function, args))))
 
 
 def _compare(op: str) -> Callable:
@@ -220,7 +230,7 @@ def _compare(op: str) -> Callable:
         known = env.static(relation)
         if known is not None:
             return known
-        return SymBool(SymNode(env, relation, None, (_OPERATORS[op], (a, b)), bool))
+        return SymBool(SymNode(relation, env, bool, how=(_OPERATORS[op], (a, b))))
 
     return compare
 
@@ -248,7 +258,7 @@ class SymInt(_Number):
         number = e.number
         if number is not None:
             return number
-        return SymInt(SymNode(env, e, env.hint(e) if hint is None else hint, how, int))
+        return SymInt(SymNode(e, env, int, env.hint(e) if hint is None else hint, how=how))
 
     def __index__(self) -> int:
         return self._pinned("__index__ (range, a list index, an array function)")
@@ -416,8 +426,7 @@ def read_number(env: ShapeEnv, kind: str) -> Any:
     if kind == "b":
         number = env.unbacked()
         env.assume_range(number.node.raw.symbol, 0, 1)
-        return SymBool(SymNode(env, Relation("==", number.node.raw, const(1)), None,
-                               (operator.eq, (number, 1)), bool))
+        return SymBool(SymNode(number.node.raw, env, bool, how=(operator.eq, (number, 1))))
     if kind == "c":
         return None
     name = f"zuf{sum(name.startswith('zuf') for name in env.symbols)}"
@@ -427,7 +436,7 @@ def read_number(env: ShapeEnv, kind: str) -> Any:
 
 def float_number(env: ShapeEnv, name: str, hint: float | None) -> SymNode:
     """What a float is that a symbol stands for."""
-    return SymNode(env, FloatExpr(float, (ex.symbol(name),), name), hint, None, float)
+    return SymNode(ex.symbol(name), env, float, hint)
 
 
 numbers.Integral.register(SymInt)
@@ -476,7 +485,7 @@ def sym_not(a: Any) -> Any:
     """The opposite answer."""
     if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
         node = a.node
-        return SymBool(SymNode(node.shape_env, node.raw.opposite(), None, (sym_not, (a,)), bool))
+        return SymBool(SymNode(node.raw.opposite(), node.shape_env, bool, how=(sym_not, (a,))))
     return not a
 
 

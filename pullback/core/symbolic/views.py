@@ -101,6 +101,11 @@ class Ghost:
         return Ghost((*shape, *self.shape[rest:]), self.dtype,
                      (*strides, *self.strides[rest:]), offset)
 
+    def piece(self, dim: int, start: Any, size: Any) -> Ghost:
+        """A slice that is known to be inside."""
+        shape = (*self.shape[:dim], size, *self.shape[dim:][1:])
+        return Ghost(shape, self.dtype, self.strides, self.offset + start * self.strides[dim])
+
 
 def _as_strided(ghost: Ghost, shape: Any, strides: Any) -> Ghost:
     return Ghost(shape, ghost.dtype, tuple(strides), ghost.offset)
@@ -138,3 +143,15 @@ def view(ov: Any, source: Fake, rest: tuple) -> Any:
         return Fake(g.shape, g.dtype, g.strides, source.device_name, root, g.offset)
 
     return [made(g) for g in out] if type(out) in (list, tuple) else made(out)
+
+
+def following_strides(sizes: tuple, strides: tuple, shape: list, item: int = 1) -> tuple:
+    """Strides with symbols in them, where they follow from the sizes of the dims inside."""
+    order = sorted(range(len(shape)), key=lambda d: (strides[d], -d))
+    found: dict[int, Any] = {}
+    known: dict[int, Any] = {item: item}  # stride -> the same as an expression
+    for d in order:
+        step = strides[d]
+        found[d] = known.get(step, step)
+        known.setdefault(step * max(sizes[d], 1), found[d] * shape[d])
+    return tuple([found[d] for d in range(len(shape))])
