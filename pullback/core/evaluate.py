@@ -98,6 +98,8 @@ def space_of(ov, raw: tuple):
                 cure="move one of them with .to(device)",
             )
         )
+    if found and state.faking is not None:
+        return None  # the mode refuses it, or takes its shape
     if found:
         return next(iter(found.values()))
     if numbers:
@@ -159,7 +161,14 @@ def _mode_of(raw):
 
 
 def _with_constants(ov, raw, out):
-    """Results whose values are known, as those of all arguments are, know them."""
+    """Results whose values are known, as those of all arguments are, know them.
+
+    A view has to do with a known value in any case: who writes it changes that.
+    """
+    shared = raw[0].known if ov.is_view and type(raw[0]) is Fake else None
+    if shared is not None:
+        for o in out if isinstance(out, (list, tuple)) else (out,):
+            o.known = None, shared[1]
     if type(out) is not Fake or out.symbolic or out.size != 1 or ov.is_random or ov.custom:
         return out
     known, seen = [], False
@@ -172,7 +181,7 @@ def _with_constants(ov, raw, out):
             return out
         known.append(v)
     if seen:
-        out.known = run_raw(ov, known, np), raw[0].known[1] if ov.is_view else [True]
+        out.known = run_raw(ov, known, np), [True] if shared is None else shared[1]
     return out
 
 

@@ -83,7 +83,7 @@ class Fake(Box):
     def write_constant(self, new: Fake) -> None:
         """It was written: its value, and that of all its views, is another one, or not known."""
         if self.known is not None:
-            if new.constant is None:
+            if new.constant is None or self.known[0] is None:
                 self.known[1][0] = False
             else:
                 np.copyto(self.known[0], new.constant, casting="unsafe")

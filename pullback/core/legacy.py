@@ -11,8 +11,10 @@ import numpy as np
 from .. import errors
 from . import dtype as dt
 from .data import make_tensor_data
+from .fake import fake_like
 from .handle import Tensor, make
 from .size import Size
+from .state import state
 
 NAMES = {
     "FloatTensor": dt.float32,
@@ -96,7 +98,8 @@ class TensorType(type):
             raise errors.ArgumentError(errors.text(
                 f"type torch.{cls.place}.{cls.__name__} is not available here "
                 f"({errors.user_line(2)})", cure="use torch.empty(sizes, device=...)"))
-        return make(array_of(cls.dtype, args, kwargs))
+        array = array_of(cls.dtype, args, kwargs)
+        return make(array if state.faking is None else fake_like(array))
 
     def __repr__(cls) -> str:
         return f"<class '{cls.__module__}.{cls.__name__}'>"

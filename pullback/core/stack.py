@@ -223,7 +223,8 @@ def bind(ov, flat: tuple):
     level = state.mode
     if ov.is_random and state.random > level:
         level = state.random
-    tracked, space = False, None  # NumPy if all arrays are its and there is one
+    tracked = False
+    space = None if state.faking is None else False  # NumPy if all arrays are its and there is one
     owner = state.stack[level] if level else None
     adopts = owner is not None and owner.adopts
     for t in tensors_in(flat):

@@ -28,6 +28,7 @@ __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
 DataDependentOutputException = errors.DataDependentError
 DynamicOutputShapeException = errors.DynamicOutputShapeException
 UnsupportedFakeTensorException = errors.DataDependentError
+UnsupportedOperatorException = errors.DerivativeNotWritten  # no rule for shapes
 
 
 class _FakeType(type):
@@ -120,7 +121,7 @@ class FakeTensorMode:
         if fake is not None:
             return fake
         self._check_device(tensor.device)
-        if is_fake(tensor):
+        if is_fake(tensor) and tensor._data.mode in (None, self):
             return tensor
         new = object.__new__(type(tensor))
         blank = make(fake_like(tensor._data))
@@ -154,7 +155,7 @@ class FakeTensorMode:
         """Refuse fake tensors of several modes."""
         modes = {id(v.mode) for v in raw if type(v) is Fake and v.mode is not None}
         if len(modes) > 1:
-            raise errors.TransformError(errors.text(
+            raise AssertionError(errors.text(
                 f"Mixing fake modes: {ov.name} got fake tensors of {len(modes)} modes "
                 f"({errors.user_line(3)})", cure="make all of them with one FakeTensorMode"))
 

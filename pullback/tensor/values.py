@@ -15,6 +15,7 @@ from ..core import device as dev
 from ..core import dispatching, legacy, surface
 from ..core import dtype as dt
 from ..core.data import make_tensor_data
+from ..core.fake import fake_like
 from ..core.handle import Box, Tensor, make
 from ..core.indexing import getitem, setitem
 from ..core.memory import hold_size
@@ -149,8 +150,8 @@ def __repr__(self) -> str:
         return (
             data.describe(self)
             if hasattr(data, "describe")
-            else ("FakeTensor(..., " if self.device.type != "meta"
-                  else "tensor(..., device='meta', ")
+            else ("tensor" if self.is_meta and data.mode is None else "FakeTensor")
+            + ("(..., device='meta', " if self.is_meta else "(..., ")
             + f"size={tuple(self.shape)}"
             + ("" if self.dtype is dt.default() else f", dtype={self.dtype}")
             + (", requires_grad=True)" if self.requires_grad else ")")
@@ -347,7 +348,8 @@ def _rebuild(cls, array, requires_grad, extra):
 def __new__(cls, *args, **kwargs):
     """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
 
-    return _rebuild(cls, legacy.array_of(None, args, kwargs), False, {})
+    array = legacy.array_of(None, args, kwargs)
+    return _rebuild(cls, array if state.faking is None else fake_like(array), False, {})
 
 
 def _stored(name: str):

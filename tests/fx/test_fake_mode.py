@@ -1,5 +1,6 @@
 """`FakeTensorMode`: programs on shapes alone."""
 
+import copy
 import weakref
 
 import pytest
@@ -16,6 +17,7 @@ from pullback.fx.fake_mode import (
     unset_fake_temporarily,
 )
 from pullback.fx.passes.shape_prop import ShapeProp
+from pullback.nn.fake_copy import FakeCopyMode
 
 
 def test_what_is_made_inside_has_no_data():
@@ -76,8 +78,23 @@ def test_a_fake_knows_its_mode_outside_of_it():
     assert repr(out) == "FakeTensor(..., size=(2,))"
     assert not hasattr(torch.ones(2), "fake_mode") and not hasattr(torch.ones(2), "constant")
     other = FakeTensorMode().from_tensor(torch.ones(2))
-    with pytest.raises(RuntimeError, match="Mixing fake modes"):
+    with pytest.raises(AssertionError, match="Mixing fake modes"):
         out + other
+    again = other.fake_mode.from_tensor(out)
+    assert again is not out and again.fake_mode is other.fake_mode and again.shape == out.shape
+
+
+def test_tensors_with_data_are_refused():
+    x = torch.ones(4, 4)
+    with FakeTensorMode():
+        for f in (lambda: x + 1, lambda: x[0], x.sum, lambda: x.view(-1)):
+            with pytest.raises(RuntimeError, match="Please convert all Tensors"):
+                f()
+        assert is_fake(torch.Tensor([1.0, 2.0])) and is_fake(torch.Tensor(2, 3))
+        assert repr(torch.empty(2, device="meta")).startswith("FakeTensor(..., device='meta'")
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        out = x + 1
+        assert is_fake(out) and out.fake_mode is mode and out.shape == (4, 4)
 
 
 def test_one_known_number_stays_known():
@@ -96,6 +113,12 @@ def test_a_number_that_data_went_into_is_not_known():
     with FakeTensorMode():
         x = torch.tensor([1.0])
         seen = x[:]
+        wide = torch.tensor([2]).expand(4)
+        wide[0] = 1
+        assert wide.constant is None
+        small = torch.tensor([2])
+        small.expand(4)[0] = 1
+        assert small.constant is None
         x.add_(torch.rand(1))
         assert x.constant is None and seen.constant is None
         with pytest.raises(RuntimeError):
@@ -116,3 +139,14 @@ def test_a_fake_lasts_as_long_as_its_tensor():
     gone = weakref.ref(mode)
     del mode, kept
     assert gone() is None
+
+
+def test_a_copy_of_a_module_without_its_memory():
+    model, mode = nn.BatchNorm1d(3), FakeTensorMode()
+    with FakeCopyMode(mode):
+        copied = copy.deepcopy(model)
+    for name, t in (*copied.named_parameters(), *copied.named_buffers()):
+        own = getattr(model, name)
+        assert is_fake(t) and not is_fake(own) and t.shape == own.shape
+        assert isinstance(t, nn.Parameter) == isinstance(own, nn.Parameter)
+        assert t.requires_grad == own.requires_grad
