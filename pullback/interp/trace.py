@@ -39,8 +39,8 @@ class Traced(Wrapped):
             return self.inner
         raise errors.DataDependentError(
             errors.text(
-                f"{what} needs a data-dependent value while the function is being captured "
-                f"({errors.user_line(3)})",
+                f"{what} needs the value of a tensor, which is data-dependent, "
+                f"while the function is being captured ({errors.user_line(3)})",
                 f"tensor: {handle.dtype.name}{list(handle.shape)}",
                 [
                     "use where() or cond() instead of a Python condition",
