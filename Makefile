@@ -67,7 +67,7 @@ demo: $(BASE)
 	$(PY) examples/chargpt.py $(ARGS)
 
 test: $(DEV)
-	$(PY) -m pytest -n $(JOBS) -m "not torch" $(ARGS)
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "not torch" $(ARGS)
 
 test-cuda: $(DEV)
 	@$(PY) -c "import cupy" 2>/dev/null || $(PY) $(PIP) --editable '.[cuda]'

@@ -11,6 +11,7 @@ import math
 import re
 from typing import NamedTuple
 
+from .ir import UNARY
 from .number import Number
 
 REGISTER = {"f": "vf", "d": "vd", "i": "vi", "l": "vl", "b": "vi", "u": "vi"}
@@ -18,30 +19,7 @@ SCALAR = {"f": "float", "d": "double", "i": "int32_t", "l": "int64_t", "b": "int
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "iand": "&", "ior": "|", "ixor": "^"}
 COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-CALLS = {
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "sin",
-    "cos",
-    "tan",
-    "sqrt",
-    "rsqrt",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "abs",
-    "pow",
-    "max",
-    "min",
-    "fmod",
-    "remainder",
-}
+CALLS = {*UNARY, "rint", "abs", "pow", "max", "min", "fmod", "remainder"}
 
 
 class Operand(NamedTuple):

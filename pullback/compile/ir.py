@@ -26,6 +26,9 @@ CTYPES = {
     "u": "uint8_t",
 }
 SIZES = {"f": 4, "d": 8, "i": 4, "l": 8, "b": 1, "u": 1}
+# functions of one number that the vector library has: slow ones, and all
+SLOW = ("exp", "expm1", "log", "log1p", "tanh", "sigmoid", "erf", "sin", "cos", "tan")
+UNARY = (*SLOW, "sqrt", "rsqrt", "floor", "ceil", "trunc")
 
 
 @lru_cache(4096)

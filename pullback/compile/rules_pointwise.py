@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from .builder import Builder, Unsupported, broadcast
-from .ir import Ref
+from .ir import UNARY, Ref
 from .lower import dtype_code, shape_of
 from .number import Number
 
@@ -274,35 +274,8 @@ def _modulo(op: str):
 
 
 _FUNCTIONS = {
-    "sinh",
-    "cosh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "atan",
-    "asin",
-    "acos",
-    "atan2",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "sin",
-    "cos",
-    "tan",
-    "sqrt",
-    "rsqrt",
-    "abs",
-    "floor",
-    "ceil",
-    "trunc",
-    "rint",
-    "pow",
-    "max",
-    "min",
+    *UNARY, "sinh", "cosh", "asinh", "acosh", "atanh", "atan", "asin", "acos", "atan2", "abs",
+    "rint", "pow", "max", "min",
 }
 
 
@@ -345,26 +318,7 @@ RULES = {
     **{n: _fill(0) for n in ("empty", "empty_like", "new_empty")},
     **{n: _fill(1) for n in ("ones", "ones_like", "new_ones")},
     **{n: _compare(n) for n in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{
-        n: _unary(n)
-        for n in (
-            "exp",
-            "expm1",
-            "log",
-            "log1p",
-            "tanh",
-            "sigmoid",
-            "erf",
-            "sin",
-            "cos",
-            "tan",
-            "sqrt",
-            "rsqrt",
-            "floor",
-            "ceil",
-            "trunc",
-        )
-    },
+    **{n: _unary(n) for n in UNARY},
     "round": _unary("rint"),
     "reciprocal": _unary("recip"),
     "neg": _unary("neg", False),

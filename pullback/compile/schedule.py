@@ -11,29 +11,12 @@ from __future__ import annotations
 
 from math import prod
 
-from .ir import SIZES, Call, Const, Ref, Value
+from .ir import SIZES, SLOW, Call, Const, Ref, Value
 from .kernel import Kernel, MustStore, Root
 from .lower import Lowered
 from .number import likely
 
-HEAVY = {
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "sin",
-    "cos",
-    "tan",
-    "pow",
-    "template",
-    "div",
-    "sqrt",
-    "rsqrt",
-    "recip",
-}
+HEAVY = {*SLOW, "pow", "template", "div", "sqrt", "rsqrt", "recip"}
 _MAX_POINTERS, _MAX_INLINE = 28, 260
 
 
