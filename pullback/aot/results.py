@@ -15,7 +15,7 @@ from ..autograd.function import Opaque
 from ..core.handle import Link, Tensor, make, one_more
 from ..core.op import overload
 from ..core.tape import Accumulate, Blind
-from ..core.views import Detached, _recording, refresh
+from ..core.views import Detached, _recording, refresh, unnoticed
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -69,7 +69,7 @@ class Results:
             link = o._link
             if link is not None:
                 if (link.multi or link.hidden) and link.seen != o._cell.version and (
-                        o._cell not in level.silent):
+                        not unnoticed(o, level.level)):
                     self.stale.add(id(o))
                 if link.seen == ~o._cell.version:  # it is to be taken anew, at the end
                     self.late.add(id(o))

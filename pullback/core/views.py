@@ -19,6 +19,7 @@ from . import device as dev
 from . import dtype as dt
 from .evaluate import run_raw
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
+from .size import Symbolic
 from .state import state
 
 _FEW = 3  # so many steps are replayed in a backward; longer chains become places of the base
@@ -161,7 +162,15 @@ def _left_behind(t: Tensor, level: int) -> bool:
         return False
     untracked = link.base._edge is None and (
         t._edge is None or isinstance(t._edge, tape.Accumulate))
-    return not untracked and t._cell not in state.stack[level].silent
+    return not untracked and not unnoticed(t, level)
+
+
+def unnoticed(t: Tensor, level: int) -> bool:
+    """Were writes to the memory of a view in a capture such that its version does not count them,
+    by the `.data` of another tensor?"""
+    own = t._link.base._link
+    return t._cell in state.stack[level].silent and not (
+        own is not None and own.apart and own.writes)
 
 
 def refuse_left_behind(t: Tensor, level: int) -> None:
@@ -320,12 +329,19 @@ def _repeats_elements(t: Tensor, step: tuple) -> bool:
         n not in (-1, have) for n, have in zip(wanted[extra:], shape))
 
 
+def _fixed(value):
+    """An argument of a view without symbols."""
+    if isinstance(value, (list, tuple)):
+        return type(value)([_fixed(v) for v in value])
+    return int(value) if isinstance(value, Symbolic) else value
+
+
 def _scatter_by_position(chain, base, new):
     """Write through views without scatter formula: ask them where their elements come from."""
-    count = math.prod(base.shape)
-    places = np.arange(count).reshape(base.shape)
+    shape = tuple([int(n) for n in base.shape])  # of symbols: for these sizes alone
+    places = np.arange(math.prod(shape)).reshape(shape)
     for ov, rest, number in chain:
-        places = run_raw(ov, (places, *rest))
+        places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
     places = places.reshape(-1)
     if len(np.unique(places)) != len(places):
@@ -376,7 +392,7 @@ def _scatter_piece(ov, rest, number, base, new):
         return ops.select_scatter(base, new, dim, number)
     if ov.op.base_name.startswith("split"):
         size = rest[0]
-        start = number * size if isinstance(size, int) else sum(size[:number])
+        start = sum(size[:number]) if isinstance(size, (list, tuple)) else number * size
         return ops.slice_scatter(base, new, dim, start, start + new.shape[dim])
     pieces = list(stack.bind(ov, (base, *rest)))
     pieces[number] = new
