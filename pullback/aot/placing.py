@@ -27,6 +27,7 @@ class Placing:
     level: int
     inputs: list[Tensor]
     first: dict[int, object]
+    shared: dict[int, Any]
     writes: list[tuple]
     sizes: dict[int, int]
     silent: dict
@@ -37,6 +38,8 @@ class Placing:
 
     def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
         if self.literal and self.mine(handle) and self.mine(new):
+            if any(m.root.input is handle for m in self.shared.values()):
+                new = self._in_place_of(handle, new)  # inputs are places of it, by strides
             self.writes.append((handle._data.node, new._data.node, self.late))
         elif self.mine(handle) and self.mine(new):
             new = self._in_place_of(handle, new)

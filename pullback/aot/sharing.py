@@ -197,8 +197,8 @@ def describe(
             t = tensors[i]
             link = None if base_of(t) is t else t._link
             chain, hidden = ((), None) if link is None else (link.chain, link.hidden)
-            if strided and t.dtype is base_of(t).dtype and base_of(t).is_contiguous() and not (
-                    _repeats(t._data)):
+            if strided and whole is None and t.dtype is base_of(t).dtype and (
+                    base_of(t).is_contiguous() and not _repeats(t._data)):
                 place = list(t.shape), list(t.stride()), t.storage_offset()
                 chain = ((overload("as_strided"), place, None),)
             shared[id(t)] = Member(own[id(base_of(t))], chain, hidden)
