@@ -648,7 +648,7 @@ def _set_in_capture(self: Tensor, source: Tensor) -> Tensor:
     interp = self._data.interp
     tracked = self._edge is not None or source._edge is not None
     if tracked and (state.record[interp.level] or self.shape != source.shape):
-        raise errors.TransformError(errors.text(
+        raise interp.unfollowed(errors.text(
             f"set_() inside of a captured function has other mutations that we cannot follow: "
             f"it takes part in autograd ({errors.user_line(2)})",
             f"tensor: {self.dtype.name}{list(self.shape)}, requires_grad={self.requires_grad}",
@@ -687,13 +687,21 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
     held = (self if link is None else link.base).numel()
     if size == tuple(self.shape):
         return self
+    if link is None and _captured(self) and count < held and self._data.interp.written_input(self):
+        raise self._data.interp.unfollowed(errors.text(
+            f"resize_() of an input that was written before ({errors.user_line()}): what it does "
+            "not show any more would be lost", f"from {list(self.shape)} to {list(size)}",
+            "resize it before it is written, or write a clone()"))
     if count + (0 if link is None else self.storage_offset()) <= held:
         return surface.inplace_view(ops.as_strided.default, (self, size, strides, None))
     if link is not None:
-        raise errors.ViewWriteError(errors.text(
+        text = errors.text(
             f"Attempted to resize a view tensor to a larger size ({errors.user_line()}), which is "
             "not possible inside of a transform or a captured function",
-            f"from {list(self.shape)} to {list(size)}", "resize a clone() of it"))
+            f"from {list(self.shape)} to {list(size)}", "resize a clone() of it")
+        interp = getattr(self._data, "interp", None)
+        literal = interp is None or not interp.adopts or interp.literal
+        raise errors.ViewWriteError(text) if literal else interp.unfollowed(text)
     flat = ops.as_strided(self, (held,), (1,), 0)
     more = ops.zeros((count - held,), dtype=self.dtype, device=self.device)
     larger = ops.cat([flat, more], 0).reshape(size)

@@ -100,6 +100,7 @@ class Capture(Hooking, Placing, Trace):
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
+        self.together: set[int] = set()  # those of them, and of their sources, that share memory
         self.inputs: list[Tensor] = []  # when its backward is captured
         self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
         self.sizes: dict[int, int] = {}  # of storages, in bytes, by tensor

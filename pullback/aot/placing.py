@@ -17,6 +17,7 @@ from ..core.op import overload
 from ..core.table import ops
 from ..core.views import _recording, link_detached
 from ..interp.box import map_tensors
+from .results import root_of
 
 
 class Placing:
@@ -27,6 +28,7 @@ class Placing:
     level: int
     inputs: list[Tensor]
     first: dict[int, object]
+    together: set[int]  # handles of tensors that have the memory of an input by `.data`
     shared: dict[int, Any]
     writes: list[tuple]
     sizes: dict[int, int]
@@ -36,7 +38,23 @@ class Placing:
     _value: Any
     _recorded: Any
 
+    def unfollowed(self, text: str) -> Exception:
+        """A function that need not be a graph runs as it is written instead."""
+        return (errors.TransformError if self.literal else errors.DataDependentError)(text)
+
+    def lent(self, t: Tensor, source: Tensor) -> None:
+        """Told of `t.data = source`: both look at the memory of an input from here on."""
+        root = root_of(source)
+        if id(root) in self.first and root is not t:
+            self.together |= {id(t), id(root)}
+
     def rebound_to(self, handle: Tensor, new: Tensor) -> bool:
+        if id(handle) in self.together:
+            raise self.unfollowed(errors.text(
+                "a captured function writes into memory that two tensors got by `x.data = y` "
+                f"({errors.user_line(2)}), and only one of them would see it",
+                f"tensor: {handle.dtype.name}{list(handle.shape)}",
+                "use x.set_(y), or write before the assignment"))
         if self.literal and self.mine(handle) and self.mine(new):
             if any(m.root.input is handle for m in self.shared.values()):
                 new = self._in_place_of(handle, new)  # inputs are places of it, by strides
@@ -79,6 +97,10 @@ class Placing:
         if size < extent:
             with _recording(self.level, False):
                 t._data = ops.zeros_like(make(t._data))._data
+
+    def written_input(self, t: Tensor) -> bool:
+        """Has an input other values than those that it came with?"""
+        return id(t) in self.first and self.first[id(t)] is not t._data
 
     def uncounted(self, t: Tensor) -> None:
         self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1

@@ -39,6 +39,10 @@ class Interpreter:
     def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
         """Told of `t_()` and the like on a handle of this level (`adopts` only)."""
 
+    def unfollowed(self, text: str) -> Exception:
+        """The refusal of something done to memory that cannot be captured (`adopts` only)."""
+        return errors.TransformError(text)
+
     def took(self, t: Tensor, source: Tensor) -> None:
         """Told of `t.set_(source)` on a handle of this level (`adopts` only)."""
 

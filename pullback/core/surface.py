@@ -349,6 +349,13 @@ def write_out(ov, flat: tuple, out):
         may_write(t, False, level)
         if tuple(t._data.shape) != tuple(r._data.shape):
             if not is_buffer(t._data):
+                interp = getattr(t._data, "interp", None)
+                if interp is not None and interp.adopts and (
+                        t._link is not None or id(t) in interp.first):
+                    raise interp.unfollowed(errors.text(
+                        f"out= of {ov.op.base_name}() would be resized ({errors.user_line(2)}), "
+                        "which is an input or a view", describe(t),
+                        f"give out= a tensor of shape {list(r.shape)}"))
                 rebind(t, r)
                 bump(t)
                 continue

@@ -376,10 +376,12 @@ def _places_by_strides(base: Tensor, rest: tuple) -> np.ndarray:
     number = {cell: k for k, cell in enumerate(own.tolist())}
     found = [number.get(cell, -1) for cell in shown.tolist()]
     if min(found, default=0) < 0:
-        raise errors.ViewWriteError(errors.text(
+        text = errors.text(
             "a write by as_strided() into memory that its tensor does not show cannot be "
             f"followed inside of a transform or a captured function ({errors.user_line(2)})",
-            describe(base), "call as_strided() on the tensor that has all of the memory"))
+            describe(base), "call as_strided() on the tensor that has all of the memory")
+        interp = getattr(base._data, "interp", None)
+        raise errors.ViewWriteError(text) if interp is None else interp.unfollowed(text)
     return np.array(found, np.int64)
 
 

@@ -247,6 +247,7 @@ def _set_data(self, value: Tensor) -> None:
     self._data = data
     if interp is not None and interp.adopts:
         interp.moved.add(id(self))
+        interp.lent(self, value)
     if leaf and other:  # gradients of the old shape go where they went; new ones arrive here
         hooked, self._edge = self._edge.hooks, Accumulate(self)
         self._edge.hooks = hooked
