@@ -52,7 +52,7 @@ def fake_of(t: Tensor) -> Tensor:
 # where frames between a user's call of a factory and the recorder are
 _SURFACE = tuple(f"pullback.{n}" for n in (
     "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor",
-    "testing.two_tensor"))
+    "testing.two_tensor", "utils.selective"))
 
 
 _ENGINE = "pullback.autograd.engine"

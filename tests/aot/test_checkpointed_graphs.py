@@ -92,6 +92,8 @@ def test_draws_are_made_again_from_their_state(function, operator, partition):
     assert f"higher_order.run_and_save_rng_state(torch.ops.aten.{operator}.default" in forward.code
     again = f"higher_order.run_with_rng_state(rng_state_output_0, torch.ops.aten.{operator}.default"
     assert again in backward.code
+    if function is noisy:  # with what PyTorch's function adds to the call
+        assert "aten.rand_like.default, sin, pin_memory = False)" in forward.code
     names = [n.name for n in backward.graph.nodes if n.op == "placeholder"]
     assert names[-2:] == ["rng_state_output_0", "tangents_1"]
 
