@@ -181,11 +181,6 @@ global_decomposition_table = {
 }
 
 
-def decompositions() -> dict:
-    """All decompositions: the table's and the registered ones."""
-    return decomposition_table.copy()
-
-
 def core_aten_decompositions() -> dict:
     """Everything that reduces a capture to core operators; core operators stay as they are."""
     return {

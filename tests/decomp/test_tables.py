@@ -175,3 +175,5 @@ def test_pytorch_paths(without_torch):
         assert named.equal(silu(x), named.nn.functional.silu(x))
         assert named.equal(gelu(x), named.nn.functional.gelu(x))
         assert gelu_backward(x, x).shape == (2,)
+        parts = named._decomp.decompositions  # a module as an attribute, too
+        assert parts.threshold_backward(x, x, 1).tolist() == [0, 2]
