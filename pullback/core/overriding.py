@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import types
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -289,6 +289,38 @@ def _asking_one(t):
     return entry.run((t,), {})
 
 
+_BODIES = {
+    _asking: """
+        def made(*args, **kwargs):
+            if 0: {0}
+            return "entry".run(args, kwargs)
+        return made
+""",
+    _asking_one: """
+        def made(t):
+            if 0: {0}
+            entry = "entry"
+            if t.__class__ in entry.quiet and not entry.fast["ACTIVE"]:
+                return entry.plain(t)
+            return entry.run((t,), {{}})
+        return made
+"""}
+
+
+@cache
+def _asking_code(asking: types.FunctionType, free: int) -> types.CodeType:
+    """The code of such a function with as many variables from outside as what it stands for has.
+
+    Code that only says that it has some crashes whoever looks at the variables of its frames.
+    """
+    if not free:
+        return asking.__code__
+    names = ", ".join([f"_free{i}" for i in range(free)])
+    space: dict = {}
+    exec(f"def outer({names}):{_BODIES[asking].format(names)}", space)
+    return space["outer"](*[None] * free).__code__
+
+
 def _exchange(public, function: types.FunctionType, modes_only: bool = False) -> None:
     """Give a function other code: it asks, and what it was runs if nobody takes part."""
     if "_asks" in function.__dict__:
@@ -298,11 +330,12 @@ def _exchange(public, function: types.FunctionType, modes_only: bool = False) ->
                                function.__defaults__, function.__closure__)
     plain.__kwdefaults__ = function.__kwdefaults__
     one = code.co_argcount == 1 and not code.co_flags & 0x0C and not code.co_kwonlyargcount
-    asking = (_asking_one if one and not function.__defaults__ else _asking).__code__
+    asking = _asking_code(_asking_one if one and not function.__defaults__ else _asking,
+                          len(code.co_freevars))
     consts = tuple([_Entry(public, plain, modes_only) if c == "entry" else c
                     for c in asking.co_consts])
     function.__defaults__ = function.__kwdefaults__ = None
     function.__code__ = asking.replace(
-        co_consts=consts, co_freevars=code.co_freevars, co_name=code.co_name,
+        co_consts=consts, co_name=code.co_name,
         co_filename=code.co_filename, co_firstlineno=code.co_firstlineno)
     function.__wrapped__, function._asks = plain, True

@@ -334,3 +334,27 @@ def test_a_device_as_a_mode():
         assert torch.zeros_like(torch.ones(1, device="cpu")).device.type == "cpu"
     assert torch.ones(1).device.type == "cpu"
     assert set_device("meta")(lambda: torch.ones(1))().is_meta
+
+
+def test_frames_of_functions_that_ask_can_be_looked_at():
+    program = """
+import sys, pullback as pb
+from pullback.overrides import TorchFunctionMode
+
+class Mode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+with Mode():
+    pb.ones(2)
+try:
+    pb.func.vmap(lambda x: x.storage())(pb.ones(2))
+except Exception:
+    at = sys.exc_info()[2]
+    while at:
+        assert type(dict(at.tb_frame.f_locals)) is dict
+        at = at.tb_next
+    print("seen")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "seen", done.stderr
