@@ -98,8 +98,9 @@ def space_of(ov, raw: tuple):
                 cure="move one of them with .to(device)",
             )
         )
-    if found and state.faking is not None:
-        return None  # the mode refuses it, or takes its shape
+    mode = state.faking
+    if found and mode is not None and not (ov.is_view and mode.allow_non_fake_inputs):
+        return None  # the mode refuses it, or takes its shape; a view shares memory in any case
     if found:
         return next(iter(found.values()))
     if numbers:

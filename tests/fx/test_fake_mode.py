@@ -95,6 +95,7 @@ def test_tensors_with_data_are_refused():
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         out = x + 1
         assert is_fake(out) and out.fake_mode is mode and out.shape == (4, 4)
+        assert (torch.zeros(2, 8) + x.reshape(2, 8)).shape == (2, 8)
 
 
 def test_one_known_number_stays_known():
