@@ -24,11 +24,13 @@ from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from ..core.size import Symbolic
 from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
 from ..core.symbolic.expr import Expr, symbol
+from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..fx.node import Node, fetch_attribute, map_arg
 from ..nn.module import Module
 from ..nn.parameter import Parameter
+from ..nn.traced import TracedModule
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, OutputKind
 
 
@@ -172,11 +174,15 @@ def _indented(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.split("\n"))
 
 
-class ExportedModule(Module):
-    """A program as a module."""
+class ExportedModule(TracedModule):
+    """A program as a module.
+
+    Its `graph` reads parameters and buffers as attributes and writes into them.  Who changes it and
+    calls `recompile()` gets what it says then; until then the program itself runs.
+    """
 
     def __init__(self, program: ExportedProgram, check_guards: bool = True) -> None:
-        super().__init__()
+        Module.__init__(self)
         signature = program.graph_signature
         held = []
         for spec in signature.input_specs:
@@ -188,7 +194,11 @@ class ExportedModule(Module):
         # outside of the tables of modules: these are not part of the module's state
         self.__dict__.update(
             _program=program,
-            _graph=_following(program) if switches else program.graph_module,
+            _run=_following(program) if switches else program.graph_module,
+            _edited=False,
+            _class_name="ExportedModule",
+            _source_name=None,
+            meta={},
             _check=check_guards,
             _held=[(owner._parameters if path.rpartition(".")[2] in owner._parameters
                     else owner._buffers, path.rpartition(".")[2]) for owner, path in held],
@@ -199,18 +209,17 @@ class ExportedModule(Module):
             _writes_arguments=bool(signature.user_inputs_to_mutate),
         )
 
-    @property
-    def graph(self) -> Graph:
-        """The program's graph."""
-        return self._program.graph
+        for node in program.graph.find_nodes(op="get_attr"):  # branches, bodies of loops
+            self._install(node.target, fetch_attribute(program.graph_module, node.target))
+        graph = _unlifted(program)
+        graph.owning_module = self
+        self.__dict__["_graph"] = graph
+        self._changed()
 
-    @property
-    def code(self) -> str:
-        """The program's graph as Python."""
-        return self._program.graph_module.code
-
-    def _get_name(self) -> str:
-        return "ExportedModule"
+    def recompile(self) -> Any:
+        """From now on the module does what its graph says."""
+        self.__dict__["_edited"] = True
+        return super().recompile()
 
     def train(self, mode: bool = True) -> Module:
         """Refused: which mode the program is for was decided when it was exported."""
@@ -231,15 +240,19 @@ class ExportedModule(Module):
                 expected.check(value)
             if self._fits is not None:
                 self._fits(leaves)
+        if self._edited:
+            with set_grad_enabled(is_grad_enabled()):
+                results = (self._forward or self._compile())(self, *leaves)
+            return tree_unflatten(results, program.call_spec.out_spec)
         held = [table[name] for table, name in self._held]
         if self._writes_arguments:
             _refuse_shared([*held, *leaves], self._writes)
         if self._switches:
             caller = is_grad_enabled()
             with set_grad_enabled(caller):
-                out = self._graph(*held, *leaves, caller)
+                out = self._run(*held, *leaves, caller)
         else:
-            out = self._graph(*held, *leaves)
+            out = self._run(*held, *leaves)
         count = len(self._writes)
         inputs = (*held, *leaves)
         for number, value in zip(self._writes, out):
@@ -286,6 +299,31 @@ def grad_modes(nodes: Iterable[Node]) -> dict[Node, tuple[Any, bool]]:
         now = now if back else mode
         out[node] = now, back
     return out
+
+
+def _unlifted(program: ExportedProgram) -> Graph:
+    """The graph with attributes of a module in the place of inputs, and writes into them."""
+    graph = Graph()
+    values: dict[Node, Any] = {}
+    specs = iter(program.graph_signature.input_specs)
+    for node in program.graph.nodes:
+        if node.op == "output":
+            break
+        spec = next(specs) if node.op == "placeholder" else None
+        if spec is None or spec.kind is InputKind.USER_INPUT:
+            values[node] = graph.node_copy(node, values.__getitem__)
+        else:
+            values[node] = graph.get_attr(spec.target)
+            values[node].meta = dict(node.meta)
+    inputs = [values[n] for n in program.graph.find_nodes(op="placeholder")]
+    results = list(map_arg(program.graph.output_node().args[0], values.__getitem__))
+    places = _places(program)
+    for number, value in zip(places, results[: len(places)]):
+        written = graph.call_function(ops.copy_.default, (inputs[number], value))
+        written.meta = dict(value.meta)
+        results = [written if r is value else r for r in results]
+    graph.output(tuple(results[len(places) :]))
+    return graph
 
 
 def _following(program: ExportedProgram) -> GraphModule:

@@ -62,10 +62,8 @@ class GraphModule:
 
     def __new__(cls, root: Any = None, *args: Any, **kwargs: Any) -> "GraphModule":
         chosen = getattr(root, "_graph_module_class", None)  # a module's graph is a module
-        if cls is GraphModule and chosen is not None and not isinstance(root, GraphModule):
+        if cls is GraphModule and chosen is not None:
             cls = chosen()
-        elif cls is GraphModule and isinstance(root, GraphModule):
-            cls = type(root)
         return super().__new__(cls)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:

@@ -1,5 +1,7 @@
 """Exported programs: what they are, that they run and train as modules do, what they refuse."""
 
+import copy
+
 import pytest
 
 import pullback as torch
@@ -428,3 +430,36 @@ def test_draws_that_nobody_needs_are_drawn():
     expected = function(torch.ones(50))
     torch.manual_seed(0)
     assert torch.equal(module(torch.ones(50)), expected)
+
+
+def test_the_graph_of_a_module_can_be_changed():
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 2)
+            self.register_buffer("calls", torch.zeros(2))
+
+        def forward(self, x):
+            self.calls.add_(1)
+            return {"out": self.layer(x).relu() + self.calls}
+
+    torch.manual_seed(0)
+    x = torch.randn(4, 3)
+    program = torch.export.export(Counting(), (x,))
+    module = program.module()
+    assert isinstance(module, torch.fx.GraphModule)
+    assert [n.target for n in module.graph.find_nodes(op="get_attr")] == [
+        "layer.weight", "layer.bias", "calls"]
+    assert [n.name for n in module.graph.find_nodes(op="placeholder")] == ["x"]
+    first = module(x)["out"]
+    plain = torch.nn.functional.linear(x, module.layer.weight, module.layer.bias)
+    assert torch.equal(first, plain.relu() + 1) and module.calls.tolist() == [1, 1]
+    for node in module.graph.nodes:
+        if node.target is torch.ops.aten.relu.default:
+            node.target = torch.ops.aten.tanh.default
+    assert torch.equal(module(x)["out"], plain.relu() + 2)  # not before it is told
+    assert "tanh" in module.recompile().src
+    assert torch.allclose(module(x)["out"], plain.tanh() + 3) and module.calls.tolist() == [3, 3]
+    twin = copy.deepcopy(module)
+    twin(x)
+    assert twin.calls.tolist() == [4, 4] and module.calls.tolist() == [3, 3]
