@@ -12,6 +12,7 @@ import copy
 import keyword
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from .. import errors
 from ..aot import sharing
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..core.handle import Tensor
-from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten, treespec_tuple
 from ..core.size import Symbolic
 from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
 from ..core.symbolic.expr import Expr, symbol
@@ -28,6 +29,7 @@ from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, fetch_attribute, map_arg
+from ..fx.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
@@ -109,6 +111,12 @@ class ExportedProgram:
         spec = self.call_spec
         return [ModuleCallEntry("", ModuleCallSignature(
             [], [], spec.in_spec, spec.out_spec, list(self.arg_names)))]
+
+    @property
+    def parts(self) -> list[TreeSpec]:
+        """The structure of each argument, those by keyword last."""
+        args, kwargs = self.call_spec.in_spec.children_specs
+        return [*args.children_specs, *kwargs.children_specs]
 
     def tensor(self, target: str) -> Tensor:
         """A parameter, a buffer or a constant, by its name."""
@@ -242,8 +250,12 @@ class ExportedModule(TracedModule):
                 self._fits(leaves)
         if self._edited:
             with set_grad_enabled(is_grad_enabled()):
-                results = (self._forward or self._compile())(self, *leaves)
-            return tree_unflatten(results, program.call_spec.out_spec)
+                found = iter(leaves)
+                parts = [tree_unflatten(islice(found, p.num_leaves), p) for p in program.parts]
+                function, graph = self._forward or self._compile(), self.graph
+                out = function(self, *(leaves if graph.trees is None else parts))
+            plain = graph.trees is None and graph.codegen is None
+            return tree_unflatten(out, program.call_spec.out_spec) if plain else out
         held = [table[name] for table, name in self._held]
         if self._writes_arguments:
             _refuse_shared([*held, *leaves], self._writes)
@@ -323,6 +335,9 @@ def _unlifted(program: ExportedProgram) -> Graph:
         written.meta = dict(value.meta)
         results = [written if r is value else r for r in results]
     graph.output(tuple(results[len(places) :]))
+    names = program.arg_names
+    if len(names) == len(program.parts):
+        graph.trees = Trees(tuple(names), treespec_tuple(program.parts), program.call_spec.out_spec)
     return graph
 
 

@@ -119,6 +119,7 @@ def _split(m: GraphModule, parts: list[_Part], names: dict[str, str], as_tuple: 
     for node in list(graph.nodes):
         if node.op == "get_attr" and not node.users:
             graph.erase_node(node)
+    graph.trees, graph.codegen = m.graph.trees, m.graph.codegen  # called as the whole was
     return GraphModule(root, graph)
 
 
