@@ -138,6 +138,8 @@ def storage_view(xp, array, size, stride, storage_offset):
     """as_strided over the memory that `array` is a view of; strides and offset in elements."""
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension: {list(size)}")
     if any(s < 0 for s in stride):
         raise RuntimeError(
             "as_strided: Negative strides are not supported at the moment, "
@@ -158,7 +160,7 @@ def storage_view(xp, array, size, stride, storage_offset):
             + 1
             + sum((n - 1) * s // item for n, s in zip(array.shape, array.strides, strict=True))
         )
-        ghost = owned < spans or (owned == 1 and type(array.base).__name__ == "DummyArray")
+        ghost = array.size and owned < spans or (owned == 1 and type(array.base).__name__ == "DummyArray")
         if needed > owned and not ghost:
             raise RuntimeError(
                 f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, "

@@ -163,9 +163,9 @@ class as_strided_scatter(Op):
     }
 
     def run(xp, self, src, size, stride, storage_offset):
+        same_size_as_slice(src, size)
         out = self.copy()
         place = storage_view(xp, out, size, stride, storage_offset or 0)
-        same_size_as_slice(src, size)
         place[...] = src
         return out
 
