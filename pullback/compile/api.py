@@ -56,6 +56,8 @@ def _limited(module: GraphModule, count: int, memory=None, planned: bool = True,
 # Operators that reach the backend whole: their decompositions would take values that they refuse.
 _WHOLE = {"diagonal_scatter", "index_add", "index_copy", "index_fill", "segment_reduce",
           "fake_quantize_per_channel_affine_cachemask", "multilabel_margin_loss_forward"}
+# Those whose parts refuse indices by another exception; native code knows whose parts they are.
+_CHECKED = {"nll_loss_forward", "nll_loss2d_forward", "_embedding_bag_dense_backward"}
 
 
 # PyTorch's ways to tune its own backends: accepted, there is nothing here to tune
@@ -144,8 +146,9 @@ def compile(
         made = backend.compiled(model, undecided, dynamic)
     else:
         forward, backward = _backend(backend)
+        whole = _WHOLE | _CHECKED if backend == "numpy" else _WHOLE
         parts = Backend(
-            forward, backward, cut, Everything(_WHOLE), fuse, undecided, memory is not None,
+            forward, backward, cut, Everything(whole), fuse, undecided, memory is not None,
             within=None if memory is None else keeps
         )
         if backend == "native":

@@ -68,9 +68,7 @@ def refuse_dtypes(ov, flat: tuple) -> None:
     tensors = list(tensors_in(flat))
     dtypes = tuple([t._data.dtype for t in tensors])
     values = {d.char for d in dtypes} - {"l", "?"}  # int64 and bool are indices and masks
-    unusual = any(type(v) is complex for v in flat) or any(
-        isinstance(flat[i], Tensor) and flat[i]._data.dtype.char in "l?"
-        for i in _differentiable(ov))
+    unusual = _is_unusual(ov, flat)
     if not dtypes or not unusual and ov.op.grad and (values == {"f"} or values == {"d"}):
         return  # what has a derivative takes floats
     key = (ov, dtypes, unusual)
@@ -97,6 +95,24 @@ def _differentiable(ov) -> tuple[int, ...]:
     """Places of the arguments that are differentiated, and hence floats as a rule."""
     named = {n.strip() for key in ov.op.grad for n in key.split(",")}
     return tuple(i for i, a in enumerate(ov.schema.args) if a.name in named)
+
+
+def _is_unusual(ov, flat: tuple) -> bool:
+    """Complex numbers, or integers and truth values for what is differentiated."""
+    for i in _differentiable(ov):
+        if isinstance(flat[i], Tensor) and flat[i]._data.dtype.char in "l?":
+            return True
+    return any(type(v) is complex for v in flat)
+
+
+def _is_mixed(ov, flat: tuple) -> bool:
+    """Are operands of several dtypes, beside indices and masks?"""
+    kinds = {t._data.dtype.char for t in tensors_in(flat)} - {"l", "?"}
+    return len(kinds) > 1 or _is_unusual(ov, flat)
+
+
+def _dtypes(out) -> list:
+    return [t.dtype for t in tensors_in(out if isinstance(out, (list, tuple)) else (out,))]
 
 
 def _objection(ov, flat: tuple, ones) -> Exception | None:
@@ -328,12 +344,18 @@ class Trace(Interpreter):
         except Exception as error:  # found by the parts: the user knows the whole
             if replacement is not ov.decompose:
                 raise
+            if _about_dtypes(error):
+                return NotImplemented  # the kernel has not refused them
             shown = failure(ov, flat, error)
             if shown is error:
                 raise
             raise shown from error
         finally:
             recorder.origin, state.record[self.level] = origin, before
+        if replacement is ov.decompose and _is_mixed(ov, flat):
+            wanted = self.below(ov, tuple(map_tensors(self._value, v) for v in flat))
+            if _dtypes(wanted) != _dtypes(out):
+                return NotImplemented  # the parts promote in another way
         # an input that came back unchanged is another handle now: the tape will write on it, and
         # that a result looks at an intermediate is nobody's business
         return map_tensors(lambda t: make(t._data), out)

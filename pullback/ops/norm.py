@@ -64,7 +64,7 @@ def _softmax_kernel(xp, self, dim, safe=False):
 
 
 def _needs_float(name: str, self) -> None:
-    if self.dtype.kind in "biu":
+    if self.dtype.kind in "biuc":
         raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.name}\': '
                                   "convert with .float() or pass dtype=")
 
@@ -263,6 +263,7 @@ class _safe_softmax(Op):
         dim = wrap_dim(dim, self.ndim)
         wanted = self.dtype if dtype is None else dtype.np
         x = self if dtype is None else narrowed(self, wanted)
+        _needs_float("softmax_kernel_impl", x)
         return narrowed(_softmax_kernel(xp, x, dim, safe=True), wanted)
 
     def batch(n, batched, self, dim, dtype):
