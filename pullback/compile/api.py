@@ -148,7 +148,7 @@ def compile(
         forward, backward = _backend(backend)
         whole = _WHOLE | _CHECKED if backend == "numpy" else _WHOLE
         parts = Backend(
-            forward, backward, cut, Everything(whole), fuse, undecided, memory is not None,
+            forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
             within=None if memory is None else keeps
         )
         if backend == "native":

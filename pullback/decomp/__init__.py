@@ -96,8 +96,9 @@ class Everything:
     What `decomposition_table` holds, without loading the whole table.
     """
 
-    def __init__(self, whole: set[str]):
+    def __init__(self, whole: set[str], careful: bool = False):
         self.whole = whole  # names of operators that stay as they are
+        self.careful = careful  # may none take values that the operator refuses?
 
     def get(self, o: OpOverload, default: Any = None) -> Any:
         if o.name in self.whole:

@@ -181,6 +181,7 @@ class Trace(Interpreter):
     def __init__(self, recorder, fake: bool = False, decompositions: dict | None = None):
         self.recorder, self.fake = recorder, fake
         self.decompositions = decompositions or {}
+        self.careful = getattr(decompositions, "careful", False)
         self.own: dict = {}  # arrays of tensors that the function itself made from values
 
     def fresh(self, t: Tensor) -> Tensor | None:
@@ -269,7 +270,7 @@ class Trace(Interpreter):
     def process(self, ov, flat):
         refuse_dtypes(ov, flat)
         replacement = self.decompositions.get(ov)
-        if ov.op.trusts and self.recorder.pulled is None and replacement is ov.decompose:
+        if ov.op.trusts and self.careful and self.recorder.pulled is None:
             replacement = None  # called by the user, there was no forward
         if replacement is not None:
             out = self._replaced(ov, replacement, flat)
