@@ -1,5 +1,5 @@
 """Bad input of compiled functions: the exception of eager execution, nothing half-written, and the
-next call works.  `test_refusals.py` asks every entry of the table.
+next call works.  `test_wrong_arguments.py` asks every entry of the table.
 """
 
 import numpy as np
