@@ -13,6 +13,7 @@ from ..core.state import state
 from ..core.table import ops
 from ..func.grad import jvp, vjp
 from ..func.vmap import vmap
+from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from .subgraph import (
     HigherOrder,
@@ -109,6 +110,8 @@ class _Cond(Function):
     @staticmethod
     def forward(pred, branches, *operands):
         level = state.stack[state.mode]
+        if isinstance(level, Functionalize):
+            return level.handed_on(_run, pred, *branches, operands)
         if not isinstance(level, Trace):
             return _run(pred, *branches, operands)
         modules = closed(branches, (operands, operands), "a branch of cond()",

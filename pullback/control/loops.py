@@ -17,6 +17,7 @@ from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
 from ..core.table import ops
 from ..func.vmap import vmap
+from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from .cond import pull_back, push_forward
 from .subgraph import (
@@ -62,16 +63,28 @@ def _refuse(name: str, function: Any, dim: Any = 0, reverse: Any = False) -> Non
 
 def _length(xs: Sequence[Tensor], what: str) -> int:
     """The common size of the first dim."""
-    sizes = {t.shape[0] if t.ndim else None for t in xs}
-    if len(sizes) != 1 or None in sizes or 0 in sizes:
+    sizes = [t.shape[0] if t.ndim else None for t in xs]
+    if not sizes or None in sizes or sizes[0] == 0 or any(s != sizes[0] for s in sizes):
         raise errors.RefusedValue(
             f"{what}: the leading dims of the tensors must be the same and not 0, got shapes "
             f"{[list(t.shape) for t in xs]} ({errors.user_line(3)})")
-    return sizes.pop()
+    return sizes[0]
 
 
 def _stacked(steps: Sequence[Sequence[Tensor]]) -> tuple:
     return tuple([ops.stack(list(parts), 0) for parts in zip(*steps)])
+
+
+def _stack_pytree(trees: Sequence[Any]) -> Any:
+    """Trees of one structure as one tree of stacked tensors."""
+    specs = [tree_flatten(tree) for tree in trees]
+    return tree_unflatten(list(_stacked([leaves for leaves, _ in specs])), specs[0][1])
+
+
+def _unstack_pytree(xs: Any) -> list[Any]:
+    """The tree of each step, along the first dim of the tensors."""
+    flat, spec = _tensors(xs, "xs")
+    return [tree_unflatten([t[i] for t in flat], spec) for i in range(_length(flat, "xs"))]
 
 
 def _in_front(t: Tensor, dim: int | None, place: int) -> Tensor:
@@ -119,6 +132,8 @@ class _Map(Function):
     def forward(f, n, *operands):
         level = state.stack[state.mode]
         xs, args = operands[:n], operands[n:]
+        if isinstance(level, Functionalize):
+            return level.handed_on(_map, f, xs, args)
         if not isinstance(level, Trace):
             return _stacked([f(*[t[i] for t in xs], *args) for i in range(xs[0].shape[0])])
         (module,) = closed([f], [[*[row_of(t) for t in xs], *args]], "the body of map()",
@@ -266,6 +281,8 @@ class _Scan(Function):
     def forward(f, n, m, *operands):
         level = state.stack[state.mode]
         init, xs, args = operands[:n], operands[n:n + m], operands[n + m:]
+        if isinstance(level, Functionalize):
+            return level.handed_on(_scan, f, init, xs, args)
         if not isinstance(level, Trace):
             return _steps(f, init, xs, args)
         (module,) = closed([f], [[*init, *[row_of(t) for t in xs], *args]], "the body of scan()",

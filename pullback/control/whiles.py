@@ -23,6 +23,7 @@ from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
 from ..core.table import ops
 from ..func.vmap import vmap
+from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from .cond import pull_back, push_forward
 from .loops import _in_front, _same_carry
@@ -215,6 +216,8 @@ class _Passes(Function):
     def forward(functions, spec, *operands):
         level = state.stack[state.mode]
         states, read = spec.parts(operands)
+        if isinstance(level, Functionalize):
+            return level.handed_on(_passes, *functions, *states, read)
         if not isinstance(level, Trace):
             return _run(functions, states, read)
         what = "a function of while_loop()"

@@ -12,8 +12,10 @@ from .. import errors
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.op import overload
+from ..core.pytree import tree_map
 from ..core.stack import Interpreter, bind, tensors_in
 from ..core.state import state
+from ..core.surface import current
 from .box import Wrapped, map_tensors
 
 
@@ -54,17 +56,25 @@ class Functionalize(Interpreter):
         if ov.is_view and self.views and own:
             shown = self._shown(ov, flat)
             ov = copying(ov) or ov
-        before = state.mode, state.random
-        state.mode, state.random = self.previous
-        try:
-            out = bind(ov, tuple(map_tensors(self.unwrap, v) for v in flat))
-        finally:
-            state.mode, state.random = before
+        out = self._below(bind, ov, tuple(map_tensors(self.unwrap, v) for v in flat))
         if shown is None:
             return map_tensors(self.wrap, out) if own else out
         if isinstance(out, Tensor):
             return make(Functional(self, out, shown._data))
         return type(out)([make(Functional(self, o, s._data)) for o, s in zip(out, shown)])
+
+    def _below(self, function, *args):
+        before = state.mode, state.random
+        state.mode, state.random = self.previous
+        try:
+            return function(*args)
+        finally:
+            state.mode, state.random = before
+
+    def handed_on(self, function, *args):
+        """Call an operator that takes functions on the level below: these write to nothing."""
+        lower = tree_map(lambda v: self.unwrap(current(v)) if isinstance(v, Tensor) else v, args)
+        return map_tensors(self.wrap, self._below(function, *lower))
 
     def _shown(self, ov, flat):
         """The layout of a view, which programs may ask for although there is a copy instead."""
