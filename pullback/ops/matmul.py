@@ -50,6 +50,14 @@ def affine(xp, base, a, b, beta, alpha):
     return out.astype(dtype) if half else out
 
 
+def check_ranks(name: str, batched: tuple, tensors: tuple, ranks: tuple) -> None:
+    """Refuse operands of other ranks where `matmul`, which takes any, computes a batch of them."""
+    for flag, t, rank in zip(batched, tensors, ranks):
+        if t.ndim - bool(flag) != rank:
+            raise ShapeError(
+                f"{name}: expected a tensor of {rank} dims, got {list(t.shape[bool(flag):])}")
+
+
 _C_NAMES = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
     "int64": "long", "int32": "int", "int16": "short", "int8": "signed char",
@@ -186,6 +194,7 @@ class mm(Op):
         return (self.shape[0], mat2.shape[1])
 
     def batch(n, batched, self, mat2):
+        check_ranks("mm", batched, (self, mat2), (2, 2))
         return ops.matmul(self, mat2)
 
     def samples(s):
@@ -218,6 +227,7 @@ class bmm(Op):
         return (self.shape[0], self.shape[1], mat2.shape[2])
 
     def batch(n, batched, self, mat2):
+        check_ranks("bmm", batched, (self, mat2), (3, 3))
         return ops.matmul(self, mat2)
 
     def samples(s):
@@ -246,6 +256,7 @@ class mv(Op):
         return (self.shape[0],)
 
     def batch(n, batched, self, vec):
+        check_ranks("mv", batched, (self, vec), (2, 1))
         if not batched[0]:
             return ops.matmul(vec, self.t())
         if not batched[1]:
@@ -281,6 +292,7 @@ class dot(Op):
         return ()
 
     def batch(n, batched, self, tensor):
+        check_ranks("dot", batched, (self, tensor), (1, 1))
         if batched[0] and batched[1]:
             return ops.matmul(self.unsqueeze(1), tensor.unsqueeze(2)).reshape([n])
         return ops.matmul(self, tensor) if batched[0] else ops.matmul(tensor, self)
@@ -357,6 +369,7 @@ class addmm(Op):
         return shape
 
     def batch(n, batched, self, mat1, mat2, beta, alpha):
+        check_ranks("addmm", batched[1:], (mat1, mat2), (2, 2))
         if batched[1] and not batched[0] and not batched[2] and self.ndim <= 1:
             rows = mat1.reshape(mat1.shape[0] * mat1.shape[1], mat1.shape[2])
             flat = ops.addmm(self, rows, mat2, beta=beta, alpha=alpha)
@@ -405,6 +418,7 @@ class baddbmm(Op):
         return shape
 
     def batch(n, batched, self, batch1, batch2, beta, alpha):
+        check_ranks("baddbmm", batched[1:], (batch1, batch2), (3, 3))
         value = ops.matmul(batch1, batch2)
         if value.ndim == 3:
             value = value.unsqueeze(0)
@@ -452,6 +466,7 @@ class addbmm(Op):
         return shape
 
     def batch(n, batched, self, batch1, batch2, beta, alpha):
+        check_ranks("addbmm", batched[1:], (batch1, batch2), (3, 3))
         value = ops.matmul(batch1, batch2).sum(-3)
         if value.ndim == 2:
             value = value.unsqueeze(0)
