@@ -93,6 +93,7 @@ PLACES = {
     "torch._higher_order_ops.scan": "control.loops control",
     "torch._higher_order_ops.while_loop": "control.whiles control",
     "torch._higher_order_ops.associative_scan": "control.loops control",
+    "functorch.einops": "func.einops",
     "functorch.experimental.control_flow": "control control.loops",
     "torch._decomp": "decomp",
     "torch._decomp.decompositions": "decomp",
