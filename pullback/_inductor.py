@@ -33,7 +33,9 @@ def __getattr__(name: str):
         from .decomp import core_aten_decompositions
 
         return core_aten_decompositions()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .core.facade import elsewhere
+
+    return elsewhere(__name__, name)
 
 
 def list_options() -> list[str]:
