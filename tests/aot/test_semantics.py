@@ -277,7 +277,7 @@ def pieces(a):
 @case(inner((2, 3)))
 def pieces_and_view(a):
     b = a * 2
-    return (*b.unbind(0), b.view(-1))
+    return (*b.unbind(0), b.view(-1), b.t())  # PyTorch's graphs give one view beside pieces apart
 
 
 @case(inner((2, 3)))
