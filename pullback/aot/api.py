@@ -422,6 +422,11 @@ class Compiled:
             joint, sizes.env, sizes.shapes, sizes.names, backend, len(sizes.numbers))
         shapes = [hinted(t._data.shape) for t in tensors]
         values = made.check.bind([*shapes, *[(hinted(numbers[k]),) for k in sizes.numbers]])
+        if isinstance(values, str):  # what was assumed of sizes that nothing may depend on
+            raise errors.CompileError(errors.text(
+                f"these arguments do not fit what operators assume of sizes marked as unbacked: "
+                f"{values} ({errors.user_line()})",
+                cure="give arguments whose sizes fit one another, or leave the mark away"))
         return made.instance(tensors, values)
 
 

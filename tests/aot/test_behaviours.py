@@ -812,7 +812,7 @@ def test_pieces_alone_are_results_of_the_compiled_function():
     x = values(2, 3).requires_grad_() * 1
     run = aot.aot_function(lambda a: a.unbind(0), aot.nop)
     out = run(x)
-    assert [type(o.grad_fn).__name__ for o in out] == ["CompiledNode"] * 2
+    assert [type(o.grad_fn).__name__ for o in out] == ["CompiledFunctionBackward"] * 2
     assert [o.grad_fn.name() for o in out] == ["CompiledFunctionBackward"] * 2
     assert all(o._base is x._base or o._base is x for o in out)
     # with another view of the same they are made again

@@ -127,3 +127,18 @@ def test_marked_sizes():
     assert g(marked(9, max=10)).shape == (9, 3)
     with pytest.raises(errors.ConstraintViolationError, match="right for 4 only"):
         torch.compile(lambda x: x + torch.ones(4, 3), backend="numpy")(marked(4))
+
+
+def test_sizes_that_do_not_fit_what_is_assumed_of_them():
+    def marked(*shape):
+        x = torch.ones(*shape)
+        dynamo.mark_unbacked(x, 0)
+        return x
+
+    f = torch.compile(lambda x, y: (x + y) * 2, backend="numpy", dynamic=True)
+    assert f(marked(4), marked(4)).tolist() == [4.0] * 4
+    assert f(marked(6), marked(6)).tolist() == [4.0] * 6 and not f.recompiles
+    for sizes in ((5, 3), (5, 1), (0, 4)):
+        with pytest.raises(RuntimeError, match="do not fit"):
+            f(*map(marked, sizes))
+    assert f(marked(7), marked(7)).tolist() == [4.0] * 7

@@ -439,8 +439,8 @@ class ShapeEnv:
     def is_size(self, n: Any) -> None:
         """A number that only the data decides is used as a size."""
         e = n.node.expr
-        self.assume(Relation(">=", e, const(0)))
-        if e.symbol is not None:
+        if e.symbol is not None:  # of others the operator that makes the memory says so
+            self.assume(Relation(">=", e, const(0)))
             self.symbols[e.symbol].size_like = True
 
     def assume(self, relation: Relation) -> bool:
