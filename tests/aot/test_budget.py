@@ -461,7 +461,8 @@ def test_the_peak_of_eager_execution_is_the_measured_one(name):
     peak, _ = measured(function, args)
     flat, spec = torch.utils._pytree.tree_flatten((tuple(args), {}))
     joint = capture(function, flat, spec, Everything(set()), True, watch=True)
-    assert abs(eager.peak(joint.module.diary) - peak) < 0.05 * peak
+    some = 4096  # of Python's own, which count in the smallest model
+    assert abs(eager.peak(joint.module.diary) - peak) < 0.05 * peak + some
 
 
 @pytest.mark.parametrize(  # all models: `python -m bench.memory --models`

@@ -418,7 +418,7 @@ class ShapeEnv:
                 known = self.static(relation, self._oblivious)
                 if known is not None:
                     return known
-                if relation.op in ("==", "!="):  # sizes that meet have to fit
+                if relation.op in ("==", "!=") and self._are_sizes(relation):  # they have to fit
                     self.add(Relation("==", relation.left, relation.right),
                              "sizes that meet in an operator", assumed=True)
                     return relation.op == "=="
@@ -426,6 +426,11 @@ class ShapeEnv:
         answer = COMPARE[relation.op](left, right)
         self.add(relation if answer else relation.opposite(), reason)
         return answer
+
+    def _are_sizes(self, relation: Relation) -> bool:
+        """Is it a question about sizes alone, not about other numbers that the data decide?"""
+        names = relation.left.symbols() | relation.right.symbols()
+        return all(self.symbols[name].size_like for name in names)
 
     def add(self, relation: Relation, reason: str, assumed: bool = False) -> None:
         """Rely on something that holds for the example."""
