@@ -163,7 +163,8 @@ class Plan:
         if is_buffer(value._data) and value._edge is None and not state.mode:
             table[place] = value.tolist()
         else:
-            table[1] = [t * v.to(t.dtype) for t, v in zip(table[1], _ops().unbind(value))]
+            table[1] = [t * (v.to(t.dtype) if t.dtype.category >= v.dtype.category else v)
+                        for t, v in zip(table[1], _ops().unbind(value))]
 
     def samples(self, s):
         """A sample call, made of sample calls of the operator."""

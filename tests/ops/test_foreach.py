@@ -472,3 +472,14 @@ def test_names():
     assert str(written) == (
         "_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()"
     )
+
+
+@pytest.mark.parametrize("name", ["_foreach_addcmul", "_foreach_addcdiv"])
+@pytest.mark.parametrize("first", [[3, 4], [True, False], [0.5, 1.5]])
+def test_packed_numbers_keep_their_fractions_when_compiled(name, first):
+    def f(a, b, c, scalars):
+        return getattr(pb, name)([a], [b], [c], scalars)
+
+    args = (pb.ones(2), pb.tensor(first), pb.tensor([3.5, 4.0]), pb.tensor([2.5]))
+    (expected,), (found,) = f(*args), pb.compile(f, backend="numpy")(*args)
+    assert found.dtype is expected.dtype and pb.allclose(found, expected)
