@@ -5,6 +5,7 @@ the C text.
 
 from __future__ import annotations
 
+import ctypes
 import re
 
 from .builder import Builder, Unsupported, broadcast
@@ -63,7 +64,34 @@ def _div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None
     q = b.pointwise("div", x, y, dtype=t, shape=shape_of(ex))
     if rounding_mode is None:
         return q
-    return b.pointwise("floor" if rounding_mode == "floor" else "trunc", q, dtype=t)
+    return _floored(b, x, y, q, t) if rounding_mode == "floor" else b.pointwise("trunc", q, dtype=t)
+
+
+def _floored(b: Builder, x: object, y: object, q: Ref, t: str) -> Ref:
+    """x // y as Python has it: from the remainder, for the quotient may be rounded past a number.
+
+    The quotient itself where y is zero.
+    """
+    if not isinstance(y, (Ref, int, float)):
+        raise Unsupported("a divisor that only a call tells")
+    if t == "f" and not isinstance(y, Ref):
+        y = ctypes.c_float(y).value  # zero may be what is left of it
+
+    def made(op: str, *args: object, **kw: object) -> Ref:
+        return b.pointwise(op, *args, **{"dtype": t, **kw})
+
+    rest = made("fmod", x, y)
+    whole = made("div", made("sub", x, rest), y)
+    other = made("lt", made("mul", made("sign", rest), made("sign", y) if isinstance(y, Ref)
+                            else (y > 0) - (y < 0)), 0, dtype="b", ct=t)
+    whole = made("where", other, made("sub", whole, 1), whole)
+    down = made("floor", whole)
+    past = made("gt", made("sub", whole, down), 0.5, dtype="b", ct=t)
+    down = made("where", past, made("add", down, 1), down)
+    zero = made("eq", y, 0, dtype="b", ct=t) if isinstance(y, Ref) else y == 0
+    if isinstance(zero, Ref):
+        return made("where", zero, q, down)
+    return q if zero else down
 
 
 def _compare(op: str):
@@ -124,10 +152,10 @@ def _clamp(
 ) -> Ref:
     low, high = kw.get("min", low), kw.get("max", high)
     t, out = dtype_code(ex), x
-    if low is not None:
-        out = b.pointwise("clampmin", out, low, dtype=t, shape=shape_of(ex))
-    if high is not None:
-        out = b.pointwise("clampmax", out, high, dtype=t, shape=shape_of(ex))
+    for bound, op, of_tensor in ((low, "clampmin", "max"), (high, "clampmax", "min")):
+        if bound is not None:  # a bound that is NaN makes NaN, and so may the elements of a tensor
+            op = of_tensor if isinstance(bound, Ref) else "add" if bound != bound else op
+            out = b.pointwise(op, out, bound, dtype=t, shape=shape_of(ex))
     return out
 
 
@@ -139,7 +167,7 @@ def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
 
     if n == 0:
         return b.full(x.shape, 1.0 if t in "fd" else 1, t)
-    if n == int(n) and 1 <= abs(n) <= 8 and (n > 0 or t in "fd"):
+    if 1 <= abs(n) <= 8 and n == int(n) and (n > 0 or t in "fd"):
         bits, out, base = int(abs(n)), None, x if x.dtype == t else b.cast(x, t)
         while bits:
             if bits & 1:

@@ -15,6 +15,7 @@ Read `backend.py` next, and `runtime/function.c` for the other side.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -65,6 +66,13 @@ def spec_of(ref: Ref) -> tuple:
     """Type, shape and byte strides of a ref's elements."""
     size = item_size(ref.dtype)
     return type_number(ref.dtype), ref.shape, tuple(s * size for s in ref.strides)
+
+
+def _double(x: float) -> str:
+    """A number as C text where no header is included."""
+    if math.isfinite(x):
+        return repr(x)
+    return '__builtin_nan("")' if x != x else f"{'-' if x < 0 else ''}__builtin_inf()"
 
 
 class UnitWriter:
@@ -213,7 +221,7 @@ class UnitWriter:
     def _gemm(self, call: object, out: object) -> None:
         a = call.attrs
         fields = [f".{k} = {v}" for k, v in a.items() if k != "alpha"] + [
-            f".alpha = {a['alpha']!r}"
+            f".alpha = {_double(a['alpha'])}"
         ]
         fields += [
             f".a = {self._address(call.args[0])}",

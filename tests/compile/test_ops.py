@@ -1,5 +1,7 @@
 """Each family of operators, compiled against pb."""
 
+import math
+
 import numpy as np
 import pytest
 from checks import same
@@ -449,3 +451,27 @@ def test_outputs_that_are_inputs():
     c = same(lambda x: (x, x.t(), x.clone(), x + 1, x + 1), x)
     out = c(x)
     assert out[0] is x and np.shares_memory(out[1], x) and not np.shares_memory(out[2], x)
+
+
+SPECIAL = {
+    "clamp": lambda x, v: pb.clamp(x, -1, v),
+    "clamp_min": lambda x, v: pb.clamp(x, min=v),
+    "clamp_tensor": lambda x, v: pb.clamp(x, max=pb.full((4,), v)),
+    "pow": lambda x, v: x.abs() ** v,
+    "addmm": lambda x, v: pb.addmm(x.view(2, 2), x.view(2, 2), x.view(2, 2), alpha=v),
+    "hardtanh": lambda x, v: F.hardtanh(x, v, 1e30),
+    "floor_divide": lambda x, v: x // v,
+    "divided": lambda x, v: v // x,
+    "norm": pb.linalg.vector_norm,
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_numbers_that_are_not_ordinary(name):
+    x = pb.tensor([1.0, -2.0, 0.5, 3.0])
+    for number in (math.nan, math.inf, -math.inf, 0.1, 5e-324):
+        if name == "hardtanh" and number == math.inf:
+            continue  # above the other bound: refused
+        expected = SPECIAL[name](x, number)
+        found = pb.compile(SPECIAL[name])(x, number)
+        assert pb.allclose(found, expected, equal_nan=True), number
