@@ -203,79 +203,73 @@ def _unknown_ends(start, end, steps, base, dtype):
     return line.to(kind)
 
 
-class linspace_Tensor_Tensor(Composite):
-    """`linspace` between 0-d tensors."""
+class _Line(Composite):
+    """`linspace` of which some end is a tensor."""
 
-    schema = f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
     method = False
 
     def compose(start, end, steps, dtype, layout, device, pin_memory):
         return _from_tensors("linspace", start, end, steps, (), dtype, device)
+
+
+class _Powers(Composite):
+    """`logspace` of which some end is a tensor."""
+
+    method = False
+
+    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
+        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
+
+
+class linspace_Tensor_Tensor(_Line):
+    """`linspace` between 0-d tensors."""
+
+    schema = f"linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
 
     def samples(s):
         yield s(s.int(), s.int(), 5)
 
 
-class linspace_Tensor_Scalar(Composite):
+class linspace_Tensor_Scalar(_Line):
     """`linspace` from a 0-d tensor."""
 
     schema = f"linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, {OPTIONS}) -> Tensor"
-    method = False
-
-    def compose(start, end, steps, dtype, layout, device, pin_memory):
-        return _from_tensors("linspace", start, end, steps, (), dtype, device)
 
     def samples(s):
         yield s(s.int(), 3.5, 5)
 
 
-class linspace_Scalar_Tensor(Composite):
+class linspace_Scalar_Tensor(_Line):
     """`linspace` to a 0-d tensor."""
 
     schema = f"linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, {OPTIONS}) -> Tensor"
-    method = False
-
-    def compose(start, end, steps, dtype, layout, device, pin_memory):
-        return _from_tensors("linspace", start, end, steps, (), dtype, device)
 
     def samples(s):
         yield s(0, s.int(), 5)
 
 
-class logspace_Tensor_Tensor(Composite):
+class logspace_Tensor_Tensor(_Powers):
     """`logspace` between 0-d tensors."""
 
     schema = f"logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-    method = False
-
-    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
-        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
 
     def samples(s):
         yield s(s.int(), s.int(), 5)
 
 
-class logspace_Tensor_Scalar(Composite):
+class logspace_Tensor_Scalar(_Powers):
     """`logspace` from a 0-d tensor."""
 
     schema = f"logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-    method = False
-
-    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
-        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
 
     def samples(s):
         yield s(s.int(), 3.5, 5)
 
 
-class logspace_Scalar_Tensor(Composite):
+class logspace_Scalar_Tensor(_Powers):
     """`logspace` to a 0-d tensor."""
 
     schema = f"logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, {OPTIONS}) -> Tensor"
-    method = False
-
-    def compose(start, end, steps, base, dtype, layout, device, pin_memory):
-        return _from_tensors("logspace", start, end, steps, (base,), dtype, device)
 
     def samples(s):
         yield s(0, s.int(), 5)
