@@ -188,7 +188,7 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
             has_code = bool(unit.source)
             try:
                 if has_code:
-                    native.build(cache.write(f"{key}.c", unit.source.encode()), f"{key}.so")
+                    native.build_text(unit.source, key, f"{key}.so")
                 cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
                 cache.grown()
             except OSError as error:

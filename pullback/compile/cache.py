@@ -7,7 +7,9 @@ entry is deleted and made again by the caller.
 
 A folder that cannot be written, or is full, is replaced by a temporary one for the process; what it
 holds is still read. Above `PULLBACK_CACHE_LIMIT` bytes (2 GB) the entries go that were used the
-longest time ago. Read `toolchain.py` next.
+longest time ago: from time to time, and whenever this process has added a good share of the limit.
+Bytes are those on disk, in whole blocks: most entries are far smaller than one. Read `toolchain.py`
+next.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .errors import warn
@@ -28,10 +31,13 @@ RUNTIME_VERSION = "1"
 LIMIT = 2_000_000_000  # bytes, unless PULLBACK_CACHE_LIMIT says otherwise
 _TRIMMED = "trimmed"  # when a process last looked whether the cache has grown too large
 _EVERY = 600  # seconds between two such looks
+_SHARE = 32  # a process that has added this part of the limit looks at once
 _OLD = 3600  # seconds after which files of a writer that has died go
+_BLOCK = 4096  # bytes that a file system gives at a time
 
 _folder: Path | None = None
 _counts = {"hits": 0, "misses": 0, "shared": 0, "compiled": 0}
+_added = 0  # bytes that this process has written since it last looked
 
 
 def key(*parts: object) -> str:
@@ -132,6 +138,7 @@ def write(name: str, data: bytes) -> Path:
     except BaseException:
         _remove(temporary)
         raise
+    _add(len(data))
     return target
 
 
@@ -170,6 +177,7 @@ def publish(made: str | os.PathLike, name: str) -> Path:
     """
     with open(made, "r+b") as file:
         file.write(_seal(file.read()))
+        _add(file.tell())
     target = folder() / name[:2] / name
     target.parent.mkdir(parents=True, exist_ok=True)
     os.replace(made, target)
@@ -225,40 +233,76 @@ def limit() -> int:
         return LIMIT
 
 
+def _on_disk(size: int) -> int:
+    return -(-size // _BLOCK) * _BLOCK
+
+
+def _add(size: int) -> None:
+    global _added
+    _added += _on_disk(size)
+
+
+def _listed(place: str | os.PathLike) -> list[os.DirEntry]:
+    try:
+        with os.scandir(place) as found:
+            return list(found)
+    except OSError:  # deleted meanwhile
+        return []
+
+
+def _unfinished(entry: os.DirEntry) -> bool:
+    return entry.name.startswith((".writing-", ".working-"))
+
+
 def _entries() -> list[tuple[float, int, str]]:
-    """(time of last use, size, path) of each entry, oldest first."""
-    found = []
-    for entry in folder().glob("*/*"):
+    """(time of last use, bytes on disk, path) of each entry, oldest first."""
+    return sorted(_facts(e for part in _listed(folder()) if part.is_dir()
+                         for e in _listed(part.path) if not _unfinished(e)))
+
+
+def _facts(entries: Iterable[os.DirEntry]) -> Iterator[tuple[float, int, str]]:
+    for entry in entries:
         try:
             facts = entry.stat()
         except OSError:
             continue
-        found.append((facts.st_mtime, facts.st_size, str(entry)))
-    return sorted(found)
+        yield facts.st_mtime, _on_disk(facts.st_size), entry.path
+
+
+def _abandoned() -> list[str]:
+    """Files of writers that have died."""
+    places = [folder(), *[part.path for part in _listed(folder()) if part.is_dir()]]
+    begun, now = [e for p in places for e in _listed(p) if _unfinished(e)], time.time()
+    return [name for when, _, name in _facts(begun) if now - when > _OLD]
 
 
 def trim(most: int | None = None) -> int:
-    """Delete the entries that were used the longest time ago, down to `most` bytes (the limit).
+    """Delete the entries that were used the longest time ago, down to `most` bytes.
 
-    Objects already loaded stay loaded. Returns how many were deleted.
+    By default down to the limit, with some room then, since other processes add, too. Objects
+    already loaded stay loaded. Returns how many files were deleted.
     """
-    entries, now = _entries(), time.time()
+    entries, gone = _entries(), _abandoned()
     left = sum(size for _, size, _ in entries)
-    most, count = limit() if most is None else most, 0
-    for when, size, name in entries:
-        abandoned = os.path.basename(name).startswith(".writing-") and now - when > _OLD
-        if left <= most and not abandoned:
-            continue
+    if most is None:
+        most = left if left <= limit() else limit() * 9 // 10
+    for _, size, name in entries:
+        if left <= most:
+            break
+        gone.append(name)
+        left -= size
+    for name in gone:
         _remove(name)
-        left, count = left - size, count + 1
-    return count
+    return len(gone)
 
 
 def grown() -> None:
-    """Called after entries were added: from time to time, see whether there are too many."""
+    """Called after entries were added: see whether there are too many, unless that was done lately
+    and little has come since."""
+    global _added
     mark = folder() / _TRIMMED
     try:
-        if time.time() - mark.stat().st_mtime < _EVERY:
+        if _added * _SHARE < limit() and time.time() - mark.stat().st_mtime < _EVERY:
             return
     except OSError:
         pass
@@ -266,11 +310,12 @@ def grown() -> None:
         mark.touch()
     except OSError:
         return
+    _added = 0
     trim()
 
 
 def info() -> dict[str, object]:
-    """Folder, number of entries, their bytes and the most that there may be; and of this process,
+    """Folder, number of entries, their bytes on disk, the most there may be; and of this process,
     how often it has found a graph and how often not, for how many sizes a library was there that
     other sizes had brought, and how often the compiler ran."""
     entries = _entries()
@@ -282,8 +327,4 @@ def info() -> dict[str, object]:
 
 def clear() -> int:
     """Delete every entry; returns how many. Objects already loaded stay loaded."""
-    count = 0
-    for entry in list(folder().glob("*/*")) + list(folder().glob(".working-*")):
-        _remove(entry)
-        count += 1
-    return count
+    return trim(-1)

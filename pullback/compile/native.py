@@ -34,6 +34,7 @@ def runtime_text() -> str:
 def build(source: Path, name: str, extra: tuple[str, ...] = ()) -> Path:
     """Compile a C file into the cache under `name`, unless it is there already."""
     if cache.intact(name):
+        cache.touch(name)
         return cache.path(name)
     working = cache.working(".so")
     try:
@@ -42,6 +43,19 @@ def build(source: Path, name: str, extra: tuple[str, ...] = ()) -> Path:
         return cache.publish(working, name)
     finally:
         working.unlink(missing_ok=True)
+
+
+def build_text(text: str, key: str, name: str, extra: tuple[str, ...] = ()) -> Path:
+    """Compile C text, kept as `key`.c for people to read, into the cache under `name`."""
+    while True:
+        source = cache.path(f"{key}.c")
+        if not cache.intact(name):
+            source = cache.write(source.name, text.encode())
+        try:
+            return build(source, name, extra)
+        except (CompilerFailed, FileNotFoundError):
+            if source.exists():
+                raise  # else another process has emptied the cache meanwhile
 
 
 def runtime() -> ModuleType:

@@ -127,7 +127,7 @@ def write(
     key = None
     if unit.source:
         key = cache.key(unit.source, *identity(tools))
-        native.build(cache.write(f"{key}.c", unit.source.encode()), f"{key}.so")
+        native.build_text(unit.source, key, f"{key}.so")
     kinds = "".join("d" if n.kind is float else "q" for n in numbers)
     domain.memo.clear()  # numbers of this library may be kept in caches for some time
     return Library(guards, *made, kinds, key)

@@ -23,10 +23,9 @@ def compiled(program: Program) -> Callable | bool:
     source = program.source()
     try:
         name = "optim-" + cache.key(source, toolchain.find().identity)
-        if not cache.intact(name):
-            cache.write(f"{name}.c", source.encode())
         # every instruction rounds, as in NumPy
-        path = native.build(cache.path(f"{name}.c"), name, ("-O3", "-ffp-contract=off"))
+        path = native.build_text(source, name, name, ("-O3", "-ffp-contract=off"))
+        cache.grown()
         library = ctypes.CDLL(str(path))
         update = native.runtime().update
     except (CompileError, OSError):

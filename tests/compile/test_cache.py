@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 def test_write_read_clear(folder):
     cache.write("abcd", b"text")
     assert cache.read("abcd") == b"text" and cache.read("none") is None
-    assert cache.info()["entries"] == 1 and cache.info()["bytes"] == 4
+    assert cache.info()["entries"] == 1 and cache.info()["bytes"] == 4096
     assert cache.clear() == 1 and cache.read("abcd") is None
 
 
@@ -155,7 +155,9 @@ def test_warm_start_is_quick(folder, tmp_path):
 
 
 def test_the_oldest_entries_make_room(folder, monkeypatch):
-    monkeypatch.setenv("PULLBACK_CACHE_LIMIT", "2500")
+    monkeypatch.setenv("PULLBACK_CACHE_LIMIT", "10000")
+    monkeypatch.setattr(cache, "_added", 0)
+    monkeypatch.setattr(cache, "_SHARE", 0)
     for i, name in enumerate(("aa.plan", "bb.plan", "cc.plan")):
         os.utime(cache.write(name, bytes(1000)), (100 + i, 100 + i))
     os.utime(cache.write("dd.so", b""), (1, 1))
@@ -164,15 +166,59 @@ def test_the_oldest_entries_make_room(folder, monkeypatch):
     left.write_bytes(b"half")
     os.utime(left, (50, 50))
     cache.used("aa", True)  # young again
-    assert cache.info()["limit"] == 2500
+    assert cache.info()["limit"] == 10000
     cache.grown()
     assert [cache.read(n) is None for n in ("aa.plan", "bb.plan", "cc.plan")] == [
         False, True, False]
     assert not left.exists()
     cache.write("ff.plan", bytes(1000))
     cache.grown()  # looked at just now: not again
-    assert cache.info()["bytes"] == 3000
+    assert cache.info()["bytes"] == 3 * 4096
     assert cache.trim(0) == 3 and cache.info()["entries"] == 0
+
+
+def test_the_limit_is_kept_between_looks(folder, monkeypatch):
+    """Small entries count as the blocks they fill, and a process that adds many looks sooner."""
+    most = 100 * 4096
+    monkeypatch.setenv("PULLBACK_CACHE_LIMIT", str(most))
+    monkeypatch.setattr(cache, "_added", 0)
+    cache.folder()
+    dead = folder / ".working-dead.so"
+    dead.write_bytes(b"half")
+    os.utime(dead, (50, 50))
+    peak = 0
+    for i in range(300):
+        os.utime(cache.write(f"{i:04}.plan", b"tiny"), (1000 + i, 1000 + i))
+        cache.grown()
+        peak = max(peak, cache.info()["bytes"])
+    assert peak <= most * (1 + 1 / cache._SHARE)
+    assert cache.read("0299.plan") == b"tiny" and cache.read("0100.plan") is None
+    assert not dead.exists()
+
+
+def test_cleared_while_another_compiles(folder, monkeypatch):
+    """Files that are being written are left alone, and a source that has gone is written again."""
+    from pullback.compile import native
+
+    half = cache.working(".so")
+    build, cleared = native.build, []
+
+    def meanwhile(source, name, extra=()):
+        if not cleared:
+            cleared.append(cache.clear())
+        return build(source, name, extra)
+
+    monkeypatch.setattr(native, "build", meanwhile)
+    path = native.build_text("int pb_one(void) { return 1; }\n", "one", "one.so")
+    assert cleared and path.exists() and half.exists() and cache.intact("one.so")
+
+
+def test_a_source_that_does_not_compile_is_refused_once(folder):
+    from pullback.compile import native
+
+    with pytest.raises(CompilerFailed):
+        native.build_text("int pb_one( { }\n", "bad", "bad.so")
+    assert not list(folder.glob(".working-*"))
 
 
 def test_a_folder_that_can_only_be_read_is_read(folder, monkeypatch):
