@@ -37,6 +37,7 @@ FLOPS_PER_BYTE = 10  # arithmetic in the time that moving a byte takes
 PRICES = 16  # at most so many rates are tried
 SEGMENTS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48
 DEAR = 1 << 20
+CLEARLY = 0.99  # of a peak: the rest is for objects of Python's own, which are not simulated
 
 _UNITS = {"": 1, "B": 1, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -303,7 +304,8 @@ def choose(
     if isinstance(limit, float) and limit <= 1:
         plain, lowest = of(0), min(map(of, numbers))
         limit = max(lowest, int(lowest + limit * (plain - lowest)))
-    for bound in (min(limit, most), limit):  # if there is no way below eager, as fast as allowed
+    # clearly below eager, or just so; if there is no way below it, as fast as allowed
+    for bound in (min(limit, CLEARLY * most), min(limit, most), limit):
         for n in numbers:
             if least(order[n]) <= bound and of(n) <= bound:
                 return order[n], bound

@@ -40,6 +40,9 @@ def _typed(loaded: ctypes.CDLL) -> ctypes.CDLL:
     for function in (loaded.pb_random_uniform, loaded.pb_random_normal):
         function.argtypes = (pointer, pointer, count, real, real)
         function.restype = None
+    for function in (loaded.pb_random_chances, loaded.pb_random_chances_bytes):
+        function.argtypes = (pointer, pointer, count, count)
+        function.restype = None
     loaded.pb_random_words.restype = None
     Generator.by_c = loaded.pb_random_words
     return loaded

@@ -12,8 +12,8 @@ itself has different last digits in float32 normals, and we do not follow.  PyTo
 distributions in double precision with the C library's `log` and its kin.  NumPy's vector versions
 of those differ in the last bit, so they serve only where the result is rounded further anyway.
 
-Note: large arrays.  Uniforms and normals in float32 are made by C where a library has been compiled
-(`compile/fills.py`): the same numbers, several times as fast.
+Note: large arrays.  Uniforms and normals in float32, and zeros and ones for dropout, are made by C
+where a library has been compiled (`compile/fills.py`): the same numbers, several times as fast.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _BY_C = 1 << 15  # for arrays from this size on C is loaded, if it has been comp
 _COMPILE = 1 << 22  # for arrays from this size on it is compiled
 _TIMES = 1 << 6, 1 << 13  # after so many small arrays it is loaded, or compiled
 _small = 0  # the arrays so far that were too small for C
-_CHUNK = 1 << 14  # draws handled at a time, so that intermediate arrays stay in cache
+_CHUNK = 1 << 13  # draws handled at a time, so that intermediate arrays stay in cache
 _BLOCK = 16  # from this many elements on, normals are made in blocks of this many
 _HUGE = 0xFFFFFFFF // 20  # permutations from this length on are made from 64-bit draws
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_F32, _F64, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
 # Constants as 0-d arrays: with small arrays NumPy combines them faster than Python numbers.
 _LOW24, _LOW53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
 _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
@@ -47,8 +47,8 @@ _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
 # ---------------------------------------------------------------------- from bits to real numbers
 
 
-def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float):
-    """A float32 array filled by C, None if there is none or it is not worth it."""
+def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float, dtype=_F32):
+    """An array filled by C, None if there is none or it is not worth it."""
     global _small
     count = math.prod(shape)
     if count < _BLOCK:
@@ -65,7 +65,7 @@ def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float)
     with gen.lock:
         if not gen.address():
             return None
-        out = np.empty(shape, _F32) if out is None else out
+        out = np.empty(shape, dtype) if out is None else out
         getattr(functions, f"pb_random_{name}")(gen.address(), out.ctypes.data, count, *numbers)
     return out
 
@@ -491,6 +491,10 @@ def bernoulli(gen: Generator, p: float | np.ndarray, shape: Sequence[int], dtype
     if not isinstance(p, np.ndarray):
         if not 0 <= p <= 1:
             raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+        name, kind = ("chances", _F32) if dtype == _F32 else ("chances_bytes", _BOOL)
+        done = _by_c(name, gen, shape, None, math.ceil(p * 2.0**53), dtype=kind)
+        if done is not None:
+            return _narrow(done, dtype)
         return _fill(gen, shape, dtype, lambda gen, count: _float64(gen, count) < p)
     if not ((p >= 0) & (p <= 1)).all():
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false: "

@@ -42,6 +42,11 @@ def test_same_numbers(count, by_c, by_numpy):
         ours = function(one, (count,), F32, *numbers)
         theirs = by_numpy(function, two, (count,), F32, *numbers)
         assert ours.tobytes() == theirs.tobytes()
+    for p in (0.0, 0.3, 0.9, 2.0**-53, 1.0):
+        for dtype in (F32, np.dtype(bool), np.dtype(np.float16), np.dtype(np.int64)):
+            ours = rng.bernoulli(one, p, (count,), dtype)
+            theirs = by_numpy(rng.bernoulli, two, p, (count,), dtype)
+            assert ours.dtype == dtype and ours.tobytes() == theirs.tobytes()
     assert pb.equal(one.get_state(), two.get_state())
     assert one.draw64(count).tobytes() == by_numpy(two.draw64, count).tobytes()
 

@@ -1,4 +1,4 @@
-// Arrays of random numbers: the Mersenne twister, uniforms and normals in single precision, with the
+// Arrays of random numbers: the Mersenne twister, uniforms, normals, zeros and ones, with the
 // arithmetic of core/random.py step by step (fused where that is fused, rounded where that rounds),
 // so that the numbers are the same.  Compile with -ffp-contract=off.  A library of its own.
 #include <math.h>
@@ -75,6 +75,26 @@ void pb_random_uniform(twister *t, float *out, int64_t n, float factor, float of
     out += count, n -= count;
   }
 }
+
+// ones where 53 bits, the high half drawn first, lie below the limit, else zeros
+#define CHANCES(name, type)                                                          \
+  void name(twister *t, type *out, int64_t n, int64_t limit) {                       \
+    uint32_t y[N + 1];                                                               \
+    int kept = 0;                                                                    \
+    while (n > 0) {                                                                  \
+      int have = kept + words(t, y + kept, 2 * n - kept);                            \
+      int pairs = have / 2;                                                          \
+      for (int i = 0; i < pairs; i++) {                                              \
+        int64_t bits = (int64_t)(y[2 * i] & 0x1fffffu) << 32 | y[2 * i + 1];         \
+        out[i] = bits < limit;                                                       \
+      }                                                                              \
+      kept = have & 1;                                                               \
+      if (kept) y[0] = y[have - 1]; /* the high half of the next pair */             \
+      out += pairs, n -= pairs;                                                      \
+    }                                                                                \
+  }
+CHANCES(pb_random_chances, float)
+CHANCES(pb_random_chances_bytes, uint8_t)
 
 static inline float from_bits(int32_t i) { float x; memcpy(&x, &i, 4); return x; }
 static inline int32_t bits(float x) { int32_t i; memcpy(&i, &x, 4); return i; }
