@@ -1,4 +1,4 @@
-"""The settings of PyTorch's code generator that programs assign: kept, without effect.
+"""The settings of PyTorch's code generator that programs assign: kept, all but one without effect.
 
 What the generator here can be told is said to `compile()` itself, see `compile/api.py`.
 """
@@ -15,6 +15,7 @@ config = Settings(
     "_inductor.config", "Settings of PyTorch's code generator, kept.",
     max_autotune=False, max_autotune_gemm=False, coordinate_descent_tuning=False,
     epilogue_fusion=True, fx_graph_cache=True, force_disable_caches=False, freezing=False,
+    post_grad_fusion_options={},  # one of them acts: aot/stowing.py
     cpp_wrapper=False, debug=False, shape_padding=True, fallback_random=False,
     triton=Settings("_inductor.config.triton", "Kept.", cudagraphs=False, unique_kernel_names=True),
     cpp=Settings("_inductor.config.cpp", "Kept.", threads=-1, simdlen=None),

@@ -34,6 +34,7 @@ from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program
 from .split import give_away
+from .stowing import stowing
 from .subclasses import Inside, Wrapped, desugared
 from .tokens import is_late, without_forward_effects
 
@@ -499,7 +500,8 @@ def make_program(
     """
     module, count = joint.module, joint.forward_count
     hooks = graph_hooks() if joint.differentiable else None
-    known = known if hooks is None else None
+    stowed = stowing() if joint.differentiable else None
+    known = known if hooks is None and stowed is None else None
 
     @functools.cache
     def simplified():
@@ -513,9 +515,12 @@ def make_program(
         @functools.cache
         def cut():
             found = backend.partition(simplified(), count)
+            results = count if backend.layout is None else backend.layout.count
+            if stowed is not None:
+                found = stowed(found, results, tensors)
             if hooks is not None:
-                found = with_hooks(found, count, hooks)
-            give_away(*tuple(found)[:2], count if backend.layout is None else backend.layout.count)
+                found = with_hooks(found, results, hooks)
+            give_away(*tuple(found)[:2], results)
             return found
 
         halves = lambda: tuple(cut())[:2]
@@ -553,7 +558,7 @@ def make_program(
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
     program.cut = cut if joint.differentiable else None
-    if joint.differentiable and hooks is not None:
+    if hooks is not None or stowed is not None:
         program.inlined, program.fuse, program.closed = hooks, False, False
     if backend.limited and program.fuse:
         program.fuse = getattr(cut(), "fused", None) is not None

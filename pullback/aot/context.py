@@ -86,20 +86,24 @@ _ACTING = {
     "recompute_views": (False, _SWITCH),
     "treat_parameters_as_free_to_save": (True, _SWITCH),
     "cse": (True, _SWITCH),  # is what they find twice computed once?
+    # do values that meta["should_offload"] marks wait for the backward in host memory (stowing.py)?
+    # Transfers happen where they are written: there is no second stream, and nothing to prefetch.
+    "enable_activation_offloading": (False, _SWITCH),
+    "activation_offload_separate_stream": (False, (False,)),
+    "activation_offload_sink_wait": (False, (False,)),
+    "activation_reload_prefetch": (False, (False,)),
     "donated_buffer": (True, _SWITCH),  # may a backward overwrite what was saved for it alone?
 }
 # PyTorch's settings of machinery that is not here, or that has nothing to choose: kept as they are
 # set.
 _KEPT = {
-    "activation_offload_cpu_gpu_bw": 50.0, "activation_offload_separate_stream": False,
-    "activation_offload_sink_wait": False, "activation_reload_prefetch": False,
+    "activation_offload_cpu_gpu_bw": 50.0,
     "autograd_cache_allow_custom_autograd_functions": False,
     "autograd_cache_normalize_inputs": True, "bundled_autograd_cache": False,
     "bypass_autograd_cache_key": False, "check_custom_op_aliasing": True,
     "custom_op_default_layout_constraint": "needs_exact_strides",
     "decompose_custom_triton_ops": True,
     "disable_guess_zero_tangent_for_mutated_input_subclass": False,
-    "enable_activation_offloading": False,
     "enable_complex_wrapper": False, "enable_remote_autograd_cache": None,
     "error_on_custom_op_aliasing": False, "fake_tensor_crossref": False,
     "fake_tensor_prefer_device_type": None, "fake_tensor_propagate_real_tensors": False,

@@ -7,6 +7,8 @@ leaves for the backward. Read `runtime.py` next.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .. import errors
@@ -82,48 +84,73 @@ def with_hooks(halves: tuple, count: int, hooks: tuple[GraphModule, GraphModule]
                 raise errors.NotDifferentiable(errors.text(
                     f"saved tensors hooks with input mutations are not allowed: {node.target}",
                     cure="let the hook write into a clone()"))
-    forward, backward = tuple(halves)[:2]
-    results = list(forward.graph.output_node().args[0])
-    there = {viewed(n) for n in results[:count] if isinstance(n, Node)}
+    forward = next(iter(halves))
+    there = {viewed(n) for n in forward.graph.output_node().args[0][:count]
+             if isinstance(n, Node)}
     mode = config.saved_tensors_hooks_filtering_mode
 
     def wanted(node: Node) -> bool:
         root = viewed(node)
-        if is_number(node):
-            return False
         if mode == "all" or root.op == "placeholder":
             return mode == "all"
         return mode != "donated" or root not in there
 
+    return rewritten(halves, count, lambda _, node: hooks if wanted(node) else None)
+
+
+def rewritten(halves: tuple, count: int, choose: Callable, late: bool = False) -> tuple:
+    """Forward and backward in which saved values are packed and opened.
+
+    `choose(place among the results, node)` says how, (pack, unpack), or None: as it is.  `late`:
+    packed right after its last use, opened right before its first.
+    """
+    forward, backward = tuple(halves)[:2]
+    results = list(forward.graph.output_node().args[0])
     first = _copied(forward)
     second, opened = Graph(), {}
     saved, packs = [], {}
     places = {n.name: n for n in backward.graph.nodes if n.op == "placeholder"}
-    for node in results[count:]:
-        if not wanted(node):
+    ways = {}
+    for place, node in enumerate(results[count:], count):
+        way = None if is_number(node) else choose(place, node)
+        if way is None:
             saved.append(first[node])
             opened[places[node.name]] = _placeholder(second, first[node])
             continue
-        made, spec = tree_flatten(_inlined(first.graph, hooks[0], [first[node]]))
+        ways[node] = way
+        with _behind_uses(first.graph, first[node]) if late else nullcontext():
+            made, spec = tree_flatten(_inlined(first.graph, way[0], [first[node]]))
         saved += [n for n in made if isinstance(n, Node)]
         inputs = [_placeholder(second, n) if isinstance(n, Node) else n for n in made]
         packs[node] = tree_unflatten(inputs, spec)
     for node in places.values():
         if "tangents" in node.name:
             opened[node] = _placeholder(second, node)
-    for node, kept in packs.items():
-        again = _inlined(second, hooks[1], [kept])
+
+    def open_(node: Node) -> None:
+        again = _inlined(second, ways[node][1], [packs[node]])
         found = getattr(again, "meta", {}).get("val", again)
         if _said(found) != _said(node.meta["val"]):
             raise errors.ShapeError(errors.text(
                 f"an unpack hook makes {_said(found)} of {node}, which was "
                 f"{_said(node.meta['val'])}", cure="let it give back the same shape and dtype"))
         opened[places[node.name]] = again
+
+    waiting = {places[node.name]: node for node in packs}
+    for node in () if late else packs:
+        open_(node)
+
+    def copy_of(node: Node) -> Node:
+        if node not in opened:
+            open_(waiting[node])
+        return opened[node]
+
     for node in backward.graph.nodes:
         if node.op == "output":
-            second.output(_mapped(node.args[0], opened)).meta.update(node.meta)
-        elif node not in opened:
-            opened[node] = second.node_copy(node, opened.__getitem__)
+            second.output(tuple(copy_of(v) if isinstance(v, Node) else v for v in node.args[0])
+                          ).meta.update(node.meta)
+        elif node not in opened and node not in waiting:
+            opened[node] = second.node_copy(node, copy_of)
     out = [first[n] if isinstance(n, Node) else n for n in results[:count]]
     first.graph.output((*out, *saved)).meta.update(forward.graph.output_node().meta)
     made_pair = GraphModule(forward, first.graph), GraphModule(backward, second)
@@ -161,11 +188,20 @@ def _placeholder(graph: Graph, node: Node) -> Node:
     return made
 
 
-def _mapped(value: Any, copies: dict) -> Any:
-    return tuple(copies[v] if isinstance(v, Node) else v for v in value)
+def _behind_uses(graph: Graph, node: Node) -> AbstractContextManager:
+    """Where a graph goes on once it needs a value, or views of it, no longer."""
+    order = {n: i for i, n in enumerate(graph.nodes)}
+    group, last = [node], node
+    for member in group:
+        for user in member.users:
+            last = max(last, user, key=order.__getitem__)
+            if viewed(user) is viewed(node) and user not in group:
+                group.append(user)
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    return graph.inserting_before(max([last, *inputs[-1:]], key=order.__getitem__).next)
 
 
-def _inlined(graph: Graph, hook: GraphModule, inputs: list) -> Any:
+def _inlined(graph: Graph, hook: Callable, inputs: list) -> Any:
     """The nodes of a hook at the end of a graph; what it returns, in terms of them."""
     from ..decomp import Everything
     from ..fx.make_fx import make_fx
@@ -179,6 +215,9 @@ def _inlined(graph: Graph, hook: GraphModule, inputs: list) -> Any:
         return hook(*tree_unflatten(full, spec))
 
     traced = make_fx(run, Everything(set()), "fake")(*[n.meta["val"] for n in nodes])
+    made = tree_flatten(traced.graph.output_node().args[0])[0]
+    for node, name in zip(made, getattr(hook, "names", ())):  # results that are to be known by name
+        node.name = name
     copies: dict = dict(zip([n for n in traced.graph.nodes if n.op == "placeholder"], nodes))
     for node in traced.graph.nodes:
         if node.op == "output":

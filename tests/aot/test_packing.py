@@ -221,3 +221,15 @@ def test_graphs_that_change_the_shape_are_refused():
     with saved_tensors_hooks(pack, unpack), pytest.raises(
             torch.errors.ShapeError, match="unpack hook makes"):
         run(*inputs)
+
+
+def test_hooks_that_are_graphs_and_a_result_that_is_an_input():
+    double = make_fx(lambda x: x * 2)(torch.ones(8, 8))
+    half = make_fx(lambda x: x / 2)(torch.ones(8, 8))
+    x, w, _ = args()
+    run = torch.aot.aot_function(lambda x, w: ((x @ w).exp(), w), torch.aot.nop, torch.aot.nop)
+    with saved_tensors_hooks(double, half):
+        out, same_w = run(x, w)
+    assert same_w is w
+    found, = torch.autograd.grad(out.sum(), x)
+    assert torch.allclose(found, torch.autograd.grad((x @ w).exp().sum(), x)[0])
