@@ -12,6 +12,21 @@ from collections.abc import Iterable, Sequence
 from .size import Symbolic
 
 
+def check_geometry(size: Sequence, stride: Sequence, offset: int | None) -> None:
+    """Refuse what no view of memory can have; sizes that are not known yet pass."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    if any(type(n) is int and n < 0 for n in size):
+        raise RuntimeError(f"Trying to create tensor with negative dimension: {list(size)}")
+    if any(type(s) is int and s < 0 for s in stride):
+        raise RuntimeError(
+            "as_strided: Negative strides are not supported at the moment, "
+            f"got strides: {list(stride)}"
+        )
+    if type(offset) is int and offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+
+
 def wrap_dim(dim: int, ndim: int, *, scalar_ok: bool = True) -> int:
     """The dimension `dim` of a tensor with `ndim` dims as a number from 0 to ndim - 1.
 

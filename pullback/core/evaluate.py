@@ -381,6 +381,11 @@ def run_fake(ov, raw: tuple):
     if ov.kind in _MAKERS:
         _check_sizes(shape)
     returns, where = ov.schema.returns, _fake_device(ov, raw)
+    if ov.op.lies == "parts":  # fresh memory by name, views of the input in fact
+        parts = _fake_view(ov, raw)
+        for part in parts:
+            part.base = None
+        return parts
     if len(returns) == 1 and returns[0].is_list:
         dtypes = dtype if isinstance(dtype, (list, tuple)) else [dtype] * len(shape)
         return [Fake(s, d.np, None, where) for s, d in zip(shape, dtypes)]
@@ -435,8 +440,7 @@ def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | N
         return pointwise_strides(shape, dtype, tuple(_arrays(raw))[:1])
     if ov.op.lies == "channels":
         kind = channels_last(raw, len(shape))
-        return None if kind is None or device != "cpu" else pointwise_strides(
-            shape, dtype, tuple(_arrays(raw))[:1])
+        return None if kind is None or device != "cpu" else _channels_inside(shape, dtype)
     if ov.kind in ("creation", "random") and copies:  # zeros_like and its kin: not the gaps of one
         if any(n > 1 and type(t) is int and not t
                for a in _arrays(raw) for n, t in zip(a.shape, a.strides)):
@@ -446,11 +450,14 @@ def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | N
     if copies:
         wanted = raw[ov.schema.names.index("memory_format")]
         if wanted is not None and not str(wanted).endswith("preserve_format"):
-            if not wants_channels_last(wanted, len(shape)):
-                return None
-            steps = contiguous_strides((shape[0], *shape[2:], shape[1]), dtype.itemsize)
-            return steps[0], steps[-1], *steps[1:-1]
+            return _channels_inside(shape, dtype) if wants_channels_last(
+                wanted, len(shape)) else None
     return pointwise_strides(shape, dtype, raw)
+
+
+def _channels_inside(shape: tuple, dtype) -> tuple:
+    steps = contiguous_strides((shape[0], *shape[2:], shape[1]), dtype.itemsize)
+    return steps[0], steps[-1], *steps[1:-1]
 
 
 def pointwise_strides(shape: tuple, dtype, raw: tuple) -> tuple | None:
@@ -537,7 +544,7 @@ def broadcast(ov, specs: list) -> tuple:
 
 def _fake_view(ov, raw: tuple):
     source = raw[0]
-    if source.symbolic or is_symbolic(raw):
+    if source.symbolic or is_symbolic(raw) or ov.name == "as_strided":
         from .symbolic.views import view
 
         return view(ov, source, raw[1:])

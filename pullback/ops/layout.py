@@ -10,6 +10,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.dims import (
+    check_geometry,
     slice_bounds,
     wrap_dim,
 )
@@ -136,17 +137,7 @@ def diagonal_view(xp, array, offset: int, dim1: int, dim2: int):
 
 def storage_view(xp, array, size, stride, storage_offset):
     """as_strided over the memory that `array` is a view of; strides and offset in elements."""
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"Trying to create tensor with negative dimension: {list(size)}")
-    if any(s < 0 for s in stride):
-        raise RuntimeError(
-            "as_strided: Negative strides are not supported at the moment, "
-            f"got strides: {list(stride)}"
-        )
-    if storage_offset is not None and storage_offset < 0:
-        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
+    check_geometry(size, stride, storage_offset)
     root = owner(array)
     item = array.itemsize
     here = (_address(array) - _address(root)) // item

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtype as dt
-from ..dims import contiguous_strides, slice_bounds, view_strides
+from ..dims import check_geometry, contiguous_strides, slice_bounds, view_strides
 from ..fake import Fake
 
 
@@ -123,15 +123,14 @@ GHOSTS = SimpleNamespace(
 
 def _storage_view(ghost: Ghost, size: Any, stride: Any, offset: Any) -> Ghost:
     """`as_strided`: strides and offset in elements of the memory, whatever the view."""
-    if len(size) != len(stride):
-        raise RuntimeError("mismatch in length of strides and shape")
+    check_geometry(size, stride, offset)
     item = ghost.itemsize
     start = ghost.offset if offset is None else offset * item
     return Ghost(size, ghost.dtype, tuple([s * item for s in stride]), start)
 
 
 def view(ov: Any, source: Fake, rest: tuple) -> Any:
-    """The fake(s) that a view operator makes of one with symbolic sizes."""
+    """The fake(s) that a view operator makes of one with symbolic sizes, or `as_strided` of any."""
     ghost = Ghost(source.shape, source.dtype, source.strides, source.offset)
     if ov.name == "as_strided":
         out = _storage_view(ghost, *rest)
