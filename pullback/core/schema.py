@@ -339,6 +339,8 @@ def _convert(spec: Argument, value, number_ok: bool):
         return None if spec.is_list and spec.optional_items else _NO
     if spec.is_list:
         return _convert_list(spec, value)
+    if spec.symbolic and isinstance(value, Tensor) and _is_int(value):
+        value = value.item()
     if isinstance(value, Symbolic):
         return _convert_symbolic(spec, value, number_ok)
     return _convert_one(spec.base, value, number_ok)
@@ -363,6 +365,8 @@ def _convert_list(spec: Argument, value):
         plain = base == "int" and {*map(type, value)} <= {int}
         items = list(value) if plain else []
         for item in () if plain else value:
+            if base == "int" and isinstance(item, Tensor) and _is_int(item):
+                item = item.item()
             if isinstance(item, Symbolic):
                 item = _convert_symbolic(spec, item)
             else:

@@ -50,6 +50,24 @@ def hinted(value: Any) -> Any:
     return value
 
 
+def holds(answer: Any) -> bool:
+    """Is something so that an operator needs?  Of numbers that only the data decides it is taken to
+    be, and when it runs the operator looks itself."""
+    if isinstance(answer, Symbolic):
+        from .symbolic.asking import expect_true
+
+        return expect_true(answer)
+    return bool(answer)
+
+
+def fits_a_size(n: Any) -> bool:
+    """Can a number be a size?  One that only the data decides is taken to be one."""
+    if isinstance(n, Symbolic) and n.hint is None:
+        n.node.shape_env.is_size(n)
+        return True
+    return n >= 0
+
+
 def from_data(values: Any) -> bool:
     """Is any size or number among them one that only the data decides?"""
     for v in values:

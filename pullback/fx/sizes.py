@@ -17,12 +17,14 @@ from ..core.size import Symbolic
 from ..core.state import state
 from ..core.symbolic.env import COMPARE, ShapeEnv, Source
 from ..core.symbolic.expr import Atom, Expr
-from ..core.symbolic.number import SymInt, sym_max, sym_min
+from ..core.symbolic.number import SymInt, sym_ite, sym_max, sym_min
 from ..core.symbolic.views import following_strides
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
-_FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max, "min": sym_min}
+_FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max, "min": sym_min,
+              "and": operator.and_, "or": operator.or_, "xor": operator.xor}
+_CHOICES = {"if_zero": operator.eq, "unless_negative": operator.ge}
 
 
 class SizeNodes:
@@ -181,6 +183,10 @@ class SizeNodes:
                 found = self._nodes[e] = self._call(_SIZE, place, value)
             return found
         args = [self._part(a) for a in atom.args]
+        if atom.kind in _CHOICES:
+            asked = self._step(_CHOICES[atom.kind], args[0], 0)
+            return self._call(sym_ite, (asked, *args[1:]), SymInt.of(
+                self.env, Expr(((((atom, 1),), 1),)), None))
         out = args[0]
         for other in args[1:]:
             out = self._step(_FUNCTIONS[atom.kind], out, other)

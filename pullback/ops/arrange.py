@@ -18,6 +18,7 @@ from ..core.layout import (
     wants_channels_last,
 )
 from ..core.op import Composite, Op, Pointwise, overload_of
+from ..core.size import fits_a_size
 from ..core.state import fast, spelled, state
 from ..core.table import ops
 from ..errors import NotInThisBuild
@@ -564,7 +565,7 @@ class repeat_interleave_Tensor(Op):
 
     def shape(repeats, output_size):
         if output_size is not None:
-            if output_size < 0:
+            if not fits_a_size(output_size):
                 raise RuntimeError("allocated size does not match required size")
             return (output_size,)
         if state.sizes is not None:

@@ -15,6 +15,7 @@ from ..core.dims import (
     wrap_dim,
 )
 from ..core.handle import Box
+from ..core.size import fits_a_size
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
 
@@ -205,7 +206,7 @@ def split_pieces(size: int, step: int) -> list[int]:
 
 def checked_pieces(size: int, dim: int, sizes) -> list[int]:
     """The sizes given to `split_with_sizes`, if they fill the dim."""
-    if any(s < 0 for s in sizes):
+    if not all(fits_a_size(s) for s in sizes):
         raise RuntimeError(
             "split_with_sizes expects split_sizes have only non-negative entries, "
             f"but got split_sizes={list(sizes)}"

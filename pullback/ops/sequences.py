@@ -12,7 +12,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.op import Composite, Creation
 from ..core.random import _scale
-from ..core.size import hinted, whole
+from ..core.size import hinted, holds, whole
 from ..core.state import in_passing
 from ..core.table import ops
 from ..errors import BadValue, DataDependentError
@@ -34,7 +34,7 @@ def range_count(start, end, step) -> int:
     for value in (start, end):
         if isinstance(value, float) and not math.isfinite(value):
             raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end < start) if step > 0 else (end > start):
+    if not holds(end >= start if step > 0 else end <= start):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     if all(isinstance(hinted(v), int) for v in (start, end, step)):
         return -((start - end) // step)

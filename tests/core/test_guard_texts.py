@@ -203,8 +203,14 @@ def test_checks():
     ("ask.guard_scalar(s)", "int", "4"),
     ("ask.guard_float(s / 2)", "float", "2.0"),
     ("ask.sym_eq((s, t), (s, t))", "bool", "True"),
-    ("ask.sym_and(s > 3, t > 2)", "bool", "True"),
-    ("ask.sym_or(s > 30, t > 2)", "bool", "True"),
+    ("ask.sym_and(s > 3, t > 2)", "SymBool", "(s44 > 2) & (s93 > 3)"),
+    ("ask.sym_or(s > 30, t > 2)", "SymBool", "(s44 > 2) | (s93 > 30)"),
+    ("(s > 3) & True", "SymBool", "s93 > 3"),
+    ("True | (s > 3)", "bool", "True"),
+    ("s & 3", "SymInt", "BitwiseFn_bitwise_and(s93, 3)"),
+    ("3 | s", "SymInt", "BitwiseFn_bitwise_or(3, s93)"),
+    ("torch.sym_ite(s > 3, s, t)", "SymInt", "Piecewise((s93, s93 > 3), (s44, True))"),
+    ("torch.sym_ite(s != 3, 3, 4)", "SymInt", "Piecewise((4, Eq(s93, 3)), (3, True))"),
     ("ask.size_hint(s)", "int", "4"),
 ])
 def test_functions_of_sizes(expression, kind, says):
@@ -212,3 +218,36 @@ def test_functions_of_sizes(expression, kind, says):
     s, t = x.shape
     found = eval(expression, {"torch": torch, "ask": ask, "s": s, "t": t, "math": math})
     assert type(found).__name__ == kind and (says is None or str(found) == says)
+
+
+def test_answers_taken_together():
+    env, (x,) = fakes((4, 3))
+    s, t = x.shape
+    both, one = (s > 3) & (t > 2), (s > 30) | (t > 2)
+    assert not env.guards
+    assert both and [str(g[0]) for g in env.guards] == ["(s44 > 2) & (s93 > 3)"]
+    assert s > 3 and t > 2 and one  # which follow from it
+    assert len(env.guards) == 1
+    assert not ((s > 30) | (t > 40)) and str(env.guards[1].expr) == "(s44 <= 40) & (s93 <= 30)"
+    assert env.guards[0].relation.holds({"s93": 4, "s44": 3}.__getitem__)
+    assert not env.guards[0].relation.holds({"s93": 3, "s44": 3}.__getitem__)
+    u = env.create_unbacked_symint()
+    torch._check((u >= 2) & (u <= 5))
+    assert str(env.var_to_range[u.node.expr]) == "VR[2, 5]"
+    expr, line, _ = env.guards[0]
+    assert expr is both.node.raw or expr == both.node.raw
+    assert "test_guard_texts.py" in line
+
+
+def test_choices_and_bits_of_sizes():
+    env, (x,) = fakes((6, 3))
+    s, t = x.shape
+    chosen = torch.sym_ite(s > 5, t, s * 2)
+    assert env.bounds(chosen.node.expr)[0] == 2
+    for values in ({"s93": 6, "s44": 3}, {"s93": 5, "s44": 3}):
+        n, m = values["s93"], values["s44"]
+        of = values.__getitem__
+        assert chosen.node.expr.value(of) == (m if n > 5 else n * 2)
+        assert (s & 3).node.expr.value(of) == n & 3 and (s | t).node.expr.value(of) == n | m
+    assert not env.guards
+    assert chosen == 3 and len(env.guards) == 1

@@ -7,6 +7,7 @@ import pytest
 
 import pullback as torch
 from pullback import errors
+from pullback.core.pytree import tree_leaves
 from pullback.core.symbolic import ShapeEnv
 from pullback.fx.fake_mode import DynamicOutputShapeException, FakeTensorMode
 from pullback.fx.make_fx import make_fx
@@ -283,3 +284,36 @@ def test_scaled_sizes(scale):
         x = torch.randn(*shape)
         assert torch.allclose(g(x), f(x), atol=1e-5)
     assert not any(str(guard).startswith("Eq") for guard in g.shape_env.guards)
+
+
+@pytest.mark.parametrize(("function", "inputs", "lines"), [
+    (lambda x: torch.arange(0, x), (torch.tensor(10),),
+     ["_local_scalar_dense(x_1)", "arange.start(0, _local_scalar_dense,"]),
+    (lambda x: torch.arange(0, x.item(), 2), (torch.tensor(10),),
+     ["arange.start_step(0, _local_scalar_dense, 2,"]),
+    (lambda x: torch.zeros([x]), (torch.tensor(4),), ["zeros.default([_local_scalar_dense],"]),
+    (lambda x: torch.ones(x, 3), (torch.tensor(4),), ["ones.default([_local_scalar_dense, 3],"]),
+    (lambda x, y: y.repeat_interleave(x, dim=0, output_size=x.sum().item()),
+     (torch.tensor([2, 3]), torch.ones(2)),
+     ["repeat_interleave.Tensor(x_1, output_size = _local_scalar_dense)"]),
+    (lambda x, y: y.split([n.item() for n in x]), (torch.tensor([2, 3]), torch.ones(5)),
+     ["split_with_sizes.default(y_1, [_local_scalar_dense, _local_scalar_dense_1])"]),
+    (lambda x: x.new_zeros(x.shape[0] & 3, x.shape[0] | 3), (torch.ones(6),),
+     ["and_ = sym_size_int & 3", "or_ = sym_size_int | 3", "[and_, or_]"]),
+    (lambda x: torch.sym_ite(x.shape[0] == 5, x.shape[0], x.shape[1]), (torch.ones(4, 5),),
+     ["eq = sym_size_int == 5", "torch.sym_ite(eq, sym_size_int, sym_size_int_1)"]),
+])
+def test_numbers_of_data_as_sizes(function, inputs, lines):
+    made = make_fx(function, tracing_mode="symbolic")(*inputs)
+    code = made.code.replace(".default(x_1)", "(x_1)")
+    assert all(line in code for line in lines), made.code
+    for got, want in zip(tree_leaves(made(*inputs)), tree_leaves(function(*inputs)), strict=True):
+        assert (got == want).all() if isinstance(want, torch.Tensor) else got == want
+    assert code.count("_local_scalar_dense.default") <= len(inputs[0].reshape(-1))
+
+
+def test_comparisons_of_tensors_are_not_decided():
+    """The library's own question about a bool that only the data knows is not one about a size."""
+    for function in (torch.allclose, torch.equal):
+        with pytest.raises(errors.GuardOnDataDependentSymNode):
+            make_fx(function, tracing_mode="symbolic")(torch.zeros(3), torch.zeros(3))

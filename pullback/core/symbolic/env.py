@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import math
-import operator
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -21,14 +19,9 @@ from ... import errors
 from ..fake import is_fake
 from ..size import Symbolic
 from .expr import FUNCTIONS, INF, Bounds, Expr, bounds, const, source, symbol
+from .relation import COMPARE, Combined, Relation, normal
 
 MOST = 2**62  # no size is larger: prints as infinity
-
-COMPARE: dict[str, Callable] = {
-    "==": operator.eq, "!=": operator.ne, ">=": operator.ge,
-    ">": operator.gt, "<=": operator.le, "<": operator.lt,
-}
-_OPPOSITE = {"==": "!=", "!=": "==", ">=": "<", "<": ">=", "<=": ">", ">": "<="}
 
 
 class Source(NamedTuple):
@@ -51,41 +44,6 @@ class Symbol:
     size_like: bool = True
 
 
-class Relation(NamedTuple):
-    """A comparison of two expressions, integers or floats."""
-
-    op: str
-    left: Any
-    right: Any
-
-    def __str__(self) -> str:
-        if self.op in ("==", "!="):
-            return f"{'Eq' if self.op == '==' else 'Ne'}({self.left}, {self.right})"
-        return f"{self.left} {self.op} {self.right}"
-
-    __repr__ = __str__
-
-    def opposite(self) -> Relation:
-        """What holds if this one does not."""
-        return Relation(_OPPOSITE[self.op], self.left, self.right)
-
-    def holds(self, of: Callable[[str], int]) -> bool:
-        """Is it so for given values of the symbols?"""
-        return COMPARE[self.op](_number(self.left, of), _number(self.right, of))
-
-    value = holds
-
-    def symbols(self) -> set[str]:
-        """The symbols in it."""
-        return set().union(
-            *(e.symbols() for e in (self.left, self.right) if hasattr(e, "symbols"))
-        )
-
-
-def _number(e: Any, of: Callable[[str], int]) -> Any:
-    return e.value(of) if hasattr(e, "value") else e
-
-
 @dataclass
 class Guard:
     """An answer that a program relies on."""
@@ -100,32 +58,16 @@ class Guard:
         """The relation, as PyTorch calls it."""
         return self.relation
 
+    def __iter__(self) -> Iterator:
+        """The relation, the user's line, and whether sizes 0 and 1 were left out of account."""
+        return iter((self.relation, self.where, False))
+
+    def __getitem__(self, key: Any) -> Any:
+        return tuple(self)[key]
+
     def __str__(self) -> str:
         return str(self.relation)
 
-
-def normal(relation: Relation) -> tuple[str, Expr]:
-    """("eq" | "ne" | "ge", p): the same as p == 0, p != 0, p >= 0, without common factors."""
-    op, a, b = relation
-    kind = {"==": "eq", "!=": "ne"}.get(op, "ge")
-    if op in (">=", "==", "!="):
-        p = a - b
-    elif op == ">":
-        p = a - b - const(1)
-    elif op == "<":
-        p = b - a - const(1)
-    else:
-        p = b - a
-    rest, c = p.split()
-    if rest.terms:
-        g = math.gcd(*[k for _, k in rest.terms])
-        if kind != "ge" and rest.terms[-1][1] < 0:
-            g = -g
-        if kind == "ge" or c % g == 0:
-            p = Expr(tuple([(m, k // g) for m, k in rest.terms])) + const(c // g)
-        else:
-            p = const(1)  # k * (...) + c is never zero
-    return kind, p
 
 
 class ShapeEnv:
@@ -153,6 +95,7 @@ class ShapeEnv:
         self._known: set[Relation] = set()  # of floats
         self._unbacked = 0
         self._answers: dict[Relation, bool] = {}  # what is known stays known
+        self._read: dict[Any, Any] = {}  # node of a tensor -> the number that was read from it
         self._simple: dict[Expr, Expr] = {}
         self._counts: dict[int, tuple] = {}  # array (by identity) -> it, and how many are not zero
 
@@ -315,6 +258,8 @@ class ShapeEnv:
             read = getattr(known, "known", None)
             if read is None or read(data.node) is not None:
                 return None
+            if data.node in self._read:
+                return self._read[data.node]
         inner = data
         while hasattr(inner, "inner"):
             inner = inner.inner._data
@@ -325,6 +270,7 @@ class ShapeEnv:
         made = read_number(self, data.dtype.kind)
         if made is not None and known is not None and self.recorder is not None:
             self.recorder.read(made, data.node)
+            self._read[data.node] = made
         return made
 
     # What is known ------------------------------------------------------------------------------
@@ -375,6 +321,9 @@ class ShapeEnv:
 
     def static(self, relation: Relation, of: Callable | None = None) -> bool | None:
         """The answer where it follows from what is known."""
+        if isinstance(relation, Combined):
+            found, dominant = {self.static(r, of) for r in relation.parts}, relation.title == "Or"
+            return dominant if dominant in found else None if None in found else not dominant
         if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
             if relation in self._known:
                 return True
@@ -456,6 +405,11 @@ class ShapeEnv:
         return known is not False
 
     def _learn(self, relation: Relation) -> None:
+        if isinstance(relation, Combined):
+            if relation.title == "And":
+                for part in relation.parts:
+                    self._learn(part)
+            return
         if not (isinstance(relation.left, Expr) and isinstance(relation.right, Expr)):
             self._known.add(relation)
             return

@@ -7,6 +7,7 @@ or guards: read `env.py` next.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 
@@ -210,6 +211,11 @@ _OPERATIONS: dict[str, Callable] = {
     "mod": lambda a, b: a % b,
     "max": max,
     "min": min,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+    "unless_negative": lambda p, a, b: a if p >= 0 else b,
+    "if_zero": lambda p, a, b: a if p == 0 else b,
 }
 
 
@@ -365,8 +371,28 @@ def minimum(*parts: Expr) -> Expr:
     return _extreme("min", min, "Min", parts)
 
 
+def bitwise(kind: str, a: Expr, b: Expr) -> Expr:
+    """a & b, a | b or a ^ b, by the name of the operator."""
+    if a.number is not None and b.number is not None:
+        return const(_OPERATIONS[kind](a.number, b.number))
+    return _of(_atom(kind, (a, b), f"BitwiseFn_bitwise_{kind}({a}, {b})"))
+
+
+def choice(kind: str, p: Expr, a: Expr, b: Expr, text: str = "") -> Expr:
+    """a where p is "if_zero" or "unless_negative", else b."""
+    if a == b:
+        return a
+    if p.number is not None:
+        return a if _OPERATIONS[kind](p.number, True, False) else b
+    asked = text or (f"Eq({p}, 0)" if kind == "if_zero" else f"{p} >= 0")
+    return _of(_atom(kind, (p, a, b), f"Piecewise(({a}, {asked}), ({b}, True))"))
+
+
+_CHOICES = ("unless_negative", "if_zero")
 _BUILD: dict[str, Callable] = {
     "floordiv": floordiv, "mod": remainder, "max": maximum, "min": minimum,
+    **{kind: functools.partial(bitwise, kind) for kind in ("and", "or", "xor")},
+    **{kind: functools.partial(choice, kind) for kind in _CHOICES},
 }
 
 
@@ -421,7 +447,14 @@ def _atom_bounds(atom: Atom, of: Callable[[str], Bounds]) -> Bounds:
         return max(p[0] for p in parts), max(p[1] for p in parts)
     if atom.kind == "min":
         return min(p[0] for p in parts), min(p[1] for p in parts)
+    if atom.kind in _CHOICES:
+        return min(p[0] for p in parts[1:]), max(p[1] for p in parts[1:])
     (a, b), (c, d) = parts
+    if atom.kind in ("and", "or", "xor"):
+        if min(a, c) < 0:
+            return -INF, INF
+        return (max(a, c), b + d) if atom.kind == "or" else (
+            0, min(b, d) if atom.kind == "and" else b + d)
     if c <= 0:
         return -INF, INF
     if atom.kind == "mod":
@@ -482,9 +515,9 @@ def _atom_source(atom: Atom, names: Callable[[str], str]) -> str:
     if atom.kind == "symbol":
         return names(atom.text)
     args = [source(a, names) for a in atom.args]
-    while len(args) > 2:
+    while len(args) > 2 and atom.kind not in _CHOICES:
         args[-2:] = [f"{atom.kind}_({args[-2]}, {args[-1]})"]
-    return f"{atom.kind}_({args[0]}, {args[1]})"
+    return f"{atom.kind}_({', '.join(args)})"
 
 
 FUNCTIONS = {f"{name}_": function for name, function in _OPERATIONS.items()}  # for `source`

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from ..handle import Tensor
 from ..size import Symbolic
-from .env import MOST, Relation, ShapeEnv
+from .env import MOST, ShapeEnv
 from .expr import Atom, Expr
+from .relation import Combined, Relation
 
 
 class ConstantSource(str):
@@ -83,7 +84,9 @@ def _factor(e: Any, names: Names) -> str:
     return one if plain else f"({one})"
 
 
-_SIGNS = {"floordiv": "//", "mod": "%"}
+_SIGNS = {"floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^"}
+_CHOICES = {"if_zero": "({1} if {0} == 0 else {2})",
+            "unless_negative": "({1} if {0} >= 0 else {2})"}
 
 
 def _atom(atom: Atom, names: Names) -> str:
@@ -92,7 +95,8 @@ def _atom(atom: Atom, names: Names) -> str:
     if atom.kind in _SIGNS:
         a, b = (_factor(x, names) for x in atom.args)
         return f"({a} {_SIGNS[atom.kind]} {b})"
-    return f"{atom.kind}({', '.join([text(a, names) for a in atom.args])})"
+    args = [text(a, names) for a in atom.args]
+    return _CHOICES.get(atom.kind, f"{atom.kind}({', '.join(args)})").format(*args)
 
 
 _FLOATS = {"truediv": "({} / {})", "add": "{} + {}", "sub": "{} - {}", "mul": "{}*{}",
@@ -109,6 +113,9 @@ def _float(e: Any, names: Names) -> str:
 
 def relation_text(relation: Relation, names: Names) -> str:
     """A relation with inputs in the place of symbols."""
+    if isinstance(relation, Combined):
+        sign = f" {relation.title.lower()} "
+        return sign.join([f"({relation_text(r, names)})" for r in relation.parts])
     side = _factor if relation.op in ("==", "!=") else text
     return f"{side(relation.left, names)} {relation.op} {side(relation.right, names)}"
 

@@ -7,6 +7,7 @@ where the size is known, and specialises what is captured to it.
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import operator
@@ -15,8 +16,9 @@ from typing import Any
 
 from ..size import Symbolic
 from . import expr as ex
-from .env import Relation, ShapeEnv, asked_by_user, data_dependent
+from .env import ShapeEnv, asked_by_user, data_dependent
 from .expr import Expr, const
+from .relation import Combined, Relation
 
 
 class FloatExpr:
@@ -239,6 +241,10 @@ _OPERATORS = {"==": operator.eq, "!=": operator.ne, ">=": operator.ge, ">": oper
               "<=": operator.le, "<": operator.lt}
 
 
+def _bits(kind: str) -> Callable:
+    return functools.partial(ex.bitwise, kind)
+
+
 def _power(a: Expr, b: Expr) -> Expr:
     n = b.number
     out = const(1)
@@ -299,10 +305,12 @@ class SymInt(_Number):
     __round__ = lambda a, digits=None: a
     __lshift__ = lambda a, b: a * 2 ** int(b)
     __rshift__ = lambda a, b: a // 2 ** int(b)
-    __and__ = lambda a, b: int(a) & int(b)
-    __rand__ = lambda a, b: int(b) & int(a)
-    __or__ = lambda a, b: int(a) | int(b)
-    __xor__ = lambda a, b: int(a) ^ int(b)
+    __and__ = lambda a, b: _integer(operator.and_, _bits("and"), a, b)
+    __rand__ = lambda a, b: _integer(operator.and_, _bits("and"), b, a)
+    __or__ = lambda a, b: _integer(operator.or_, _bits("or"), a, b)
+    __ror__ = lambda a, b: _integer(operator.or_, _bits("or"), b, a)
+    __xor__ = lambda a, b: _integer(operator.xor, _bits("xor"), a, b)
+    __rxor__ = lambda a, b: _integer(operator.xor, _bits("xor"), b, a)
     is_integer = lambda a: True
     bit_length = lambda a: int(a).bit_length()
     real = numerator = property(lambda a: a)
@@ -405,10 +413,8 @@ class SymBool(_Number):
         return found()
 
     __int__ = __index__ = lambda a: int(bool(a))
-    __and__ = lambda a, b: bool(a) and bool(b)
-    __or__ = lambda a, b: bool(a) or bool(b)
-    __rand__ = lambda a, b: bool(b) and bool(a)
-    __ror__ = lambda a, b: bool(b) or bool(a)
+    __and__ = __rand__ = lambda a, b: _combined(operator.and_, a, b)
+    __or__ = __ror__ = lambda a, b: _combined(operator.or_, a, b)
     __invert__ = lambda a: sym_not(a)
     __eq__ = lambda a, b: bool(a) == b
     __hash__ = _Number.__hash__
@@ -419,12 +425,28 @@ class SymBool(_Number):
     __repr__ = __str__
 
 
+def _combined(function: Callable, a: Any, b: Any) -> Any:
+    """Both, or one of two answers, asked when its truth is needed."""
+    if not isinstance(a, SymBool):
+        a, b = b, a
+    dominant = function is operator.or_
+    if isinstance(b, SymBool):
+        raws = a.node.raw, b.node.raw
+        if all(isinstance(r, Relation) and r.is_of_sizes for r in raws):
+            made = Combined.of("Or" if dominant else "And", raws)
+            return SymBool(SymNode(made, a.node.shape_env, bool, how=(function, (a, b))))
+        b = bool(b)
+    elif not isinstance(b, bool):
+        return NotImplemented
+    return b if b is dominant else a
+
+
 def read_number(env: ShapeEnv, kind: str) -> Any:
     """A number that only the data decides, of a kind of dtype; None of complex ones."""
     if kind in "iu":
         return env.unbacked(size_like=False)
     if kind == "b":
-        number = env.unbacked()
+        number = env.unbacked(size_like=False)
         env.assume_range(number.node.raw.symbol, 0, 1)
         return SymBool(SymNode(number.node.raw, env, bool, how=(operator.eq, (number, 1))))
     if kind == "c":
@@ -490,7 +512,12 @@ def sym_not(a: Any) -> Any:
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
-    """t if b else f."""
+    """t if b else f, without asking which one that is where both are integers."""
+    if isinstance(b, SymBool) and isinstance(b.node.raw, Relation) and b.node.raw.is_of_sizes:
+        env, x, y = b.node.shape_env, _expr(t), _expr(f)
+        if isinstance(x, Expr) and isinstance(y, Expr) and env.static(b.node.raw) is None:
+            made = b.node.raw.choice(x, y)
+            return _told(env, SymInt.of(env, made, None, (sym_ite, (b, t, f))))
     return t if b else f
 
 
