@@ -1,7 +1,7 @@
 """Loads `runtime/random.c`: random arrays in C, with the numbers that `core/random.py` makes.
 
-It is built when a very large array is drawn for the first time on a machine, and loaded where it
-has been built.  Without a compiler NumPy draws the same numbers, only slower.
+It is built when drawing has taken about as long as building does, for the first time on a machine,
+and loaded where it has been built.  Without a compiler NumPy draws the same numbers, only slower.
 """
 
 from __future__ import annotations
@@ -36,13 +36,11 @@ def library(build: bool) -> ctypes.CDLL | None:
 
 def _typed(loaded: ctypes.CDLL) -> ctypes.CDLL:
     pointer, count, real = ctypes.c_void_p, ctypes.c_int64, ctypes.c_float
-    loaded.pb_random_words.argtypes = (pointer, pointer, count)
-    for function in (loaded.pb_random_uniform, loaded.pb_random_normal):
-        function.argtypes = (pointer, pointer, count, real, real)
-        function.restype = None
-    for function in (loaded.pb_random_chances, loaded.pb_random_chances_bytes):
-        function.argtypes = (pointer, pointer, count, count)
-        function.restype = None
-    loaded.pb_random_words.restype = None
+    for name, numbers in {
+        "words": (), "order": (), "uniform": (real, real), "normal": (real, real),
+        "chances": (count,), "chances_bytes": (count,),
+    }.items():  # fmt: skip
+        function = getattr(loaded, f"pb_random_{name}")
+        function.argtypes, function.restype = (pointer, pointer, count, *numbers), None
     Generator.by_c = loaded.pb_random_words
     return loaded

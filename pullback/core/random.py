@@ -12,8 +12,8 @@ itself has different last digits in float32 normals, and we do not follow.  PyTo
 distributions in double precision with the C library's `log` and its kin.  NumPy's vector versions
 of those differ in the last bit, so they serve only where the result is rounded further anyway.
 
-Note: large arrays.  Uniforms and normals in float32, and zeros and ones for dropout, are made by C
-where a library has been compiled (`compile/fills.py`): the same numbers, several times as fast.
+Note: many numbers.  Uniforms and normals in float32, zeros and ones for dropout, and permutations
+are made by C where a library has been compiled (`compile/fills.py`): the same, many times as fast.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ __all__ = [
     "log_normal", "multinomial", "normal", "randint", "random", "randperm", "uniform",
 ]  # fmt: skip
 
-_BY_C = 1 << 15  # for arrays from this size on C is loaded, if it has been compiled
-_COMPILE = 1 << 22  # for arrays from this size on it is compiled
-_TIMES = 1 << 6, 1 << 13  # after so many small arrays it is loaded, or compiled
-_small = 0  # the arrays so far that were too small for C
+_LOAD, _BUILD = 1 << 15, 1 << 22  # after so many numbers C is loaded if it is there, or compiled
+_CALL, _NORMAL = 512, 8  # a call, and a normal, count as so many
+_drawn = 0  # numbers that NumPy has drawn and C would have drawn
 _CHUNK = 1 << 13  # draws handled at a time, so that intermediate arrays stay in cache
 _BLOCK = 16  # from this many elements on, normals are made in blocks of this many
 _HUGE = 0xFFFFFFFF // 20  # permutations from this length on are made from 64-bit draws
-_F32, _F64, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(bool)
+_F32, _F64, _I64 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.int64)
+_BOOL = np.dtype(bool)
 # Constants as 0-d arrays: with small arrays NumPy combines them faster than Python numbers.
 _LOW24, _LOW53 = np.array((1 << 24) - 1, np.uint64), np.array((1 << 53) - 1, np.uint64)
 _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
@@ -49,17 +49,17 @@ _ULP24, _ULP53 = np.array(2.0**-24, _F32), np.array(2.0**-53)
 
 def _by_c(name: str, gen: Generator, shape: Sequence[int], out, *numbers: float, dtype=_F32):
     """An array filled by C, None if there is none or it is not worth it."""
-    global _small
+    global _drawn
     count = math.prod(shape)
     if count < _BLOCK:
         return None
-    if count < _BY_C and Generator.by_c is None:
-        _small += 1
-        if _small not in _TIMES:
+    if Generator.by_c is None:
+        before, _drawn = _drawn, _drawn + _CALL + count * (_NORMAL if name == "normal" else 1)
+        if not (before < _LOAD <= _drawn or before < _BUILD <= _drawn):
             return None
     from ..compile.fills import library
 
-    functions = library(build=count >= _COMPILE or _small == _TIMES[-1])
+    functions = library(build=_drawn >= _BUILD)
     if functions is None:
         return None
     with gen.lock:
@@ -440,6 +440,10 @@ def random(gen: Generator, shape: Sequence[int], dtype) -> np.ndarray:
 
 def randperm(gen: Generator, n: int, dtype=np.int64) -> np.ndarray:
     """The integers below `n` in random order."""
+    if n < _HUGE:
+        done = _by_c("order", gen, (n,), None, dtype=_I64)
+        if done is not None:
+            return _narrow(done, dtype)
     place = np.arange(n)
     if n >= _HUGE:  # swaps of i with a place up to i: in reverse and mirrored, the swaps of below
         with gen.lock:

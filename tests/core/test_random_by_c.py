@@ -24,7 +24,7 @@ def by_numpy(monkeypatch):
 
     def draw(function, *args):
         with monkeypatch.context() as patch:
-            patch.setattr(rng, "_BY_C", 1 << 62)
+            patch.setattr(rng, "_drawn", -(1 << 62))
             patch.setattr(Generator, "by_c", None)
             return function(*args)
 
@@ -47,6 +47,10 @@ def test_same_numbers(count, by_c, by_numpy):
             ours = rng.bernoulli(one, p, (count,), dtype)
             theirs = by_numpy(rng.bernoulli, two, p, (count,), dtype)
             assert ours.dtype == dtype and ours.tobytes() == theirs.tobytes()
+    for dtype in (np.int64, np.int32, np.float32):
+        ours = rng.randperm(one, count, np.dtype(dtype))
+        assert ours.dtype == dtype and sorted(ours) == list(range(count))
+        assert ours.tobytes() == by_numpy(rng.randperm, two, count, np.dtype(dtype)).tobytes()
     assert pb.equal(one.get_state(), two.get_state())
     assert one.draw64(count).tobytes() == by_numpy(two.draw64, count).tobytes()
 
@@ -81,8 +85,24 @@ def test_sums_are_rounded_once():
     assert (rng._rounded_sum(-x, -low) == np.float32(-1 - 2.0**-23)).all()
 
 
+def test_it_is_loaded_and_built_when_drawing_has_taken_as_long(monkeypatch):
+    asked = []
+    monkeypatch.setattr(fills, "library", lambda build: asked.append(build))
+    monkeypatch.setattr(Generator, "by_c", None)
+    monkeypatch.setattr(rng, "_drawn", 0)
+    gen = Generator().manual_seed(0)
+    for _ in range(100):
+        rng.uniform(gen, (100,), F32)
+    assert asked == [False]  # is it there? Asked once
+    rng.bernoulli(gen, 0.5, (5 << 20,), np.dtype(bool))
+    rng.uniform(gen, (5 << 20,), F32)
+    assert asked == [False, True]  # NumPy goes on where it could not be built
+
+
 def test_without_a_compiler(monkeypatch):
     monkeypatch.setattr(fills, "library", lambda build: None)
+    monkeypatch.setattr(Generator, "by_c", None)
+    monkeypatch.setattr(rng, "_drawn", 0)
     gen = Generator().manual_seed(0)
     drawn = rng.normal(gen, (1 << 15,), F32)
     assert abs(drawn.mean()) < 0.03 and abs(drawn.std() - 1) < 0.03

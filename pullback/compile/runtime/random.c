@@ -1,4 +1,4 @@
-// Arrays of random numbers: the Mersenne twister, uniforms, normals, zeros and ones, with the
+// Arrays of random numbers: the Mersenne twister, uniforms, normals, zeros and ones, orders, with the
 // arithmetic of core/random.py step by step (fused where that is fused, rounded where that rounds),
 // so that the numbers are the same.  Compile with -ffp-contract=off.  A library of its own.
 #include <math.h>
@@ -95,6 +95,20 @@ void pb_random_uniform(twister *t, float *out, int64_t n, float factor, float of
   }
 CHANCES(pb_random_chances, float)
 CHANCES(pb_random_chances_bytes, uint8_t)
+
+// 0, 1, 2... in random order: each changes places with itself or a later one
+void pb_random_order(twister *t, int64_t *out, int64_t n) {
+  uint32_t y[N];
+  for (int64_t i = 0; i < n; i++) out[i] = i;
+  for (int64_t i = 0; i < n - 1;) {
+    int count = words(t, y, n - 1 - i);
+    for (int k = 0; k < count; k++, i++) {
+      int64_t j = i + y[k] % (uint32_t)(n - i);
+      int64_t kept = out[i];
+      out[i] = out[j], out[j] = kept;
+    }
+  }
+}
 
 static inline float from_bits(int32_t i) { float x; memcpy(&x, &i, 4); return x; }
 static inline int32_t bits(float x) { int32_t i; memcpy(&i, &x, 4); return i; }
