@@ -29,6 +29,7 @@ from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, re
 from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
+from .holding import roots_of
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
@@ -101,6 +102,7 @@ class Compiled:
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
+        self._modules: list | None = None  # that the function reaches, without parts; None: not known
         self._last: tuple | None = None  # facts and program of the last call with tensors alone
         self._recent: dict = {}  # the same of earlier ones, by shapes
 
@@ -110,7 +112,7 @@ class Compiled:
     def like(self, function) -> Compiled:
         """Another one for another function, with the same compilers."""
         new = copy.copy(self)
-        new.function, new._last = function, None
+        new.function, new._last, new._modules = function, None, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
         return new
 
@@ -218,9 +220,13 @@ class Compiled:
         return (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
 
     def _modes(self) -> tuple | None:
-        """Of a module: which of its parts are in training."""
-        modules = getattr(self.function, "modules", None)
-        return None if modules is None else tuple([m.training for m in modules()])
+        """The modules that the function reaches, and which of them are in training."""
+        if self._modules is None:
+            self._modules = roots_of(self.function)
+        if not self._modules:
+            return None
+        parts = [m for root in self._modules for m in root.modules()]
+        return tuple([id(m) for m in parts] + [m.training for m in parts])
 
     def parts(self) -> dict:
         """What has been compiled so far: (program number, part) -> compiled graph."""

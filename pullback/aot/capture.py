@@ -44,6 +44,7 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .holding import Holding, roots_of
 from .hooking import Hooking, left
 from .joint import (
     Adopted,
@@ -526,6 +527,7 @@ def capture(
     inputs of their own. With `sizes` those of the arguments are symbols. With `watch` the module's
     `diary` says what eager execution has in memory (`eager.py`).
     """
+    ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = recorder.spelled = literal
@@ -541,7 +543,8 @@ def capture(
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
-    with level:
+    holding = Holding(roots_of(function) if ordinary else [])
+    with holding, level:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}
         if sizes is not None:
@@ -582,21 +585,25 @@ def capture(
                 recorder.sizes.given(k, inputs[k])
         args, kwargs = tree_unflatten(inputs, spec)
         out = function(*args, **kwargs)
+        held = [(slot, now) for slot, _, now in holding.changed()]
         own = unseen(level, tree_flatten(out)[0])
         handles += [a.handle for a in level.adopted]
         boxes += [(a.box, a.start, a.first) for a in level.adopted]
-        joint = _finish(level, recorder, handles, boxes, out)
+        joint = _finish(level, recorder, handles, boxes, out, held)
     joint.module.diary = level.diary and level.diary.closed()
     joint.unique = None if len(unique) == len(tensors) else unique
     joint.roots = list(roots)
     joint.adopted = [own.get(id(t), t) for t in joint.adopted]
+    holding.looked_up(joint)
     joint.members = {n for n, i in enumerate(unique) if id(tensors[i]) in (shared or {})}
     return joint
 
 
-def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
-    """Outputs, mutations and gradients of a function that has just been run."""
+def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
+    """Outputs, mutations and gradients of a function that has just been run; `held` is what it
+    left in modules."""
     leaves, out_spec = tree_flatten(out)
+    leaves += [value for _, value in held]
     if any(map(is_wrapper, leaves)):
         raise Wrapped
     lazy = next((v for v in leaves if isinstance(v, Iterator)), None)
@@ -604,7 +611,7 @@ def _finish(level: Capture, recorder, handles, boxes, out) -> Joint:
         raise errors.DataDependentError(errors.text(
             f"a captured function returned a {type(lazy).__name__}, which would run when the "
             f"capture is over ({errors.user_line()})", cure="return a list: list(...)"))
-    joint = Joint(None, [], [], out_spec, [], 0, [], [])
+    joint = Joint(None, [], [], out_spec, [], 0, [], [], held=[slot for slot, _ in held])
     # where gradients of each input arrive; its handle may have been overwritten since
     starts = [_start(e) for _, e, _ in boxes]
     results = Results(level, handles, [o for o in leaves if isinstance(o, Tensor)])

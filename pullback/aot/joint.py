@@ -189,6 +189,8 @@ class Joint:
     tangent_of: list[int]  # graph output that each tangent belongs to
     grad_of: list[int]  # input that each gradient belongs to
     differentiable: bool = False
+    held: list = field(default_factory=list)  # places in modules of the last outputs
+    modules: list = field(default_factory=list)  # that were looked at: a signature has their ids
     reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
     swept: list[int] = field(default_factory=list)  # graph outputs whose history was used up inside
     gradients: list[Gradient] = field(default_factory=list)  # that were there, or not

@@ -38,7 +38,8 @@ from .context import config
 from .joint import Joint
 from .refusals import results
 from .results import Output
-from .rewriting import rewritten
+from .rewriting import memory, rewritten
+from .split import ancestors, is_number
 from .subclasses import Inside
 from .tokens import Threaded, effectful
 
@@ -168,12 +169,12 @@ class Layout:
         }
 
     def _late_readers(self) -> set[Node]:
-        """Values that a backward reads: what is there then must be what was there before."""
-        late, found = set(self.tangents), set()
-        for node in self.joint.module.graph.nodes:
-            if node.op == "call_function" and any(n in late for n in node.all_input_nodes):
-                late.add(node)
-                found.update(n for n in node.all_input_nodes if n not in late)
+        """Memory that a backward reads, itself or by views: it must hold what it held before."""
+        count = self.joint.forward_count
+        forward = ancestors(self.results[:count])
+        late = ancestors([n for n in self.results[count:] if n is not None]) - forward
+        found = {memory(n) for node in late if not is_number(node)
+                 for n in node.all_input_nodes if n not in late}
         return found
 
     def _copies(self) -> None:

@@ -163,7 +163,7 @@ class Program:
             and not (outputs[0].leaf or outputs[0].opaque or outputs[0].piece or outputs[0].shares)
             and not (joint.mutated or joint.assigned or joint.swept or joint.reviewed or joint.sets)
             and not (joint.grown or joint.shrunk or joint.ended or joint.hooked or joint.retained)
-            and not joint.bumped
+            and not (joint.bumped or joint.held)
             and not outputs[0].retains
             and joint.out_spec.is_leaf()
         )
@@ -471,6 +471,8 @@ class Program:
         ]
         for k, dims in self.marks:
             mark_propagated(flat[k], dims)
+        for slot in reversed(self.joint.held):
+            slot.table[slot.name] = flat.pop()
         return tree_unflatten(flat, self.joint.out_spec)
 
     def check(self, node: CompiledNode, again: bool = False) -> None:

@@ -85,6 +85,8 @@ def observe(f, start, writes: bool, create_graph: bool) -> list:
     pb.manual_seed(7)
     leaves, args = start()
     tensors = [t for t in tree_flatten(args)[0] if isinstance(t, pb.Tensor)]
+    held = getattr(start, "held", None)
+    tensors += [] if held is None else held.buffers()
     versions = [t._version for t in tensors]
     steps = []
     out, error = outcome(lambda: f(*args))
@@ -131,16 +133,27 @@ def observe(f, start, writes: bool, create_graph: bool) -> list:
     return steps
 
 
+class Sized:
+    """A start for one size."""
+
+    def __init__(self, start, size):
+        self.start, self.size, self.held = start, size, start.held
+
+    def __call__(self):
+        return self.start(self.size)
+
+
 def check(
-    f, start, ways=("nop", "native"), writes=(False, True), orders=(1, 2)
+    f, start, ways=("nop", "native"), writes=(False, True), orders=(1, 2), sizes=(None,)
 ) -> None:
-    """Compare eager with compiled calls, the first and a later one."""
+    """Compare eager with compiled calls, the first and a later one; `sizes` are for `start`."""
     for way in ways:
         compiled = WAYS[way](f)
-        for w, order in itertools.product(writes, orders):
-            expected = observe(f, start, w, order == 2)
+        for size, w, order in itertools.product(sizes, writes, orders):
+            begin = start if size is None else Sized(start, size)
+            expected = observe(f, begin, w, order == 2)
             for number in range(2):
-                found = observe(compiled, start, w, order == 2)
+                found = observe(compiled, begin, w, order == 2)
                 for (name, a), (other, b) in itertools.zip_longest(
                         expected, found, fillvalue=("nothing", None)):
                     if a is errors.SavedValueModified:

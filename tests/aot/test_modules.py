@@ -38,3 +38,81 @@ def test_as_eager(case):
             assert [name for name, _ in found] == [name for name, _ in expected]
             for (name, a), (_, b) in zip(expected, found):
                 np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6, err_msg=f"{train} {name}")
+
+
+WAYS = [lambda m: m, lambda m: pb.compile(m, backend="numpy"),
+        lambda m: pb.compile(lambda x: m(x), backend="numpy"),
+        lambda m: aot.aot_function(m.forward, aot.nop)]
+
+
+class Held(pb.nn.Module):
+    """A module that keeps a count, the last result, and a factor."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", pb.zeros(2))
+        self.weight, self.last, self.scale = pb.nn.Parameter(pb.ones(2)), None, 2.0
+        self.inner = pb.nn.Dropout(0.0)
+
+    def forward(self, x):
+        self.count = self.count + 1
+        self.last = self.inner(x) * self.weight * self.scale
+        return self.last + self.count
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_what_a_function_puts_into_a_module(wrap):
+    module = Held()
+    compiled = wrap(module)
+    for step in (1, 2, 3):
+        out = compiled(pb.full((2,), float(step)))
+        assert module.count.tolist() == [step] * 2 and "count" in dict(module.named_buffers())
+        assert module.last.tolist() == [2.0 * step] * 2 and out.tolist() == [3.0 * step] * 2
+        out.sum().backward(retain_graph=True)
+        module.last.sum().backward()
+        assert module.weight.grad.tolist() == [4.0 * step] * 2
+        module.zero_grad()
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_what_others_put_into_a_module(wrap):
+    module = Held()
+    compiled, x = wrap(module), pb.ones(2)
+    assert compiled(x).tolist() == [3, 3]
+    module.weight = pb.nn.Parameter(pb.full((2,), 5.0))
+    assert compiled(x).tolist() == [12, 12]
+    compiled(x).sum().backward()
+    assert module.weight.grad.tolist() == [2, 2]
+    module.scale = 1.0
+    module.count = pb.zeros(2, dtype=pb.float64)
+    out = compiled(x)
+    assert out.tolist() == [6, 6] and out.dtype is module.count.dtype is pb.float64
+    module.inner = pb.nn.Dropout(1.0)
+    assert compiled(x).tolist() == [2, 2]
+    module.inner.eval()
+    assert compiled(x).tolist() == [8, 8]
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_tensors_that_a_module_holds_twice(wrap):
+    module = pb.nn.Module()
+    module.a = module.b = pb.nn.Parameter(pb.ones(2))
+    module.forward = lambda x: x * module.a + module.b
+    compiled = wrap(module)
+    compiled(pb.ones(2)).sum().backward()
+    assert module.a.grad.tolist() == [2, 2]
+    module.b = pb.nn.Parameter(pb.full((2,), 3.0))
+    assert compiled(pb.ones(2)).tolist() == [4, 4]
+
+
+def test_a_capture_that_fails_leaves_modules_as_they_were():
+    module = Held()
+    before = module.count
+
+    def refused(x):
+        module(x)
+        raise KeyError("no")
+
+    with pytest.raises(KeyError):
+        pb.compile(refused, backend="numpy")(pb.ones(2))
+    assert module.count is before and module.last is None

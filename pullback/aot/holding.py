@@ -1,0 +1,140 @@
+"""Tensors that modules hold: a captured function may find others there when it runs, or put some.
+
+A parameter or buffer that a function met is an input of its graph.  It is looked up by its name
+before every call, so that one that was replaced meanwhile (`module.weight = ...`) is used.  What the
+function itself assigns (`self.cache = ...`) is a result of the graph, and every call assigns it.
+Read next: `capture.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+from ..core.handle import Tensor
+from .joint import Joint
+
+_TABLES, _NOTHING = ("_parameters", "_buffers"), object()
+_PLAIN = {bool, int, float, str, type(None)}
+
+
+def roots_of(function: Any) -> list:
+    """The modules that a function is, is a method of, or reaches by a variable; not their parts."""
+    found = []
+    todo, seen = [(function, 3)], set()
+    while todo:
+        value, depth = todo.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_module(value):
+            found.append(value)
+        elif depth:
+            todo += [(v, depth - 1) for v in _reached(value)]
+    return found
+
+
+def _is_module(value: Any) -> bool:
+    return "_buffers" in getattr(value, "__dict__", ()) and hasattr(value, "modules")
+
+
+def _reached(value: Any) -> list:
+    if isinstance(value, functools.partial):
+        return [value.func, *value.args, *value.keywords.values()]
+    if isinstance(value, types.MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, types.FunctionType):
+        cells = [c.cell_contents for c in value.__closure__ or () if c != types.CellType()]
+        known = value.__globals__
+        named = [known[n] for n in value.__code__.co_names if n in known]
+        return [*cells, *(v for v in named if _is_module(v))]
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if type(value) is dict:
+        return list(value.values())
+    return [getattr(value, n) for n in ("module", "function") if n in getattr(value, "__dict__", ())]
+
+
+class Slot:
+    """A place where a module holds a tensor."""
+
+    __slots__ = ("name", "table")
+
+    def __init__(self, table: dict, name: str):
+        self.table, self.name = table, name
+
+    def found(self, arguments: list[Tensor]) -> Tensor | None:
+        """The tensor that is there when the program runs."""
+        return self.table.get(self.name)
+
+
+class Holding:
+    """What modules held before a capture; leaving it puts everything back."""
+
+    def __init__(self, roots: list):
+        self.modules = list({id(m): m for root in roots for m in root.modules()}.values())
+        self.tables = [(t, dict(t)) for m in self.modules for t in (
+            *[vars(m)[n] for n in _TABLES], vars(m))]
+
+    def __enter__(self) -> Holding:
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        for slot, before, _ in self.changed():
+            if before is _NOTHING:
+                del slot.table[slot.name]
+            else:
+                slot.table[slot.name] = before
+
+    def changed(self) -> list[tuple[Slot, Any, Any]]:
+        """Places that hold another tensor now, or one where there was none: before, and now."""
+        return [
+            (Slot(table, name), before.get(name, _NOTHING), value)
+            for table, before in self.tables for name, value in table.items()
+            if value is not before.get(name, _NOTHING)
+            and (isinstance(value, Tensor) or isinstance(before.get(name), Tensor))
+        ]
+
+    def slots(self) -> dict[int, list[Slot]]:
+        """Where each tensor was, by its identity."""
+        found: dict[int, list[Slot]] = {}
+        for table, before in self.tables:
+            for name, value in before.items():
+                if isinstance(value, Tensor):
+                    found.setdefault(id(value), []).append(Slot(table, name))
+        return found
+
+    def looked_up(self, joint: Joint) -> None:
+        """Have inputs of a program that modules hold looked up by their names when it runs; numbers
+        and texts that they hold must be the same then, but for those that the function counts."""
+        slots, joint.modules = self.slots(), self.modules
+        fixed = {id(r.tensor) for r in joint.reads} | {id(g.tensor) for g in joint.gradients}
+        plain = [(table, name, v) for table, before in self.tables[2::3]
+                 for name, v in before.items()
+                 if v.__class__ in _PLAIN and name != "training" and table.get(name) == v]
+        if plain:
+            joint.guards.append(functools.partial(_same, [p[:2] for p in plain], [
+                p[2] for p in plain]))
+        for k, t in enumerate(joint.adopted):
+            places = slots.get(id(t)) if isinstance(t, Tensor) else None
+            if places is None:
+                continue
+            if id(t) in fixed:  # more is known of this very tensor
+                joint.guards.append(functools.partial(_holds, places, t))
+                continue
+            joint.adopted[k] = places[0]
+            if len(places) > 1:  # tied
+                joint.guards.append(functools.partial(_tied, places))
+
+
+def _same(places: list[tuple[dict, str]], values: list) -> bool:
+    return [table.get(name) for table, name in places] == values
+
+
+def _holds(places: list[Slot], t: Tensor) -> bool:
+    return all(p.found([]) is t for p in places)
+
+
+def _tied(places: list[Slot]) -> bool:
+    return _holds(places, places[0].found([]))
