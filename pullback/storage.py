@@ -647,12 +647,12 @@ def _set_in_capture(self: Tensor, source: Tensor) -> Tensor:
     """`set_` where memory is a matter of bookkeeping: a detached alias from here on."""
     interp = self._data.interp
     tracked = self._edge is not None or source._edge is not None
-    if tracked and (state.record[interp.level] or self.shape != source.shape):
+    if tracked and state.record[interp.level]:
         raise interp.unfollowed(errors.text(
             f"set_() inside of a captured function has other mutations that we cannot follow: "
             f"it takes part in autograd ({errors.user_line(2)})",
             f"tensor: {self.dtype.name}{list(self.shape)}, requires_grad={self.requires_grad}",
-            "call it under no_grad(), with a tensor of the same shape"))
+            "call it under no_grad()"))
     surface.may_write(self, tracked, interp.level, True)
     interp.took(self, source)
     return self

@@ -102,7 +102,7 @@ class Compiled:
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
-        self._modules: list | None = None  # that the function reaches, without parts; None: not known
+        self._modules: list | None = None  # that the function reaches; None: not yet known
         self._last: tuple | None = None  # facts and program of the last call with tensors alone
         self._recent: dict = {}  # the same of earlier ones, by shapes
 

@@ -171,6 +171,7 @@ class Capture(Hooking, Placing, Trace):
         before = t._link.writes + 1 if id(t) in taken else 0
         link_detached(t, source)
         t._link.counts, t._link.writes = False, before  # the tensor keeps its own version
+        t._link.silent = True
         t._data = self.cut(source)._data
 
     def blurs(self, t: Tensor) -> None:
@@ -634,6 +635,11 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
         taken = level.sets.get(id(t))
         if taken is not None:
             old = taken[1]
+            if level.literal and t._edge is not None and t._edge is not start:
+                raise AssertionError(errors.text(
+                    f"input {i} took other memory by set_(), but the input has other mutations "
+                    "that we cannot keep inside of the graph: it was written while autograd "
+                    "recorded", cure="write it under no_grad(), or before set_()"))
             if root_of(t) is not old:
                 taken_from.append((i, t._link))
             if old._data is not box and size is None:

@@ -1,9 +1,9 @@
 """Tensors that modules hold: a captured function may find others there when it runs, or put some.
 
 A parameter or buffer that a function met is an input of its graph.  It is looked up by its name
-before every call, so that one that was replaced meanwhile (`module.weight = ...`) is used.  What the
-function itself assigns (`self.cache = ...`) is a result of the graph, and every call assigns it.
-Read next: `capture.py`.
+before every call, so that one that was replaced meanwhile (`module.weight = ...`) is used.  What
+the function itself assigns (`self.cache = ...`) is a result of the graph, and every call assigns
+it.  Read next: `capture.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def _reached(value: Any) -> list:
         return list(value)
     if type(value) is dict:
         return list(value.values())
-    return [getattr(value, n) for n in ("module", "function") if n in getattr(value, "__dict__", ())]
+    own = getattr(value, "__dict__", ())
+    return [own[n] for n in ("module", "function") if n in own]
 
 
 class Slot:

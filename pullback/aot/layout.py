@@ -17,11 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..core.handle import Tensor, make
 from ..core.layout import STRIDED, ordered, strides_order
+from ..core.memory_calls import RESIZE, SET, MemoryCall
 from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.size import Symbolic, hinted, is_symbolic
@@ -72,6 +74,9 @@ class Layout:
         self.turned = {i for i, _ in joint.reviewed  # `t_()` of a vector changes nothing
                        if _facts(joint.ends[i]) != _facts(self.old_inputs[i])}
         self.kept = self._kept()
+        self.resized = False  # does the graph say what happens to the memory of inputs?
+        for i, size in joint.grown:
+            self._memory(RESIZE, i, size)
         self._copies()
         for node in old.nodes:
             if node.op not in ("placeholder", "output") and node.target is not argument:
@@ -168,6 +173,12 @@ class Layout:
             and not joint.late and self.old_inputs[m.input] not in users
         }
 
+    def _memory(self, call: MemoryCall, i: int, what: Any) -> None:
+        """Say what happens to the memory of an input; the run time does it."""
+        if self.keep:
+            node = self.graph.call_function(call, (self.raw[i], what))
+            node.meta["in_order"] = self.resized = True
+
     def _late_readers(self) -> set[Node]:
         """Memory that a backward reads, itself or by views: it must hold what it held before."""
         count = self.joint.forward_count
@@ -223,6 +234,8 @@ class Layout:
         """Forward results."""
         joint, position, found = self.joint, self.position, []
         inside = {}
+        for i, _, _ in joint.sets:
+            self._memory(SET, i, self.new[joint.ends[i]])
         for kind, i in self.slots:
             if kind != "input" or not (i in self.writes or i in self.turned):
                 continue
@@ -235,6 +248,8 @@ class Layout:
             if i in self.writes:
                 position[self.writes[i]] = len(found)
             found.append(value)
+        for i, size, _ in joint.shrunk:
+            self._memory(RESIZE, i, size)
         for o, leaf in zip(joint.outputs, joint.leaves):
             if type(o) is Output:
                 if o.kind == "graph":
@@ -324,14 +339,18 @@ class Layout:
         slots, kept = self.slots, {self.writes[i]: i for i in self.kept}
         take = [(kept.get(k), self.position.get(k)) for k in range(self.joint.forward_count)]
         count, as_given = self.count, not self.joint.differentiable
-        pieces, tokens = self.pieces, [None] * self.tokens
+        pieces, tokens, beside = self.pieces, [None] * self.tokens, self.resized
 
         def run(*arrays, values=None):
             args = [make(arrays[what]) if kind == "input" else
                     what if kind == "value" else numbers[what].value(values.__getitem__)
                     for kind, what in slots]
             args = [*tokens, *args] if tokens else args
-            out = results(called(compiled, args, not as_given), count, "forward")
+            MemoryCall.beside = beside
+            try:
+                out = results(called(compiled, args, not as_given), count, "forward")
+            finally:
+                MemoryCall.beside = False
             found = [arrays[i] if i is not None else out[k] for i, k in take]
             if not as_given:
                 found = [o if k in pieces else _raw(o) for k, o in enumerate(found)]

@@ -32,6 +32,7 @@ class Placing:
     shared: dict[int, Any]
     writes: list[tuple]
     sizes: dict[int, int]
+    sets: dict[int, tuple]
     silent: dict
     mine: Any
     below: Any
@@ -55,6 +56,13 @@ class Placing:
                 f"({errors.user_line(2)}), and only one of them would see it",
                 f"tensor: {handle.dtype.name}{list(handle.shape)}",
                 "use x.set_(y), or write before the assignment"))
+        if self.literal and any(old is handle and root_of(t) is not old
+                                for t, old in self.sets.values()):
+            raise errors.TransformError(errors.text(
+                "cannot mutate tensors with frozen storage: this tensor shows memory that an input "
+                f"had before set_() gave it other memory ({errors.user_line(2)})",
+                f"tensor: {handle.dtype.name}{list(handle.shape)}",
+                "write before set_(), or through the input"))
         if self.literal and self.mine(handle) and self.mine(new):
             if any(m.root.input is handle for m in self.shared.values()):
                 new = self._in_place_of(handle, new)  # inputs are places of it, by strides

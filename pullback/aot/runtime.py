@@ -394,8 +394,10 @@ class Program:
             mark_written(tensors[i])
             if tensors[i]._cell is not INFERENCE:
                 tensors[i]._cell.version += count - 1
-        for i in joint.retained:
-            tensors[i].retain_grad()
+        if joint.retained:
+            with set_grad_enabled(False):  # views that were left behind may be told, not used
+                for i in joint.retained:
+                    tensors[i].retain_grad()
         return self._answer(tensors, made, done)
 
     def _choose(self) -> None:

@@ -210,7 +210,12 @@ class _Ops:
         if base not in families and not name.startswith("__"):
             load_all()  # an entry that `names.py` does not list yet
         if base not in families or (inplace and not any(op.inplace for op in families[base])):
-            raise AttributeError(f"the operator table has no '{name}'")
+            from .memory_calls import found
+
+            call = found("aten", name)
+            if call is None:
+                raise AttributeError(f"the operator table has no '{name}'")
+            return call
         packet = Packet(name, base, inplace)
         self.__dict__[name] = packet
         return packet

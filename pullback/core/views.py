@@ -17,6 +17,7 @@ import numpy as np
 from .. import errors
 from . import device as dev
 from . import dtype as dt
+from .dims import may_overlap
 from .evaluate import run_raw
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .size import Symbolic
@@ -73,13 +74,14 @@ class Detached(Link):
     Real memory needs none: there both look at the same array.
     """
 
-    __slots__ = ("counts", "writes")
+    __slots__ = ("counts", "silent", "writes")
     apart = True
 
     def __init__(self, *args):
         super().__init__(*args)
         self.counts = True  # do writes move the version of the source? Not those through `.data`
         self.writes = 0  # those that do not
+        self.silent = False  # is it the memory of an input that took it by `set_`?
 
     def stale(self, t: Tensor) -> None:
         """The values were written through another alias."""
@@ -87,7 +89,8 @@ class Detached(Link):
         with _recording(tape.level_own(t._data), False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
-            t._data = (interp.detached(again) if interp.literal else again)._data
+            shown = interp.literal and not self.silent  # PyTorch's graphs have a node for it
+            t._data = (interp.detached(again) if shown else again)._data
 
 
 def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:
@@ -303,7 +306,7 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
-        elif ov.name == "as_strided" and not value.is_contiguous():
+        elif ov.name == "as_strided" and (not value.is_contiguous() or may_overlap(*rest[:2])):
             new = _put(value, _places_by_strides(value, rest), new)
         elif ov.op.scatter is None:
             new = _scatter_by_position(((ov, rest, number),), value, new)
@@ -343,28 +346,31 @@ def _scatter_by_position(chain, base, new):
     for ov, rest, number in chain:
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
-    places = places.reshape(-1)
-    if len(np.unique(places)) != len(places):
-        raise errors.ViewWriteError(
-            errors.text(
-                f"a tensor made by {ov.op.base_name} is being written, but several of its "
-                "elements are one "
-                f"element of its base ({errors.user_line(2)})",
-                describe(new),
-                "clone() it first",
-            )
-        )
-    return _put(base, places, new)
+    return _put(base, places.reshape(-1), new)
 
 
 def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
-    """The base with elements in the places of some of its own."""
+    """The base with elements in the places of some of its own; of several for one the last."""
     from .table import ops
 
-    index = make(places) if base.device.type == "cpu" else make(places).to(base.device)
-    flat = ops.reshape(base, (math.prod(base.shape),))
-    flat = ops.index_put(flat, [index], ops.reshape(new, (len(places),)))
-    return ops.reshape(flat, tuple(base.shape))
+    def numbers(found: np.ndarray) -> Tensor:
+        return make(found) if base.device.type == "cpu" else make(found).to(base.device)
+
+    given = ops.reshape(new, (len(places),))
+    last = _last(places)
+    if last is not None:
+        places, given = places[last], ops.index_select(given, 0, numbers(last))
+    shape = tuple([int(n) for n in base.shape])
+    if not shape:
+        return ops.reshape(given, ())
+    index = [numbers(i) for i in np.unravel_index(places, shape)]
+    return ops.index_put(base, index, given)  # no view: it may be returned
+
+
+def _last(places: np.ndarray) -> np.ndarray | None:
+    """Where each place is met last; None if all are met once."""
+    found, last = np.unique(places[::-1], return_index=True)
+    return None if len(found) == len(places) else len(places) - 1 - last
 
 
 def _places_by_strides(base: Tensor, rest: tuple) -> np.ndarray:
@@ -552,7 +558,13 @@ class CopySlices(tape.Node):
         index = index if grad.device.type == "cpu" else index.to(grad.device)
         flat = grad.reshape((-1,))
         first = ops.index_fill(flat, 0, index, 0).reshape(grad.shape) if needs[0] else None
-        return [first, flat.index_select(0, index).reshape(self.size) if needs[1] else None]
+        second = flat.index_select(0, index) if needs[1] else None
+        last = _last(self.places) if needs[1] else None
+        if last is not None:  # what was overwritten by its neighbour has no part in it
+            shown = np.zeros(len(self.places), bool)
+            shown[last] = True
+            second = ops.masked_fill(second, make(~shown).to(grad.device), 0)
+        return [first, None if second is None else second.reshape(self.size)]
 
 
 def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
@@ -565,7 +577,9 @@ def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
     node.chain, node.places, node.size = (), None, tuple(view._data.shape)
     chain = link.chain if link.steps[2] <= _FEW else ()
     moved = link.of is not base._data and is_buffer(base._data)
-    if not chain or moved or any(ov.op.scatter is None for ov, _, _ in chain):
+    if not chain or moved or any(
+            ov.op.scatter is None or ov.name == "as_strided" and may_overlap(*rest[:2])
+            for ov, rest, _ in chain):
         node.places = _places(base, view)
     if node.places is None:
         node.chain = link.chain

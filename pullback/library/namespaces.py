@@ -14,6 +14,7 @@ from typing import Any
 
 from .. import errors
 from ..core.effects import EffectType, register_effect
+from ..core.memory_calls import found as memory_call
 from ..core.op import no_match
 from .definition import CustomOpDef, CustomOverload, definitions, known_device
 
@@ -287,6 +288,9 @@ class Namespace:
     def __getattr__(self, name: str) -> Packet:
         whole = f"{self._name}::{name}"
         if not any(q == whole or q.startswith(f"{whole}.") for q in definitions):
+            call = memory_call(self._name, name)
+            if call is not None:
+                return call
             raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'")
         return packet(self._name, name)
 

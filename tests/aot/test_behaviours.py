@@ -276,6 +276,68 @@ def test_set_that_takes_part_in_autograd_is_refused():
         f(values(3).requires_grad_() * 1, values(3).requires_grad_() * 1)
 
 
+def test_memory_taken_by_an_input_stands_in_the_graph():
+    def f(a, b):
+        with pb.no_grad():
+            a.set_(b)
+            b.mul_(2)
+        return a + b
+
+    a, b = (values(3).requires_grad_() * 1 for _ in range(2))
+    _, found = graphs(f, a, b, keep=True)
+    assert found["forward"].code.strip() == """\
+def forward(self, primals_1, primals_2):
+    mul = torch.ops.aten.mul.Tensor(primals_2, 2)
+    add = torch.ops.aten.add.Tensor(mul, mul)
+    set_ = torch.ops.aten.set_.source_Tensor(primals_1, mul);  primals_1 = set_ = None
+    copy_ = torch.ops.aten.copy_.default(primals_2, mul);  primals_2 = mul = copy_ = None
+    return (add,)"""
+    assert a.data_ptr() == b.data_ptr() and pb.equal(a, values(3) * 2)
+
+
+def test_memory_of_another_shape_taken_and_given_back():
+    def f(a):
+        b = pb.arange(9, dtype=a.dtype)
+        old = pb.ops.aten.alias.default(a)
+        with pb.no_grad():
+            a.set_(b)
+            a.set_(old)
+        return a + b.reshape(3, 3)
+
+    a = pb.ones(3, 3, requires_grad=True)
+    out, found = graphs(f, a, keep=True)
+    assert "set_" not in found["forward"].code and out.tolist()[2] == [7, 8, 9]
+    out.sum().backward()
+    assert a.grad.tolist() == [[1] * 3] * 3 and a.shape == (3, 3)
+
+
+def test_writes_to_memory_that_an_input_had_before_are_refused():
+    def f(a):
+        view = a.view(-1)
+        with pb.no_grad():
+            a.set_(pb.ones(3, 3))
+            view.mul_(2)
+        return a + 1
+
+    with pytest.raises(RuntimeError, match="cannot mutate tensors with frozen storage"):
+        aot.aot_function(f, aot.nop)(pb.ones(3, 3, requires_grad=True))
+    x, y = pb.ones(3, 3), pb.ones(3, 3)
+    view = y.view(-1)
+    assert pb.equal(pb.compile(f, backend="numpy")(x), f(y)) and view[0] == 2
+
+
+def test_memory_taken_and_written_with_a_history_is_refused():
+    def f(a, b):
+        with pb.no_grad():
+            a.set_(b)
+        a.mul_(2)
+        return a + b
+
+    tracked = [pb.ones(3, 3, requires_grad=True) * 1 for _ in range(2)]
+    with pytest.raises(AssertionError, match="but the input has other mutations that we cannot"):
+        aot.aot_function(f, aot.nop)(*tracked)
+
+
 def emptied():
     a = pb.ones(8)
     a.untyped_storage().resize_(0)
@@ -313,6 +375,42 @@ def size_before_set(a):
     return a * 2
 
 
+def size_by_operator(a):
+    pb.ops.inductor.resize_storage_bytes_(a, 32)
+    with pb.no_grad():
+        a.copy_(pb.ones(8))
+    return a + 1
+
+
+def test_sizes_of_storages_stand_in_the_graph():
+    def down(a):
+        out = a.sin()
+        pb.ops.inductor.resize_storage_bytes_(a, 0)
+        return out
+
+    a = emptied().requires_grad_()
+    _, found = graphs(size_by_operator, a, keep=True)
+    assert found["forward"].code.strip() == """\
+def forward(self, primals_1):
+    resize_storage_bytes_ = torch.ops.inductor.resize_storage_bytes_.default(primals_1, 32);  \
+resize_storage_bytes_ = None
+    ones = torch.ops.aten.ones.default([8], device = device(type='cpu'), pin_memory = False)
+    copy = torch.ops.aten.copy.default(primals_1, ones);  ones = None
+    add = torch.ops.aten.add.Tensor(copy, 1)
+    copy_ = torch.ops.aten.copy_.default(primals_1, copy);  primals_1 = copy = copy_ = None
+    return (add,)"""
+    assert a.tolist() == [1] * 8
+    a = pb.zeros(8, requires_grad=True)
+    out, found = graphs(down, a, keep=True)
+    assert found["forward"].code.strip() == """\
+def forward(self, primals_1):
+    sin = torch.ops.aten.sin.default(primals_1)
+    resize_storage_bytes_ = torch.ops.inductor.resize_storage_bytes_.default(primals_1, 0);  \
+resize_storage_bytes_ = None
+    return (sin, primals_1)"""
+    assert a.untyped_storage().nbytes() == 0 and out.tolist() == [0] * 8
+
+
 def size_beyond(a):
     a.untyped_storage().resize_(64)
     return a + 1
@@ -322,7 +420,8 @@ def size_beyond(a):
     lambda f: aot.aot_function(f, aot.nop), lambda f: pb.compile(f, backend="numpy"),
     lambda f: aot.aot_function(f, aot.nop, keep_inference_input_mutations=True)])
 @pytest.mark.parametrize(("f", "start"), [
-    (size_up, emptied), (size_down, lambda: pb.zeros(8)), (size_up_and_down, emptied),
+    (size_up, emptied), (size_by_operator, emptied), (size_down, lambda: pb.zeros(8)),
+    (size_up_and_down, emptied),
     (size_before_set, lambda: pb.zeros(8)), (size_beyond, lambda: pb.zeros(8))])
 def test_sizes_of_storages(f, start, wrap):
     compiled = wrap(f)

@@ -1,8 +1,8 @@
-"""Random programs that reach further than `programs.py`: more kinds of views and writes, hooks, grad
-modes, autocast, a module with a buffer and a parameter, arguments of several sizes.
+"""Random programs that reach further than `programs.py`: more kinds of views and writes, hooks,
+grad modes, autocast, a module with a buffer and a parameter, arguments of several sizes.
 
-As there, steps that eager refuses are left out, so that all programs run.  `start(size)` makes leaves
-and arguments, and gives the buffer its first values back.
+As there, steps that eager refuses are left out, so that all programs run.  `start(size)` makes
+leaves and arguments, and gives the module a new buffer.
 """
 
 import random
