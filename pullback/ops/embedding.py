@@ -11,7 +11,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.embedding import MAX, MEAN, SUM, bag_entry_grad, bag_table_grad
-from .index import add_rows
+from .index import add_rows, in_range
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import title
@@ -324,7 +324,8 @@ class _embedding_bag_dense_backward(Op):
             xp.add.at(table, (maximum_indices[filled], columns), g[filled])
             return narrowed(table, grad.dtype)
         counted = xp.ones(indices.shape, bool) if padding_idx < 0 else indices != padding_idx
-        index, bag = indices[counted], offset2bag[counted]
+        index = in_range(xp, indices[counted], num_weights, 0, negative=False)
+        bag = offset2bag[counted]
         rows = g[bag]
         if mode == MEAN:
             rows = rows / bag_size[bag][:, None].astype(g.dtype)

@@ -155,19 +155,24 @@ def result_shape(shape, indices, index_shape) -> tuple[int, ...]:
 
 
 def add_rows(xp, table, index, rows):
-    """`table` with `rows[k]` added to its row `index[k]`, in order of k; may reuse `table`."""
+    """`table` with `rows[k]` added to its row `index[k]`, in order of k; may reuse `table`.
+
+    The index must have been checked (`in_range`).
+    """
     width = table.shape[1]
     if index.size == 0 or width == 0:
         return table
     if xp.__name__ == "numpy" and width > 1 and rows.size > 1024 and table.dtype.kind in "fc":
-        # a sparse matrix of ones does the same additions in one compiled loop
-        from scipy.sparse import csc_matrix
+        # what SciPy multiplies sparse matrices with is one compiled loop of such additions; the
+        # matrix of ones itself is never made: its checks would take longer than the loop
+        from scipy.sparse._sparsetools import csc_matvecs
 
-        ones = xp.ones(index.size, table.dtype)
+        wide = xp.float32 if table.dtype.itemsize == 2 else table.dtype
+        sums = xp.ascontiguousarray(table, wide)
         starts = xp.arange(index.size + 1)
-        matrix = csc_matrix((ones, index, starts), shape=(table.shape[0], index.size))
-        table += matrix @ rows
-        return table
+        csc_matvecs(table.shape[0], index.size, width, starts, index.astype(starts.dtype),
+                    xp.ones(index.size, wide), rows.astype(wide, copy=False).ravel(), sums.ravel())
+        return sums.astype(table.dtype, copy=False)
     if width > 1:
         index = (index[:, None] * width + xp.arange(width)).reshape(-1)
     flat = table.reshape(-1)

@@ -10,7 +10,7 @@ from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import ShapeError
-from .index import add_rows
+from .index import add_rows, in_range
 from .layout import in_front
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -88,7 +88,8 @@ class embedding_dense_backward(Op):
             raise ShapeError(
                 f"embedding_backward: expected a row of the gradient for each index, got gradient "
                 f"{list(grad_output.shape)} and indices {list(indices.shape)}")
-        index, rows = indices.reshape(-1), grad_output.reshape((-1, width))
+        index = in_range(xp, indices.reshape(-1), num_weights, 0, negative=False)
+        rows = grad_output.reshape((-1, width))
         if padding_idx >= 0:
             kept = index != padding_idx
             index, rows = index[kept], rows[kept]
