@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import enum
 
-from .autograd.grad_mode import _set_grad_enabled, no_grad
+from .autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
 from .core.device import Device as device
 from .core.dispatching import Undispatched as _DisableTorchDispatch
 from .core.dtype import DType as dtype
@@ -27,7 +27,7 @@ __all__ = [
     "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
     "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state",
-    "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
+    "_log_api_usage_once", "_set_grad_enabled", "device", "dtype", "is_grad_enabled",
 ]  # fmt: skip
 
 DispatchKey = enum.Enum(
@@ -95,3 +95,20 @@ def _get_default_device() -> str:
     from . import empty
 
     return str(empty(0).device)
+
+
+def __getattr__(name: str):
+    if name in ("_autograd", "_functions"):
+        from .as_torch import counterpart
+
+        return counterpart(f"torch._C.{name}")
+    if name in _SWEEP:
+        from .autograd import looking
+
+        return getattr(looking, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_SWEEP = (  # questions about the backward that runs
+    "_current_autograd_node", "_current_graph_task_execution_order", "_current_graph_task_id",
+    "_will_engine_execute_node")

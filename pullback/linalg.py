@@ -81,7 +81,7 @@ def lobpcg(A: Tensor, k: int | None = None, B: Tensor | None = None, X: Tensor |
     if lower is not None:  # C = L⁻¹ A L⁻ᵀ has the same eigenvalues
         half = ops.linalg_solve_triangular(lower, A, upper=False)
         matrix = ops.linalg_solve_triangular(lower, half.mT, upper=False).mT
-    values, vectors = ops.linalg_eigh(matrix)
+    values, vectors = ops.linalg_eigh((matrix + matrix.mH) / 2)  # of all its entries
     if largest is None or largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     values, vectors = values[..., :k], vectors[..., :k]

@@ -634,6 +634,9 @@ def set_(self: Tensor, source=None, storage_offset=0, size=None, stride=None) ->
         surface.without_derivative(self, "set_", source if isinstance(source, Tensor) else None)
     elif self._edge is not None:
         self.data = make(self._data)  # the place where gradients arrive fits the new shape
+        if isinstance(self._edge, Accumulate):  # graphs of the old memory lead to the old place
+            hooked, self._edge = self._edge.hooks, Accumulate(self)
+            self._edge.hooks = hooked
     return self
 
 

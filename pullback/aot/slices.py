@@ -19,7 +19,7 @@ class Slices(Node):
     __slots__ = ("chain", "inner", "pull", "shape", "strides")
 
     class _Rule:
-        name, saves = "CopySlices", ()
+        name, saves = "torch::autograd::CopySlices", ()
 
     def apply(self, grads, needs):
         grad = grads[0]

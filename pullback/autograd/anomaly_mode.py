@@ -7,13 +7,16 @@ Nodes always know the line that made them, so that this costs nothing while comp
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+import warnings
 
 import numpy as np
 
 from .. import errors
 from ..core.fake import Fake
 from ..core.handle import Box, Tensor
+from ..core.state import sequence, state
 from . import engine
 
 
@@ -96,20 +99,58 @@ def _watched(node, grads: list, needs):
     return results
 
 
+def _warn(text: str) -> None:
+    """A warning beside an error: printed where warnings are errors themselves."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=2)
+    except UserWarning:
+        print(text, file=sys.stderr)
+
+
+def _report(node) -> str:
+    """Warn of a node that fails, then of those whose backward made it; returns the first text."""
+    text = said = f"Error detected in {_made_at(node)}"
+    while node is not None:
+        _warn(said)
+        node = node.__dict__.get("_made_by")
+        said = "" if node is None else f"Previous calculation was induced by {_made_at(node)}"
+    return text
+
+
+def _made_at(node) -> str:
+    line = source_line(node.where) or errors.describe_place(node.where)
+    return f"{node.name()}, the gradient of the operation at {line}"
+
+
+def _adopt(parent, results, first: int) -> None:
+    """Tell nodes that a backward made (those numbered from `first`) which node it was."""
+    todo = [r._edge for r in results if r is not None and r._edge is not None]
+    while todo:
+        node = engine.node_of(todo.pop())
+        if node is not None and node.seq > first and "_made_by" not in node.__dict__:
+            node.__dict__["_made_by"] = parent
+            todo += [e for e in node.edges if e is not None]
+
+
 class _Anomaly(Watcher):
     """Reports the forward line of a backward that raises, or gives NaN."""
 
     check_nan = True
 
+    def __init__(self) -> None:
+        self.running = threading.local()
+
+    def before(self, node, grads: list) -> None:
+        self.running.first = sequence()
+
     def failed(self, node, error: Exception) -> None:
         if not getattr(error, "_pullback_noted", False):
-            error.add_note(
-                f"Error detected in {node.name()}, the gradient of the operation at "
-                f"{source_line(node.where) or errors.describe_place(node.where)}"
-            )
+            error.add_note(_report(node))
             error._pullback_noted = True  # an outer sweep has nothing to add
 
     def after(self, node, grads: list, needs, results) -> None:
+        if state.task is not None and state.task.create:
+            _adopt(node, results, self.running.first)
         if not self.check_nan:
             return
         for i, g in enumerate(results):
@@ -117,6 +158,7 @@ class _Anomaly(Watcher):
             if array is None or array.dtype.kind not in "fcV" or not np.isnan(array).any():
                 continue
             index = tuple(int(k) for k in np.argwhere(np.isnan(array))[0])
+            _report(node)
             raise errors.NotFinite(
                 errors.text(
                     f"Function '{node.name()}' returned nan values in its {i}th output: the "
@@ -180,6 +222,8 @@ class detect_anomaly:
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
         self.before: list = []
+        warnings.warn("Anomaly Detection has been enabled: every backward looks for NaN, which "
+                      "takes time; for debugging only.", UserWarning, stacklevel=2)
 
     def __enter__(self) -> None:
         self.before.append((_enabled, _anomaly.check_nan))
@@ -191,7 +235,7 @@ class detect_anomaly:
     def __call__(self, function):
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
-            with detect_anomaly(self.check_nan):
+            with self:
                 return function(*args, **kwargs)
 
         return wrapped

@@ -69,8 +69,8 @@ class _Problem:
             if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
                 raise errors.ViewWriteError(
                     errors.text(
-                        f"gradcheck: the {i}th input has a dimension with stride 0, so that its "
-                        f"elements cannot be moved one by one ({errors.user_line(2)})",
+                        f"The {i}th input has a dimension with stride 0, so that gradcheck cannot "
+                        f"move its elements one by one ({errors.user_line(2)})",
                         f"shape {list(t.shape)}, strides {list(t.stride())}",
                         "pass input.contiguous()",
                     )
@@ -180,7 +180,7 @@ def _forward(problem: _Problem, k: int) -> list[np.ndarray]:
     return [np.stack(c, 1) for c in zip(*columns)]
 
 
-def _compare(numeric, analytic, atol, rtol, what: str, pair: tuple = ()) -> None:
+def _compare(numeric, analytic, atol, rtol, what: str, pair: tuple = (), forward=False) -> None:
     difference = np.abs(numeric - analytic)
     allowed = atol + rtol * np.abs(numeric)
     bad = ~(difference <= allowed) & ~(
@@ -191,7 +191,7 @@ def _compare(numeric, analytic, atol, rtol, what: str, pair: tuple = ()) -> None
             np.argmax(np.where(bad, difference - allowed, -np.inf)), difference.shape
         )
         raise GradcheckError(
-            f"Jacobian mismatch for {what}\n"
+            f"Jacobian {'computed with forward mode ' if forward else ''}mismatch for {what}\n"
             f"  worst entry {_entry(worst, pair)}: numerical {numeric[worst]:.8g}, "
             "analytical "
             f"{analytic[worst]:.8g}; {int(bad.sum())} of {bad.size} entries differ (atol={atol}, "
@@ -244,8 +244,9 @@ def _check_slow(problem, outs, eps, atol, rtol, backward_ad, forward_ad) -> None
                     matrix,
                     atol,
                     rtol,
-                    f"output {i} with respect to input {k}, computed with forward mode",
+                    f"output {i} with respect to input {k}",
                     (outs[i], problem.leaves[k]),
+                    forward=True,
                 )
 
 
@@ -281,6 +282,7 @@ def _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad) 
             arrays = list(values)
             arrays[k] = _from_real(_as_real(values[k]) + step * directions[k], values[k])
             sides.append(problem.at(arrays))
+        _same_kind(*sides, eps)
         for i, (a, b) in enumerate(zip(*sides)):
             expected = np.atleast_1d(weights[i] @ ((_as_real(a) - _as_real(b)) / (2 * eps)))
             if backward_ad and outs[i].requires_grad:
@@ -301,7 +303,8 @@ def _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad) 
                     np.atleast_1d(got),
                     atol,
                     rtol,
-                    f"output {i} with respect to input {k} (forward, fast mode)",
+                    f"output {i} with respect to input {k} (fast mode)",
+                    forward=True,
                 )
 
 
@@ -383,8 +386,11 @@ def _check_batched_forward(problem) -> None:
                     )
 
 
-def _check_undefined(problem, outs) -> None:
-    """Gradients that are zero or missing give gradients that are zero or missing."""
+def _check_undefined(problem, outs) -> str:
+    """Gradients that are zero or missing give gradients that are zero or missing.
+
+    Raises where backward cannot do without one; returns what is wrong with the results.
+    """
     tracked = [o for o in outs if o.requires_grad]
     choices = [tracked]
     if len(tracked) > 1:
@@ -400,11 +406,10 @@ def _check_undefined(problem, outs) -> None:
             ) from error
         for k, g in enumerate(found):
             if g is not None and not (_value(g) == 0).all():
-                raise GradcheckError(
-                    "Expected all input grads to be undefined or zero when all output grads are "
-                    f"undefined or zero: input {k} with {len(chosen)} of {len(tracked)} output "
-                    "gradients defined"
-                )
+                return ("Expected all input grads to be undefined or zero when all output grads "
+                        f"are undefined or zero: input {k} with {len(chosen)} of {len(tracked)} "
+                        "output gradients defined")
+    return ""
 
 
 def _check_undefined_forward(problem) -> None:
@@ -455,8 +460,9 @@ def gradcheck(
             if any(np.abs(m).max(initial=0) > atol for ms in numeric for m in ms):
                 raise GradcheckError("Numerical gradient for function expected to be zero")
             return True
+        wrong = ""
         if check_backward_ad and check_undefined_grad:
-            _check_undefined(problem, outs)
+            wrong = _check_undefined(problem, outs)
         check = _check_fast if fast_mode else _check_slow
         check(problem, outs, eps, atol, rtol, check_backward_ad, check_forward_ad)
         if check_forward_ad:
@@ -470,6 +476,8 @@ def gradcheck(
                 _check_dtypes(problem, outs)
             if check_batched_grad:
                 _check_batched(problem, outs)
+            if wrong:
+                raise GradcheckError(wrong)
         return True
     except GradcheckError:
         if raise_exception:

@@ -7,6 +7,7 @@ next: `grad_mode.py`, `../core/tape.py`.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import sys
 import threading
@@ -29,6 +30,7 @@ from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
 from ..interp.vmap import Vmap
+from ..switches import is_warn_always_enabled
 
 _ndarray = np.ndarray
 
@@ -71,6 +73,7 @@ def reaching(roots: list, targets: set) -> set | None:
 
 
 _number = operator.attrgetter("seq")
+task_numbers = itertools.count()  # of sweeps that are asked for theirs
 
 
 def sweep(
@@ -357,7 +360,7 @@ class _sweeping:
     differentiated.
     """
 
-    reached = callbacks = wanted = parent = None
+    reached = callbacks = wanted = parent = number = None
     depth = 0
 
     def __init__(
@@ -588,6 +591,8 @@ def backward(
     outputs = _listed(tensors)
     roots = _roots(outputs)
     seeds = seeds_for(outputs, grad_tensors, "backward")
+    if create_graph:
+        _warn_of_cycles()
     keep = create_graph if retain_graph is None else retain_graph
     targets = None
     if inputs is not None:
@@ -599,6 +604,20 @@ def backward(
             if isinstance(t, Tensor):
                 t.retain_grad()
     run(_level(outputs), roots, seeds, targets, keep, True, create_graph)
+
+
+def _warn_of_cycles() -> None:
+    """Say once that a leaf and a gradient with a history hold each other."""
+    global _warned
+    if not _warned or is_warn_always_enabled():
+        _warned = True
+        warnings.warn("Using backward() with create_graph=True makes a reference cycle of a "
+                      "parameter and its gradient: memory may stay until the garbage collector "
+                      "runs. autograd.grad() makes none; else set .grad to None after use.",
+                      UserWarning, stacklevel=4)
+
+
+_warned = False
 
 
 def _level(outputs: list) -> int:
@@ -678,12 +697,19 @@ def grad(
         if t.__class__ is GradientEdge:
             t = _stand_in(t)
             if t is None:
+                if g is None and materialize_grads:
+                    raise errors.GradientShapeError(errors.text(
+                        "materialize_grads cannot be used when the given input is a GradientEdge "
+                        f"made by hand, which has no shape ({errors.user_line(1)})",
+                        cure="pass the tensor, or get_gradient_edge(tensor)"))
                 if g is None and not allow_unused:
                     raise _unused("a GradientEdge")
                 results.append(g)
                 continue
         if g is None and materialize_grads:
             g = ops.zeros_like(t)
+            if create_graph:
+                g.requires_grad_()
         elif g is None and not allow_unused:
             raise _unused(f"{t.dtype.name}{list(t.shape)}")
         elif g is not None and (g._data.shape != t._data.shape or g._data.dtype != t._data.dtype):

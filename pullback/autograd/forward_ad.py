@@ -376,3 +376,9 @@ class set_fwd_grad_enabled(_Switch):
 
 
 _set_fwd_grad_enabled = set_fwd_grad_enabled
+
+
+def __getattr__(name: str):
+    if name == "_current_level":  # PyTorch's name for how deep levels are nested; -1: no level
+        return len(_levels()) - 1
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

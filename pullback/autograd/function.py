@@ -23,7 +23,7 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.dispatching import detach_kept
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
-from ..core.hooks import Packed, packed
+from ..core.hooks import Packed, SavedTensor, packed
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import _lock, fast, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
@@ -36,6 +36,7 @@ from ..core.tape import (
     level_own,
     make_node,
     modified,
+    output_of,
     place,
     port,
 )
@@ -188,6 +189,18 @@ def _savable(tensors: tuple, method: str) -> tuple:
     return tensors
 
 
+class _Kept(SavedTensor):
+    """One of the tensors that a `Function` saved."""
+
+    def _held(self):
+        kept = self._node.ctx._kept
+        return None if kept is None else [value for value, _ in kept]
+
+    def _keep(self, packed: Packed) -> None:
+        ctx, i = self._node.ctx, self._index
+        ctx._kept = (*ctx._kept[:i], (packed, ctx._kept[i][1]), *ctx._kept[i + 1 :])
+
+
 class FunctionNode(Node):
     """A call of a `Function` on the tape; each function has a class of its own, for its name."""
 
@@ -212,6 +225,13 @@ class FunctionNode(Node):
     def saved_tensors(self) -> tuple:
         """What `forward` saved."""
         return self.ctx.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple:
+        """What `forward` saved, as it is kept."""
+        if self.ctx._kept is None:
+            raise freed(self)
+        return tuple([_Kept(self, i) for i in range(len(self.ctx._kept))])
 
     def release(self) -> None:
         self.saved = self.ctx._kept = None
@@ -296,6 +316,7 @@ def _zeros(space: tuple) -> Tensor:
 
 
 _RULE = FunctionNode._Rule
+BackwardCFunction = FunctionNode  # its name in PyTorch
 
 
 class Opaque(Link):
@@ -311,7 +332,7 @@ class Opaque(Link):
         """Refuse a write, or the use of the view after a write to its base."""
         raise errors.ViewWriteError(
             errors.text(
-                f"Output of a custom Function is a view and {what} ({errors.user_line(3)}). This "
+                f"Output {output_of(t)} is a view and {what} ({errors.user_line(3)}). This "
                 "view was created inside a custom Function (or because an input was returned "
                 "as-is) and the autograd logic to handle view+inplace would override the custom "
                 "backward associated with the custom Function, leading to incorrect gradients",

@@ -87,7 +87,7 @@ def _check_vector(v: tuple, like: tuple, many: bool) -> None:
         if tuple(a.shape) != tuple(b.shape):
             entry = f"Entry {i} in " if many else ""
             raise _fail(
-                f"{entry}v has invalid size: should be {list(b.shape)} but got {list(a.shape)}."
+                f"{entry}v has invalid size: should be {b.shape} but got {a.shape}."
             )
 
 
@@ -151,10 +151,11 @@ def _filled(grads: tuple, like: tuple, strict: bool, create_graph: bool, what: s
     for i, (g, t) in enumerate(zip(grads, like)):
         if g is None:
             if strict:
-                raise _strictly(f"The {what} is independent of input {i}.")
+                raise _strictly(
+                    f"The {what} of the user-provided function is independent of input {i}.")
             g = ops.zeros_like(t)
         elif strict and create_graph and not g.requires_grad:
-            order = "hessian" if "jacobian" in what or "gradient" in what else "jacobian"
+            order = "jacobian" if what == "output" else "hessian"
             raise _strictly(
                 f"The {order} of the user-provided function is independent of input {i}, which "
                 "create_graph=True would need."
@@ -181,7 +182,7 @@ def vjp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         v = _vector(v, outputs, several, "vjp", create_graph, _SCALAR_OUTPUT)
     with _recording(create_graph):
         found = _pull(outputs, inputs, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "output of the function")
+        found = _filled(found, inputs, strict, create_graph, "output")
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(outputs, several), _unpacked(found, many)
 
@@ -208,7 +209,7 @@ def jvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
                     )
     with _recording(create_graph):
         found = _pull(pulled, seeds, v, create_graph)
-        found = _filled(found, outputs, strict, create_graph, "output of the function")
+        found = _filled(found, outputs, strict, create_graph, "output")
     outputs, found = _result(outputs, create_graph), _result(found, create_graph)
     return _unpacked(outputs, several), _unpacked(found, several)
 
@@ -410,7 +411,7 @@ def vhp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         _check_jacobian(first, strict)
     with _recording(create_graph):
         found = _pull(first, inputs, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "jacobian of the function")
+        found = _filled(found, inputs, strict, create_graph, "jacobian")
     return _result(out, create_graph), _unpacked(_result(found, create_graph), many)
 
 
@@ -427,5 +428,5 @@ def hvp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool
         pulled = _pull(first, inputs, seeds, create_graph=True)
     with _recording(create_graph):
         found = _pull(pulled, seeds, v, create_graph)
-        found = _filled(found, inputs, strict, create_graph, "gradient of the function")
+        found = _filled(found, inputs, strict, create_graph, "gradient")
     return _result(out, create_graph), _unpacked(_result(found, create_graph), many)

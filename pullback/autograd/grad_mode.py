@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 
 from ..core.state import count, fast, state
 
@@ -59,6 +60,9 @@ class _Switch:
         return type(self)()
 
     def __call__(self, function):
+        if inspect.isclass(function):
+            warnings.warn("Decorating classes is deprecated: only making an instance runs in the "
+                          "mode. Decorate its functions.", FutureWarning, stacklevel=2)
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
         if inspect.iscoroutinefunction(function):

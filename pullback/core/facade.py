@@ -50,6 +50,11 @@ class Facade(types.ModuleType):
                     continue
         return elsewhere(self.__name__, name)
 
+    def __call__(self, *args, **kwargs):
+        # importing a path puts the module in its parent's place of that name, where a function of
+        # the same name may have been: `torch.autograd.gradcheck`
+        return getattr(self, self.__name__.rpartition(".")[2])(*args, **kwargs)
+
     def __setattr__(self, name: str, value) -> None:
         held = None if name.startswith("_") or isinstance(value, types.ModuleType) else (
             next((m for m in self._modules() if name in vars(m)), None))

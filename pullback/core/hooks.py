@@ -374,18 +374,32 @@ class SavedTensor:
     def __init__(self, node: Node, index: int):
         self._node, self._index = node, index
 
+    def _held(self):
+        """All that the node keeps, None if it was freed."""
+        return self._node.saved
+
+    def _keep(self, kept: Packed) -> None:
+        node, i = self._node, self._index
+        node.saved = (*node.saved[:i], kept, *node.saved[i + 1 :])
+        if not isinstance(node, Opening):
+            node.__class__ = opening(node.__class__)
+
     def register_hooks(self, pack_hook, unpack_hook) -> None:
         """Pack this saved value now, by hooks of its own."""
-        node, i = self._node, self._index
-        if node.saved is None:
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise errors.ArgumentError(
+                "register_hooks(): incompatible function arguments: both hooks must be callable "
+                f"({errors.user_line()})")
+        node, held = self._node, self._held()
+        if held is None:
             raise errors.GraphFreed(
                 errors.text(
                     "Calling register_hooks on a saved tensor after it has been freed: "
                     f"{node.name()} ({errors.describe_place(node.where)})",
-                    cure="pass retain_graph=True to the first backward() or grad()",
+                    cure="Specify retain_graph=True in the first backward() or grad()",
                 )
             )
-        value = node.saved[i]
+        value = held[self._index]
         if value is None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor with value None is forbidden"
@@ -397,10 +411,7 @@ class SavedTensor:
             )
         shown = make(value._data)
         shown._cell = cell_of(value)
-        kept = Packed(shown, value._edge, pack_hook, unpack_hook)
-        node.saved = (*node.saved[:i], kept, *node.saved[i + 1 :])
-        if not isinstance(node, Opening):
-            node.__class__ = opening(node.__class__)
+        self._keep(Packed(shown, value._edge, pack_hook, unpack_hook))
 
     def __repr__(self) -> str:
         return f"<SavedTensor of {self._node.name()}>"

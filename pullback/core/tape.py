@@ -58,6 +58,10 @@ class Node(Edge):
 
     def __call__(self, *grads):
         """The gradients of the inputs, given those of the outputs: one step of a sweep by hand."""
+        if len(grads) != self.outputs:
+            raise errors.ArgumentError(
+                f"{self.name()}: expected {self.outputs} arguments, got {len(grads)} instead "
+                f"({errors.user_line()})")
         results = self.apply(list(grads), [e is not None for e in self.edges])
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -69,13 +73,21 @@ class Node(Edge):
             for e in self.edges
         )
 
+    requires_grad = True
+
+    @property
+    def _input_metadata(self) -> list:
+        """Shape, dtype and device of the gradients that arrive, where a tensor has told."""
+        known = self.__dict__.get("_spaces", {})
+        return [known.get(i) for i in range(self.outputs)]
+
     @property
     def metadata(self) -> dict:
         """A dictionary for the user's own notes."""
         return self.__dict__.setdefault("_user_metadata", {})
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.name().rpartition('::')[2]} object at {id(self):#x}>"
 
     def __getattr__(self, name: str):
         if name.startswith("_saved_"):
@@ -237,7 +249,7 @@ class Accumulate(Node):
     __slots__ = ("leaf",)
 
     class _Rule:
-        name, saves = "AccumulateGrad", ()
+        name, saves = "torch::autograd::AccumulateGrad", ()
 
     def __init__(self, leaf: Tensor):
         self.leaf = weakref.ref(leaf)
@@ -525,12 +537,24 @@ def _refuse_later(ov, flat, outs, level) -> None:
 def freed(node: Node) -> errors.GraphFreed:
     return errors.GraphFreed(
         errors.text(
-            "Trying to backward through the graph a second time (or read a saved value after it "
-            "was freed): "
+            "Trying to backward through the graph a second time (or directly access saved tensors "
+            "after they have already been freed): "
             f"the saved values of {node.name()} ({errors.describe_place(node.where)}) are gone",
-            cure="pass retain_graph=True to the first backward() or grad()",
+            cure="Specify retain_graph=True in the first backward() or grad()",
         )
     )
+
+
+def operation_of(node: Node) -> str:
+    """The operation that a node differentiates: `Mul`, or the class of a custom function."""
+    return node.name().rpartition("::")[2].partition("Backward")[0]
+
+
+def output_of(t: Tensor) -> str:
+    """Which result of what a tensor is, for messages: `0 of Unbind`."""
+    edge = t._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
+    return f"{number} of {operation_of(node)}"
 
 
 def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
@@ -547,7 +571,9 @@ def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
         )
     late = sum(s > node.stamp for s in cell.stamps)
     expected = cell.version - late
-    operation = node.name().partition("Backward")[0].lower()
+    operation = operation_of(node).lower()
+    made = "" if value._edge is None or isinstance(value._edge, Accumulate) else (
+        f"which is output {output_of(value)}, ")
     return errors.SavedValueModified(
         errors.text(
             "one of the variables needed for gradient computation has been modified by an "
@@ -555,8 +581,8 @@ def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:
             f"the gradient of `{operation}` ({errors.describe_place(node.where)}) needs `{name}`, "
             "which was "
             f"overwritten at {errors.describe_place(cell.where)} after it was saved",
-            f"{name}: {value.dtype.name}{list(value._data.shape)}, is at version {cell.version}; "
-            f"expected version {expected} instead",
+            f"{name}: {value.dtype.name}{list(value._data.shape)}, {made}is at version "
+            f"{cell.version}; expected version {expected} instead",
             "use the out-of-place operator (x = x + y instead of x.add_(y)), or clone before "
             "writing",
         )

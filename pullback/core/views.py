@@ -492,10 +492,10 @@ def _refuse(x: Tensor, link: Link, what: str):
     """Refuse a write to a view that must not be written, or its use after the base was."""
     if link.multi and not link.hidden:
         ov, _, number = link.steps[1]
-        name, number = ov.op.base_name, number or 0
+        name = "".join(part.capitalize() for part in ov.op.base_name.split("_"))
         raise errors.ViewWriteError(
             errors.text(
-                f"Output {number} of {name} is a view and {what} "
+                f"Output {number or 0} of {name} is a view and {what} "
                 f"({errors.user_line(3)}). This view is the output of a function that returns "
                 "multiple views. Such functions do not allow the output views to be modified "
                 "inplace",
@@ -506,12 +506,15 @@ def _refuse(x: Tensor, link: Link, what: str):
         )
     where = "with grad mode enabled" if link.hidden == "no_grad" else "in normal mode"
     mode = link.hidden if link.hidden == "no_grad" else "inference"
+    kind = "A view was" if x._edge is None or isinstance(x._edge, tape.Accumulate) else (
+        f"Output {tape.output_of(x)} is a view of a view which was")
+    block = f"{link.hidden}{'' if mode == 'no_grad' else '_mode'}"
     raise errors.ViewWriteError(
         errors.text(
-            f"A view was created in {mode} mode and {what} {where} ({errors.user_line(3)})",
+            f"{kind} created in {mode} mode and {what} {where} ({errors.user_line(3)}); both must "
+            f"be inside the {block} block, or both outside",
             describe(x),
-            f"make the view outside of {link.hidden}{'' if mode == 'no_grad' else '_mode'}, or "
-            "write inside of it too",
+            f"make the view outside of {block}, or write inside of it too",
         )
     )
 
@@ -539,7 +542,7 @@ class CopySlices(tape.Node):
     __slots__ = ("chain", "places", "size")
 
     class _Rule:
-        name, saves = "CopySlices", ()
+        name, saves = "torch::autograd::CopySlices", ()
 
     def apply(self, grads, needs):
         grad = grads[0]

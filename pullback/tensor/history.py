@@ -7,15 +7,18 @@
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
 from ..core import hooks, surface
+from ..core.device import Device
 from ..core.dispatching import Outer
 from ..core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
 from ..core.reading import shown, up_to_date
+from ..core.size import Size
 from ..core.state import fast as space
 from ..core.state import state
 from ..core.table import ops
@@ -29,6 +32,28 @@ def _grad_fn(self):
     if type(edge) is Port:
         return edge.node
     return None if isinstance(edge, Accumulate) else edge
+
+
+class _Space(NamedTuple):
+    """What a node says of a gradient that arrives there."""
+
+    shape: Size
+    dtype: dt.DType
+    device: Device
+    is_nested_tensor: bool = False
+    is_cpp_nested_tensor: bool = False
+    is_tensor_subclass: bool = False
+
+
+def _told_grad_fn(self):
+    """The node, which learns the shape of this tensor on the way."""
+    node = _grad_fn(self)
+    if node is not None:
+        number = self._edge.number if type(self._edge) is Port else 0
+        node.__dict__.setdefault("_spaces", {}).setdefault(
+            number, _Space(self.shape, self.dtype, self.device, is_tensor_subclass=(
+                isinstance(self._data, Outer))))
+    return node
 
 
 def _requires_grad(self) -> bool:
@@ -341,13 +366,14 @@ def retain_grad(self: Tensor) -> None:
 PROPERTIES = {
     "requires_grad": property(_requires_grad, _assign_requires_grad, _kept("requires_grad")),
     "is_leaf": property(lambda t: _grad_fn(t) is None),
-    "grad_fn": property(_grad_fn),
+    "grad_fn": property(_told_grad_fn),
+    "_grad_fn": property(_grad_fn, None, _kept("_grad_fn")),
     "grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
     "_grad": property(_get_grad, _set_grad, lambda t: _set_grad(t, None)),
     "data": property(_get_data, _set_data, _kept("data")),
     "grad_dtype": property(_get_grad_dtype, _set_grad_dtype),
     "_version": property(_version),
-    "_backward_hooks": property(_backward_hooks),
+    "_backward_hooks": property(_backward_hooks, None, _kept("_backward_hooks")),
     "output_nr": property(lambda t: t._edge.number if type(t._edge) is Port else 0),
     "retains_grad": property(lambda t: t._meta is not None and t._meta.retains),
     "name": property(lambda t: None if t._meta is None else t._meta.name),

@@ -79,8 +79,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     if not force and _has_history(self):
         raise errors.NoGraph(
             errors.text(
-                "Can't call numpy() on Tensor that requires grad or has a tangent. Use "
-                f"tensor.detach().numpy() instead. ({errors.user_line(2)})"
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
+                f"instead. ({errors.user_line(2)})",
+                "" if self.requires_grad else "it has a tangent of forward mode",
             )
         )
     array = concrete(self, "numpy()")

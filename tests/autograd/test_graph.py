@@ -38,7 +38,7 @@ def test_nodes_show_themselves():
     assert tuple(node._saved_self_sym_sizes) == (2, 3)
     assert {"_saved_dim", "_saved_keepdim", "_saved_self_sym_sizes"} <= set(dir(node))
     (below, number), = node.next_functions
-    assert below.name() == "AccumulateGrad" and below.variable is x and number == 0
+    assert below.name() == "torch::autograd::AccumulateGrad" and below.variable is x and number == 0
     node.metadata["mine"] = 1
     assert y.grad_fn.metadata == {"mine": 1}
     assert node._sequence_nr() < (y * 2).grad_fn._sequence_nr()
@@ -59,7 +59,7 @@ def test_views_have_the_nodes_of_their_operators():
     y.mul_(3)
     assert v.grad_fn is not before and v.grad_fn.name() == "AsStridedBackward0"
     v.mul_(2)
-    assert y.grad_fn.name() == "CopySlices"
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
 
 
 def test_saved_values():
@@ -103,7 +103,7 @@ def test_gradient_edges():
     z = y * 3
     edge = get_gradient_edge(y)
     assert edge.node is y.grad_fn and edge.output_nr == 0
-    assert get_gradient_edge(x).node.name() == "AccumulateGrad"
+    assert get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
     assert grad(z, [edge], retain_graph=True)[0] == 3
     assert grad([edge], [x], retain_graph=True)[0] == 4
     assert grad(edge, x, torch.tensor(2.0), retain_graph=True)[0] == 8

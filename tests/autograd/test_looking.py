@@ -1,0 +1,301 @@
+"""What programs ask about a graph, about the sweep that runs, and what warnings they get."""
+
+import warnings
+
+import pytest
+
+import pullback as torch
+from pullback.autograd.graph import GradientEdge, Node, get_gradient_edge
+
+_C = torch._C
+
+
+def leaf(*shape, value=1.0):
+    return torch.full(shape, value, requires_grad=True)
+
+
+def names(nodes):
+    return [node.name().rpartition("::")[2] for node in nodes]
+
+
+# sweeps
+
+
+def test_a_hook_may_ask_for_the_order_of_the_nodes():
+    orders = []
+    a, b = leaf(), leaf()
+    c, d = b.sin(), a.cos()
+    out = c * d
+    out.register_hook(lambda g: orders.append(_C._current_graph_task_execution_order()))
+    met = []
+    for t in (a, b, c, d, out):
+        t.register_hook(lambda g, t=t: met.append(get_gradient_edge(t).node))
+    out.backward(retain_graph=True)
+    assert orders[0] == met
+    assert names(met) == ["MulBackward0", "CosBackward0", "AccumulateGrad", "SinBackward0",
+                          "AccumulateGrad"]
+    torch.autograd.grad(out, b)
+    assert names(orders[1]) == ["MulBackward0", "SinBackward0", "AccumulateGrad"]
+    with pytest.raises(RuntimeError, match="only be called during the backward pass"):
+        _C._current_graph_task_execution_order()
+
+
+def test_a_hook_may_ask_which_sweep_and_which_node_it_is_in():
+    seen = []
+    x = leaf(2)
+    y = x.exp()
+    note = lambda g: seen.append((_C._current_graph_task_id(), _C._current_autograd_node()))
+    x.register_hook(note)
+    y.register_hook(note)
+    y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    (first, node), (same, end), (second, again), _ = seen
+    assert first == same and second == first + 1 and node is again is y.grad_fn
+    assert end is get_gradient_edge(x).node
+    assert _C._current_graph_task_id() == -1 and _C._current_autograd_node() is None
+
+
+def test_a_hook_may_ask_whether_a_node_will_run():
+    a, other = leaf(2), leaf(2)
+    b = a * other
+    unused, c = b.cos(), b.exp()
+    answers = []
+
+    def ask(g):
+        answers.append([_C._will_engine_execute_node(get_gradient_edge(t).node)
+                        for t in (a, other, b, unused, c)])
+
+    c.register_hook(ask)
+    torch.autograd.backward(c.sum(), inputs=(a, b), retain_graph=True)
+    c.sum().backward(retain_graph=True)
+    assert answers == [[True, False, True, False, True], [True, True, True, False, True]]
+    with pytest.raises(RuntimeError, match=r"currently running autograd\.grad"):
+        torch.autograd.grad(c.sum(), a)
+    with pytest.raises(RuntimeError, match="during the backward pass"):
+        _C._will_engine_execute_node(c.grad_fn)
+    with pytest.raises(RuntimeError, match="expects an grad_fn"):
+        _C._will_engine_execute_node(c)
+
+
+def test_nodes_that_fail_or_end():
+    x = leaf(2)
+    bad = _C._functions.DelayedError("not today", 1)(x)
+    with pytest.raises(RuntimeError, match="not today"):
+        (bad * 2).sum().backward()
+    given = []
+
+    class Takes(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            given.append(g)
+            return g
+
+    _C._functions.UndefinedGrad()(Takes.apply(x)).sum().backward()
+    assert given == [None] and x.grad is None
+    for kind in (_C._functions.DelayedError, _C._functions.AccumulateGrad,
+                 torch.autograd.function.BackwardCFunction):
+        assert issubclass(kind, Node)
+
+
+# nodes
+
+
+def test_nodes_know_the_gradients_that_arrive():
+    x = leaf(2, 3)
+    about = (x * 2).sum(0).grad_fn._input_metadata[0]
+    assert about.shape == (3,) and about.dtype is torch.float32 and about.device.type == "cpu"
+    assert not about.is_nested_tensor and x.exp().grad_fn.requires_grad
+    first, second = torch.var_mean(x, 0)
+    assert second.grad_fn._input_metadata[1].shape == first.grad_fn._input_metadata[0].shape == (3,)
+    with pytest.raises(TypeError, match="expected 1 arguments, got 2 instead"):
+        x.exp().grad_fn(x, x)
+
+
+def test_saved_tensors_of_functions_take_hooks():
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    x = leaf(2, value=3.0)
+    y = Scale.apply(x)
+    kept, nothing = y.grad_fn._raw_saved_tensors
+    assert isinstance(kept, _C._autograd.SavedTensor)
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        nothing.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        kept.register_hooks(1, 1)
+    kept.register_hooks(lambda t: t * 2, lambda t: t)
+    with pytest.raises(RuntimeError, match="already been set"):
+        kept.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert x.grad.tolist() == [6, 6]
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        y.grad_fn._raw_saved_tensors
+
+
+def test_edges_made_by_hand_have_no_shape():
+    x, y = leaf(2).clone(), leaf(2).clone()
+    edge = GradientEdge(y.grad_fn, y.output_nr)
+    ask = lambda **o: torch.autograd.grad(x.sum(), (x, edge), allow_unused=True, **o)
+    assert ask()[1] is None
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used"):
+        ask(materialize_grads=True)
+
+
+def test_missing_gradients_that_are_zeros_can_be_differentiated():
+    x, a = leaf(), leaf()
+    first = torch.autograd.grad(x * a, x, create_graph=True)
+    second = torch.autograd.grad(first, x, create_graph=True, materialize_grads=True)
+    assert second[0].item() == 0
+    assert torch.autograd.grad(second, x, materialize_grads=True)[0].item() == 0
+
+
+def test_graphs_of_replaced_memory_lead_elsewhere():
+    x = leaf(2)
+    edge, out = get_gradient_edge(x), x.clone()
+    with torch.no_grad():
+        x.set_(torch.zeros(2))
+    with pytest.raises(RuntimeError, match="not have been used in the graph"):
+        torch.autograd.grad(out.sum(), x, retain_graph=True)
+    assert torch.autograd.grad(out.sum(), edge)[0].tolist() == [1, 1]
+
+
+def test_what_cannot_be_deleted():
+    x = leaf(2)
+    del x.grad
+    for name in ("data", "requires_grad", "_grad_fn", "_backward_hooks"):
+        with pytest.raises(RuntimeError, match="cannot be deleted"):
+            delattr(x, name)
+
+
+# warnings
+
+
+def warned(run):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        run()
+    return [str(w.message) for w in found]
+
+
+def test_backward_with_create_graph_warns_of_the_cycle():
+    torch.set_warn_always(True)
+    try:
+        x = leaf(2)
+        assert "create_graph=True" in warned(
+            lambda: (x * x).sum().backward(create_graph=True))[0]
+        assert warned(lambda: torch.autograd.grad((x * x).sum(), x, create_graph=True)) == []
+    finally:
+        torch.set_warn_always(False)
+        x.grad = None
+
+
+def test_anomalies_warn_of_the_operation_and_of_what_led_there(capsys):
+    class Inner(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * float("nan")
+
+    class Outer(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return Inner.apply(g * ctx.saved_tensors[0])
+
+    def run():
+        with torch.autograd.detect_anomaly():
+            x = leaf(2)
+            (g,) = torch.autograd.grad(Outer.apply(x).sum(), x, create_graph=True)
+            with pytest.raises(RuntimeError, match="'InnerBackward' returned nan values in its 0"):
+                g.sum().backward()
+
+    begun, inner, outer = warned(run)
+    assert "Anomaly Detection has been enabled" in begun
+    assert "Error detected in InnerBackward" in inner and "Inner.apply" in inner
+    assert "induced by OuterBackward" in outer and "Outer.apply" in outer
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="Error detected")
+        warnings.filterwarnings("ignore", message="Anomaly|Previous")
+        run()
+    assert "Error detected in InnerBackward" in capsys.readouterr().err
+
+
+def test_decorating_a_class_with_a_grad_mode_warns():
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        @torch.no_grad()
+        class Made:
+            def __init__(self):
+                self.recording = torch.is_grad_enabled()
+
+    assert Made().recording is False and torch.is_grad_enabled()
+
+
+# messages
+
+
+def test_views_that_must_not_be_written_are_named():
+    x = leaf(2).clone()
+    with pytest.raises(RuntimeError, match="Output 1 of Unbind is a view and is being modified"):
+        x.unbind()[1].mul_(2)
+    with torch.no_grad():
+        y = torch.zeros(2).view(2)
+    z = y.requires_grad_().view(2)
+    with pytest.raises(RuntimeError, match=r"a view of a view .* is being .* inside the no_grad"):
+        z.mul_(2)
+
+    class Same(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with pytest.raises(RuntimeError, match=r"Output 0 of Same is a view .*custom Function"):
+        Same.apply(x).mul_(2)
+
+
+def test_an_overwritten_value_is_named_by_what_made_it():
+    x = leaf(2)
+    y = x + 1
+    z = y ** 2
+    y += 1
+    with pytest.raises(RuntimeError, match=r"output 0 of Add, is at version 1; expected version 0"):
+        z.sum().backward()
+
+
+def test_the_module_gradcheck_is_the_function_too():
+    import importlib
+
+    module = importlib.import_module("pullback.autograd.gradcheck")
+    assert issubclass(module.GradcheckError, RuntimeError)
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(torch.exp, (x,)) and module.gradcheck(torch.exp, (x,))
+
+
+def test_gradcheck_compares_shapes_of_both_sides():
+    x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    for fast in (True, False):
+        with pytest.raises(AssertionError, match="same shape when inputs are perturbed"):
+            torch.autograd.gradcheck(
+                lambda t: torch.cat([t, t]) if bool((t >= 1).all()) else t, (x,), fast_mode=fast)
