@@ -106,6 +106,10 @@ def __getattr__(name: str):
         from .autograd import looking
 
         return getattr(looking, name)
+    if name in ("_is_fwd_grad_enabled", "_set_fwd_grad_enabled"):
+        from .autograd import forward_ad
+
+        return getattr(forward_ad, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

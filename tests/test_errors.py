@@ -213,7 +213,7 @@ BAD = {
         RuntimeError,
         "view of a leaf",
     ),
-    "one of several views": (split_write, errors.ViewWriteError, RuntimeError, "Output 0 of split"),
+    "one of several views": (split_write, errors.ViewWriteError, RuntimeError, "Output 0 of Split"),
     "view from no_grad": (no_grad_view, errors.ViewWriteError, RuntimeError, "no_grad"),
     "expanded": (
         lambda: torch.ones(1).expand(3).add_(1),

@@ -84,7 +84,26 @@ class _Problem:
                 )
 
     def at(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
-        """Output values with the leaves replaced."""
+        """Output values with other values in the leaves, which have their own again afterwards.
+
+        They are written into memory, as PyTorch does: the function may reach its inputs otherwise,
+        and may ask whether they require grad.
+        """
+        if not all(type(t._data) is np.ndarray for t in self.leaves):
+            return self._at_copies(arrays)
+        memory = [_value(t) for t in self.leaves]
+        before = [m.copy() for m in memory]
+        try:
+            for m, array in zip(memory, arrays):
+                if not np.may_share_memory(m, array):
+                    m[...] = array
+            return [_value(o).copy() for o in self.run()]
+        finally:
+            for m, array in zip(memory, before):
+                m[...] = array
+
+    def _at_copies(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        """The same where leaves have no memory to write: on a device, in a transform."""
         swapped = iter(arrays)
         args = [
             make(next(swapped)) if isinstance(t, Tensor) and t.requires_grad else t

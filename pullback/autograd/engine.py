@@ -127,8 +127,8 @@ def sweep(
                     [e if e is not None and node_of(e) in wanted else None for e in edges]
                 )
             ends = node.hooks is not None and all(e is None for e in edges)
-            if ends:
-                run_tensor_hooks(node, grads)
+            if ends:  # `backward(inputs=)` runs such a node, too; `grad()` reads what arrives
+                (run_hooks if into_leaves else run_tensor_hooks)(node, grads)
             for number, g in enumerate(grads):
                 if (node, number) in targets:
                     captured[node, number] = g
@@ -200,9 +200,27 @@ def _arrive(node, grads: list, targets, captured: dict, into_leaves: bool, creat
         return
     if "pre" in hooks:
         run_pre_hooks(node, grads)
-    add(node, list(grads), create)
+    if "post" not in hooks or add is _accumulate_seen:
+        add(node, list(grads), create)
+    else:
+        grads = _begin(node, grads, create)
     if "post" in hooks:
         run_post_hooks(node, (), grads)
+
+
+def _begin(node: Accumulate, grads: list, create: bool) -> list:
+    """Accumulate; what post hooks are shown is the first gradient itself, which `.grad` has now."""
+    leaf = node.leaf()
+    first = leaf is not None and meta_of(leaf).grad is None
+    with _adding:
+        accumulate(node, list(grads), create, False)
+    if leaf is None:
+        return grads
+    if first and not create and leaf._meta.grad is not None:
+        grads = [make(leaf._meta.grad._data)]
+    if leaf._meta.post_hooks:
+        run_accumulated_hooks(leaf)
+    return grads
 
 
 def _last_steps(roots: list, wanted: set | None) -> dict:

@@ -216,14 +216,18 @@ class _Mutations:
     def __init__(self) -> None:
         self.kept: dict[int, list] = {}  # identity of the version cell -> references to `_Kept`
         self.cells: dict[int, Any] = {}  # keeps the cells alive, and with them their identities
-        self.cloned = 0  # how many were copied because of a write
+        self.cloned: Any = weakref.WeakKeyDictionary()  # what was copied because of a write
 
     def pack(self, t: Tensor) -> _Kept:
         shown = make(t._data)
         cell = shown._cell = cell_of(t)
-        kept = _Kept(shown)
         self.cells[id(cell)] = cell
-        self.kept.setdefault(id(cell), []).append(weakref.ref(kept))
+        others = self.kept.setdefault(id(cell), [])
+        for kept in (ref() for ref in others):
+            if kept is not None and kept.tensor._data is shown._data:
+                return kept  # saved before, and not written since
+        kept = _Kept(shown)
+        others.append(weakref.ref(kept))
         return kept
 
     def unpack(self, kept: _Kept) -> Tensor:
@@ -242,7 +246,7 @@ class _Mutations:
             kept = ref()
             if kept is not None:
                 kept.tensor = make(kept.tensor._data.copy())
-                self.cloned += 1
+                self.cloned[kept] = kept.tensor
 
     def clear(self) -> None:
         self.kept.clear()

@@ -116,7 +116,10 @@ def power_pullback_exponent(grad, self, exponent, result):
     """d x^p = x^p log(x) dp, with 0 at x = 0 where Re p >= 0."""
     real = exponent.real if exponent.is_complex() else exponent
     flat = (self == 0).logical_and(real >= 0)
-    return grad * (result * self.masked_fill(flat, 1).log()).conj()
+    base = self.masked_fill(flat, 1)
+    if exponent.is_complex() and not base.is_complex():
+        base = base.to(result.dtype)  # negative numbers have a logarithm, too
+    return grad * (result * base.log()).conj()
 
 
 def power_pullback_number(grad, self, exponent, result):
@@ -124,7 +127,7 @@ def power_pullback_number(grad, self, exponent, result):
     if self == 0:
         real = exponent.real if exponent.is_complex() else exponent
         return (grad * result * -math.inf).masked_fill(real >= 0, 0)
-    if isinstance(self, complex):
+    if isinstance(self, complex) or exponent.is_complex():
         factor = cmath.log(self)
     else:
         factor = math.log(self) if self > 0 else math.nan

@@ -20,6 +20,7 @@ from ..core.handle import Box, Tensor, make
 from ..core.indexing import getitem, setitem
 from ..core.memory import hold_size
 from ..core.reading import concrete, shown, up_to_date
+from ..core.size import Size
 from ..core.stack import lifted
 from ..core.state import fast, state
 from ..core.table import ops
@@ -331,6 +332,10 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
 
 def new(self: Tensor, *args) -> Tensor:
     """An uninitialised tensor of the given sizes, or one of given values, in this dtype."""
+    if len(args) == 1 and isinstance(args[0], Size):
+        return self.new_empty(args[0])
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return make(legacy.array_of(self.dtype, args, {}))
     if len(args) == 1 and isinstance(args[0], (list, tuple, np.ndarray)):
         return new_tensor(self, args[0])
     return self.new_empty(args if args else (0,))

@@ -299,3 +299,75 @@ def test_gradcheck_compares_shapes_of_both_sides():
         with pytest.raises(AssertionError, match="same shape when inputs are perturbed"):
             torch.autograd.gradcheck(
                 lambda t: torch.cat([t, t]) if bool((t >= 1).all()) else t, (x,), fast_mode=fast)
+
+
+# what hooks and checks may rely on
+
+
+def test_post_hooks_of_a_leaf_see_the_gradient_that_it_took_over():
+    x = leaf(3)
+    node = get_gradient_edge(x).node
+    x.register_hook(lambda g: g - 2)
+    node.register_prehook(lambda gs: (gs[0] / 5,))
+    def shift(t):
+        t.grad.add_(0.5)
+
+    x.register_post_accumulate_grad_hook(shift)
+
+    def last(given, grads):
+        x.grad = grads[0] * 10
+
+    node.register_hook(last)
+    x.sum().backward()
+    torch.testing.assert_close(x.grad, torch.full((3,), 3.0))  # ((1 - 2) / 5 + 0.5) * 10
+
+
+def test_backward_into_a_result_runs_the_hooks_of_its_node():
+    log = []
+    a = leaf()
+    b = a.clone()
+    b.grad_fn.register_prehook(lambda gs: log.append("node") or (gs[0] * 2,))
+    b.register_hook(lambda g: log.append("tensor") or g * 3)
+    b.sum().backward(inputs=(b,), retain_graph=True)
+    assert log == ["tensor", "node"] and b.grad.item() == 3 and a.grad is None
+    log.clear()
+    torch.autograd.grad(b.sum(), b)
+    assert log == ["tensor"]
+
+
+def test_gradcheck_moves_its_inputs_where_they_are():
+    x = torch.rand(3, dtype=torch.float64, requires_grad=True)
+    before = x.tolist()
+    asked = []
+
+    def of_the_outer_one(ignored):
+        asked.append(x.requires_grad and torch.is_grad_enabled())
+        return x * x
+
+    assert torch.autograd.gradcheck(of_the_outer_one, (x,))
+    assert all(asked) and x.tolist() == before and x._version == 0
+
+
+def test_copies_of_saved_tensors_are_shared_and_let_go():
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf(2).clone()
+        outs = [(a**2).sum() for _ in range(3)]
+        a.sin_()
+        assert len(list(context.cloned.items())) == 1
+        del outs
+        assert not context.cloned
+
+
+def test_powers_of_negative_numbers_with_complex_exponents():
+    for base in (-torch.ones(2, dtype=torch.float64), -2.5):
+        p = torch.tensor([0.3 + 0.2j, -1.1 + 0.5j], dtype=torch.complex128, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda t, base=base: torch.pow(base, t), (p,),
+                                        check_forward_ad=True)
+
+
+def test_new_takes_sizes_and_tensors():
+    x = torch.ones(2, dtype=torch.float64)
+    assert x.new(x.view(1, 2).shape).shape == (1, 2) and x.new(torch.Size([])).shape == ()
+    assert x.new(x).tolist() == [1, 1] and x.new([3, 4]).tolist() == [3, 4]
+    with pytest.raises(TypeError):
+        x.new(torch.ones(2))

@@ -757,7 +757,7 @@ def test_writes_that_come_often_do_what_the_first_one_did():
     y = leaf(2, 4).float() * 1
     y[1].add_(1.0)  # the base has a history: it is recorded, the function notwithstanding
     y[0].copy_(torch.ones(4))
-    assert y.grad_fn.name() == "CopySlices"
+    assert y.grad_fn.name().endswith("CopySlices")
     with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
         leaf(2, 4)[0].add_(1.0)
     with pytest.raises(RuntimeError, match="more than one element"):
