@@ -48,7 +48,10 @@ PLACES = {
     "torch._dynamo.utils": "_dynamo",
     "torch._dynamo.exc": "compile.errors",
     "torch._inductor.decomposition": "_inductor",
-    "torch._prims_common": "core.layout",
+    "torch._prims_common": "core.layout utils.crossref",
+    "torch._prims": "decomp",
+    "torch._prims.utils": "core.layout utils.crossref",
+    "torch._subclasses.fake_utils": "utils.crossref",
     "torch._dynamo.backends": "compile.backends",
     "torch._dynamo.backends.common": "compile.backends aot",
     "torch._dynamo.backends.registry": "compile.backends",
@@ -58,6 +61,7 @@ PLACES = {
     "torch.jit.annotations": "jit",
     "torch._logging": "aot.explain",
     "torch.fx.experimental": "fx",
+    "torch.fx.experimental._config": "=core.symbolic.settings.config",
     "torch.fx.experimental.symbolic_shapes":
         "core.symbolic core.symbolic.asking core.symbolic.guards core.symbolic.number "
         "core.symbolic.env errors",
@@ -100,7 +104,7 @@ PLACES = {
     "functorch.experimental.control_flow": "control control.loops",
     "torch._decomp": "decomp",
     "torch._decomp.decompositions": "decomp",
-    "torch._subclasses": "fx.fake_mode",
+    "torch._subclasses": "fx.fake_mode utils.crossref",
     "torch._subclasses.fake_tensor": "fx.fake_mode nn.fake_copy",
     "torch._guards": "fx.fake_mode",
     "torch._subclasses.functional_tensor": "func.functional_tensor",

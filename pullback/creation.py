@@ -51,9 +51,12 @@ def _place(array: np.ndarray, device) -> Tensor:
     place = dev.chosen(None if device is None else dev.Device(device))
     if place is not None and place.type == "meta":
         return make(array).to(place)
-    if place is not None and place.type != "cpu":
+    faking = _state.state.faking is not None
+    if place is not None and place.type != "cpu" and not faking:
         array = dev.namespace(place).asarray(array)
     t = _fresh(array)
+    if faking and place is not None:
+        t._data.device_name = str(place)
     return lifted(t) if _state.state.mode or _state.fast["DISPATCHES"] else t
 
 
@@ -63,6 +66,8 @@ def _fresh(array) -> Tensor:
         t = make(fake_like(array))
         if array.size == 1 and not isinstance(array, Fake):
             t._data.known = array.copy(), [True]
+        if _state.state.reals and isinstance(array, np.ndarray):
+            t._data.real = array.copy()
         return t
     t = make(array)
     if _state.state.inference:

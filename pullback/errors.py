@@ -362,6 +362,15 @@ class LibraryError(PullbackError, OSError):
     cure = "register the operators that the program needs in Python, with library.custom_op"
 
 
+class MetadataMismatchError(PullbackError, RuntimeError):
+    """A tensor without data is not as the real one: another shape, dtype, stride or device.
+
+    Cause: `CrossRefFakeMode` or `fake_tensor_propagate_real_tensors` compares what operators make
+    of shapes with what they make of data, and the fake of a custom operator is wrong.  Cure:
+    correct the function given to `register_fake`.
+    """
+
+
 class EscapedTensor(PullbackError, RuntimeError):
     """A tensor made inside a transform was used after the transform had finished.
 

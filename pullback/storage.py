@@ -18,6 +18,7 @@ from .core import device as dev
 from .core import dtype as dt
 from .core import memory, shared_memory, surface
 from .core.dispatching import Outer, Undispatched
+from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, make, meta_of
 from .core.overriding import plainly
 from .core.state import state
@@ -44,6 +45,8 @@ class _Storage:
         return self.clone()
 
     def __repr__(self) -> str:
+        if self.device.type == "meta":
+            return f"...\n[{self._title()}]"
         numbers = "\n ".join(map(str, self.tolist()))
         return f" {numbers}\n[{self._title()}]"
 
@@ -298,6 +301,39 @@ def _storage(array) -> UntypedStorage:
 def _made(owner) -> UntypedStorage:
     new = object.__new__(UntypedStorage)
     new._owner = owner
+    return new
+
+
+class FakeStorage(UntypedStorage):
+    """The memory that a tensor without data would have: its size, and who shares it."""
+
+    @property
+    def device(self) -> dev.Device:
+        return dev.Device("meta")
+
+    def data_ptr(self) -> int:
+        return 0
+
+    def resizable(self) -> bool:
+        return False
+
+    def _title(self) -> str:
+        return f"torch.storage.UntypedStorage(device=meta) of size {len(self)}"
+
+    def _bytes(self):
+        raise errors.DataDependentError(errors.text(
+            f"Not available for 'meta' device type: a tensor without data has no bytes "
+            f"({errors.user_line(3)})", f"storage of {self.nbytes()} bytes",
+            "ask for its size, or compute with a tensor that has data"))
+
+    resize_ = _on = lambda self, given: self._bytes()
+    share_memory_ = lambda self: self
+    is_shared = lambda self: False
+
+
+def _made_without_data(root: Fake) -> FakeStorage:
+    new = object.__new__(FakeStorage)
+    new._owner = root
     return new
 
 
@@ -563,6 +599,8 @@ def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage:
     """The memory behind this tensor; the same object for all tensors that show it."""
     if getattr(getattr(self._data, "interp", None), "adopts", False):
         return CapturedStorage(self)
+    if type(self._data) is Fake:
+        return memory.storage_object(memory.root_of(self), _made_without_data)
     return memory.storage_object(memory.owner_of(self), _made)
 
 

@@ -84,6 +84,8 @@ _ACTING = {
     "is_non_builtin_to_include": (False, _SWITCH),
     "max_dist_from_bw": (1000, _number),
     "recompute_views": (False, _SWITCH),
+    # do captures compute with data beside, for what only that decides?
+    "fake_tensor_propagate_real_tensors": (False, _SWITCH),
     "treat_parameters_as_free_to_save": (True, _SWITCH),
     "cse": (True, _SWITCH),  # is what they find twice computed once?
     # do values that meta["should_offload"] marks wait for the backward in host memory (stowing.py)?
@@ -106,7 +108,7 @@ _KEPT = {
     "disable_guess_zero_tangent_for_mutated_input_subclass": False,
     "enable_complex_wrapper": False, "enable_remote_autograd_cache": None,
     "error_on_custom_op_aliasing": False, "fake_tensor_crossref": False,
-    "fake_tensor_prefer_device_type": None, "fake_tensor_propagate_real_tensors": False,
+    "fake_tensor_prefer_device_type": None,
     "force_autograd_cache": False, "generate_fake_kernels_from_real_mismatches": False,
     "graphsafe_rng_functionalization": True, "remat_using_tags_for_fwd_loss_bwd_graph": True,
     "static_weight_shapes": True, "strict_autograd_cache": False,

@@ -11,6 +11,7 @@ from typing import Any
 from ..aot.entry import aot_function
 from ..aot.modules import aot_module
 from ..core.handle import make
+from ..core.size import Symbolic
 from ..decomp import get_decompositions
 from ..fx.graph_module import GraphModule
 from ..fx.interpreter import Interpreter
@@ -73,17 +74,44 @@ def memory_efficient_fusion(fn: Any, **kwargs: Any) -> Any:
 
 
 class DebugInterpreter(Interpreter):
-    """Runs a graph node by node and checks what comes out against what was captured."""
+    """Runs a graph node by node and checks what comes out against what was captured.
+
+    Sizes of the inputs say what the symbols of the capture stand for.
+    """
+
+    def run(self, *args):
+        self.symbols: dict[str, int] = {}
+        return super().run(*args)
 
     def run_node(self, n):
         result = super().run_node(n)
         expected = n.meta.get("val")
         if hasattr(expected, "shape") and hasattr(result, "shape"):
-            for what in ("dtype", "shape"):
-                want, have = getattr(expected, what), getattr(result, what)
-                if want != have:
+            for what in ("dtype", "shape", "stride"):
+                want, have = (_told(getattr(t, what)) for t in (expected, result))
+                if what != "dtype":
+                    same = len(want) == len(have) and all(
+                        self._is(w, h) for w, h, size in zip(want, have, result.shape)
+                        if what == "shape" or size > 1)
+                else:
+                    same = want == have
+                if not same:
                     raise AssertionError(f"{n}: {what} is {have}, captured as {want}")
         return result
+
+    def _is(self, want, have: int) -> bool:
+        """Is a number the captured one?  The first that a symbol stands for is its value."""
+        if not isinstance(want, Symbolic):
+            return want == have
+        expr = want.node.expr
+        if expr.symbol is not None:
+            return self.symbols.setdefault(expr.symbol, have) == have
+        return not expr.symbols() <= self.symbols.keys() or expr.value(
+            self.symbols.__getitem__) == have
+
+
+def _told(fact):
+    return fact() if callable(fact) else fact
 
 
 def debug_nop(module: GraphModule, example_inputs: Any = None) -> Callable:

@@ -181,9 +181,17 @@ def _with_constants(ov, raw, out):
         elif is_array(v) or type(v) is list and any(is_array(e) for e in v):
             return out
         known.append(v)
-    if seen:
+    if seen or ov.kind not in _MAKERS:
         out.known = run_raw(ov, known, np), [True] if shared is None else shared[1]
     return out
+
+
+def _faked(ov, raw):
+    if not state.reals:
+        return run_fake(ov, raw)
+    from .reals import with_data
+
+    return with_data(ov, raw, run_fake(ov, raw))
 
 
 def _run_raw(ov, raw, xp):
@@ -193,14 +201,14 @@ def _run_raw(ov, raw, xp):
             mode = state.faking
             if mode is not None:
                 mode.check(ov, raw)
-                return _with_constants(ov, raw, run_fake(ov, raw))
+                return _with_constants(ov, raw, _faked(ov, raw))
             mode = _mode_of(raw)
             if mode is None:
-                return run_fake(ov, raw)
+                return _faked(ov, raw)
             mode.check_modes(ov, raw)
             state.faking = mode  # fakes outlive the block of their mode, and so do their results
             try:
-                return _with_constants(ov, raw, run_fake(ov, raw))
+                return _with_constants(ov, raw, _faked(ov, raw))
             finally:
                 state.faking = None
         if xp is not np:
@@ -436,6 +444,10 @@ def _fake_device(ov, raw: tuple) -> str:
 def _fake_strides(ov, shape: tuple, dtype, raw: tuple, device: str) -> tuple | None:
     """Byte strides of a result, None for those of a row-major array."""
     copies = "memory_format" in ov.schema.names
+    if ov.kind == "creation" and "stride" in ov.schema.names:  # empty_strided and its kin
+        return tuple([s * dtype.itemsize for s in raw[ov.schema.names.index("stride")]])
+    if ov.op.lies in ("self", "channels"):
+        raw = raw[ov.followed:]
     if ov.op.lies == "self" and not copies and device == "cpu":
         return pointwise_strides(shape, dtype, tuple(_arrays(raw))[:1])
     if ov.op.lies == "channels":

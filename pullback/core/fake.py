@@ -54,7 +54,8 @@ def _are_sizes(shape: tuple) -> None:
 class Fake(Box):
     """The facts of an array without its data."""
 
-    __slots__ = ("base", "device_name", "dtype", "known", "mode", "offset", "shape", "strides")
+    __slots__ = ("__weakref__", "base", "device_name", "dtype", "known", "mode", "offset", "real",
+                 "shape", "strides")
 
     def __init__(
         self, shape, dtype: np.dtype, strides=None, device_name: str = "cpu", base=None, offset=0
@@ -74,6 +75,7 @@ class Fake(Box):
         self.offset = offset  # bytes from the start of that memory
         self.mode = state.faking  # the `FakeTensorMode` that it belongs to
         self.known = None  # in a mode: its one element, and [is it still known?] with its views
+        self.real = None  # its data, where captures compute with them beside (`reals.py`)
 
     @property
     def constant(self) -> np.ndarray | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import errors
 from . import device as dev
+from .fake import Fake
 from .handle import Box, Tensor
 from .shared_memory import shared
 
@@ -34,6 +35,12 @@ def owner_of(t: Tensor, what: str = "untyped_storage()"):
             )
         )
     return dev.owner(data)
+
+
+def root_of(t: Tensor):
+    """The array, real or fake, that owns the memory of a tensor."""
+    data = t._data
+    return (data.base or data) if type(data) is Fake else owner_of(t)
 
 
 def _about(owner) -> dict:

@@ -260,12 +260,19 @@ class OpOverload:
             from . import evaluate
 
             lying = getattr(evaluate, _LIES[self.op.lies])
-            return lambda xp, *args: lying(xp, made(xp, *args), args)
+            at = self.followed
+            return lambda xp, *args: lying(xp, made(xp, *args), args[at:])
         if self.op.ordered:
             return made
         from .evaluate import relaid
 
         return lambda xp, *args: relaid(xp, made(xp, *args), args)
+
+    @functools.cached_property
+    def followed(self) -> int:
+        """The place of the argument that results lie like: `self`, or the first one."""
+        names = self.schema.names
+        return names.index("self") if "self" in names else 0
 
     @functools.cached_property
     def in_rows(self) -> bool:

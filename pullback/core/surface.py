@@ -252,8 +252,13 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
     if real or (type(x._data) is Fake and type(new._data) is Fake):
         if real:
             store(x._data, new._data)
-        elif x._data.known is not None:
-            x._data.write_constant(new._data)
+        else:
+            if x._data.known is not None:
+                x._data.write_constant(new._data)
+            if state.reals:
+                from .reals import write
+
+                write(x._data, new._data)
         if record and (new._edge is not None or base._edge is not None):
             base._edge = new._edge if link is None else copy_slices(base, x, new)
             if base._meta is not None and base._meta.retains:

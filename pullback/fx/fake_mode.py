@@ -16,6 +16,8 @@ import numpy as np
 
 from .. import errors
 from ..autograd.grad_mode import enable_grad
+from ..core import device as dev
+from ..core import reals
 from ..core.device import Device
 from ..core.fake import Fake, fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
@@ -29,6 +31,7 @@ DataDependentOutputException = errors.DataDependentError
 DynamicOutputShapeException = errors.DynamicOutputShapeException
 UnsupportedFakeTensorException = errors.DataDependentError
 UnsupportedOperatorException = errors.DerivativeNotWritten  # no rule for shapes
+MetadataMismatchError = errors.MetadataMismatchError
 
 
 class _FakeType(type):
@@ -52,22 +55,54 @@ def _is_tensor_constructor(func: Any) -> bool:
         r.type_text() for r in schema.returns] == ["Tensor"]
 
 
+def _pair(memo: dict, key: Any, value: Any) -> None:
+    """Remember something by something else, as long as both are there."""
+    place = id(key)
+
+    def forget(_: Any) -> None:
+        memo.pop(place, None)
+
+    memo[place] = weakref.ref(key, forget), weakref.ref(value, forget)
+
+
 class FakeTensorConverter:
     """Which fake stands for which tensor, as long as both are there."""
 
     def __init__(self, **ignored: Any) -> None:
         self.tensor_memo: dict[int, tuple[weakref.ref, weakref.ref]] = {}
+        self.storage_memo: dict[int, tuple[weakref.ref, weakref.ref]] = {}
         self.count = 0  # tensors so far
+
+    @property
+    def meta_converter(self) -> FakeTensorConverter:
+        """The same object, which PyTorch has two of."""
+        return self
 
     def remember(self, tensor: Tensor, fake: Tensor) -> None:
         """A fake was made."""
-        memo, key = self.tensor_memo, id(tensor)
         self.count += 1
+        _pair(self.tensor_memo, tensor, fake)
 
-        def forget(_: Any) -> None:
-            memo.pop(key, None)
+    def lay(self, fake: Fake, array: np.ndarray) -> None:
+        """Tell a fake whose memory it shares: fakes of tensors that share theirs share it, too."""
+        owner = dev.owner(array)
+        known = self.storage_memo.get(id(owner))
+        root = None if known is None else known[1]()
+        if root is None:
+            root = fake if owner is array else fake_like(owner)
+            _pair(self.storage_memo, owner, root)
+        if root is not fake:
+            fake.base, fake.offset = root, dev.address(array) - dev.address(owner)
 
-        memo[key] = weakref.ref(tensor, forget), weakref.ref(fake, forget)
+    def from_meta_and_device(self, fake_mode: FakeTensorMode, t: Tensor, device: Any) -> Tensor:
+        """The fake on a device of a tensor without one, remembered here."""
+        known = self.tensor_memo.get(id(t))
+        fake = None if known is None or known[0]() is not t else known[1]()
+        if fake is None:
+            fake = self.from_real_tensor(fake_mode, make(fake_like(t._data)))
+            fake._data.device_name = str(Device(device))
+            self.remember(t, fake)
+        return fake
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Tensor, **options: Any) -> Tensor:
         """The fake of a tensor in a mode, remembered here."""
@@ -98,18 +133,20 @@ class FakeTensorMode:
         self.allow_non_fake_inputs = allow_non_fake_inputs
         self.shape_env, self.static_shapes = shape_env, static_shapes
         self.allow_meta = setting("fake_tensor_allow_meta")
+        self.propagate_real_tensors = reals.wanted()
         self._before: list[tuple] = []
         self.fake_tensor_converter = FakeTensorConverter()
 
     def __enter__(self) -> FakeTensorMode:
-        self._before.append((state.fake, state.faking, state.sizes))
+        self._before.append((state.fake, state.faking, state.sizes, state.reals))
         state.fake, state.faking, state.sizes = True, self, self.shape_env
+        state.reals = self.propagate_real_tensors
         count("ACTIVE", 1)
         return self
 
     def __exit__(self, *exc: Any) -> None:
         count("ACTIVE", -1)
-        state.fake, state.faking, state.sizes = self._before.pop()
+        state.fake, state.faking, state.sizes, state.reals = self._before.pop()
 
     def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None,
                     source: Any = None, symbolic_context: Any = None) -> Tensor:
@@ -135,6 +172,8 @@ class FakeTensorMode:
                 wish.name != "STATIC" for wish in symbolic_context.dynamic_sizes]
             blank = symbolic_input(self.shape_env, blank, name, count, wanted)
         new._data = blank._data
+        if not blank._data.symbolic and type(tensor._data) is np.ndarray:
+            made.lay(blank._data, tensor._data)
         new._edge = new._link = new._meta = new._cell = None
         if tensor.requires_grad:
             new.requires_grad_(True)
@@ -142,7 +181,12 @@ class FakeTensorMode:
                 with enable_grad():
                     new = new.clone()
         new._data.mode = self
+        if self.propagate_real_tensors and isinstance(tensor._data, np.ndarray):
+            reals.keep(new._data, tensor._data.copy())
         made.remember(tensor, new)
+        grad = tensor.grad if tensor.is_leaf else None
+        if grad is not None:
+            new.grad = self.from_tensor(grad, static_shapes=static_shapes)
         return new
 
     def _check_device(self, device: Any) -> None:

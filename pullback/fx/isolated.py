@@ -14,6 +14,7 @@ from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
 from ..interp.trace import Trace, Traced
 from .fake_mode import unset_fake_temporarily
+from .graph import Graph
 from .graph_module import GraphModule
 from .interpreter import Interpreter
 from .make_fx import get_proxy_mode, make_fx
@@ -85,12 +86,20 @@ def decompose(decomposition_table: dict | None) -> Iterator[dict]:
 
 
 class DecompositionInterpreter(Interpreter):
-    """Runs a graph with some of its operators taken apart; run it under `make_fx`."""
+    """Runs a graph with some of its operators taken apart: into `new_graph`, or under `make_fx`."""
 
-    def __init__(self, module: Any, new_graph: Any = None,
+    def __init__(self, module: Any, new_graph: Graph | None = None,
                  decomposition_table: dict | None = None, **kwargs: Any) -> None:
         super().__init__(module, **kwargs)
-        self.decomposition_table = normalized(decomposition_table)
+        self.decomposition_table, self.new_graph = normalized(decomposition_table), new_graph
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """What the graph gives; the nodes that did it are in `new_graph` then."""
+        if self.new_graph is None:
+            return super().run(*args, **kwargs)
+        made = make_fx(super().run)(*args)
+        self.new_graph.output(self.new_graph.graph_copy(made.graph, {}))
+        return made(*args)
 
     def call_function(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         found = self.decomposition_table.get(target)

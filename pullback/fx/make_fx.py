@@ -14,8 +14,11 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
+from ..core import reals
 from ..core.device import Device
 from ..core.dispatching import NUMBERED, Outer, of_formula
 from ..core.fake import Fake, fake_like
@@ -387,7 +390,8 @@ def make_fx(
         level.spelling = spelling.of(tracing_mode, pre_dispatch)
         if tracing_mode == "symbolic":
             recorder.sizes = SizeNodes(recorder)
-        with level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes):
+        with (level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes),
+              _computing(fake)):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]
             nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))
@@ -470,6 +474,8 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
     if sizes is not None and not isinstance(value._data, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
+    if state.reals and isinstance(value._data, np.ndarray):
+        reals.keep(example._data, value._data.copy())
     t = level.wrap(example, recorder.placeholder(name, value, example))
     if value.requires_grad:
         t._edge = Accumulate(t)
@@ -488,8 +494,20 @@ def _sized_by(sizes: SizeNodes | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def _computing(fake: bool) -> Iterator[None]:
+    """With data beside fakes, where the setting asks for it."""
+    before = state.reals
+    state.reals = fake and reals.wanted()
+    try:
+        yield
+    finally:
+        state.reals = before
+
+
+@contextlib.contextmanager
 def _module_stack(f: Any, recorder: Recorder, wanted: bool) -> Iterator[None]:
     """Note on each node which submodules of a module are running."""
+    f = getattr(f, "_orig_mod", f)  # of a function that stands for a module
     if not wanted or not hasattr(f, "named_modules"):
         yield
         return

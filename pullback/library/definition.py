@@ -310,8 +310,8 @@ class CustomOpDef:
         if self._fake is None:
             raise errors.DerivativeNotWritten(
                 errors.text(
-                    f"{self._qualname} has no fake: capture and compile need to know the shapes of "
-                    f"its results ({errors.user_line(2)})",
+                    f"{self._opoverload} has no fake: capture and compile "
+                    f"need to know the shapes of its results ({errors.user_line(2)})",
                     cure=f"register one with @{self._name}.register_fake",
                 )
             )

@@ -32,7 +32,12 @@ def size_by_data(name: str, counted=None):
     `counted` is the tensor whose elements other than zero are counted, if it is that.
     """
     if state.sizes is None:
-        raise needs_data(name)
+        from ..core.symbolic.settings import config
+
+        if counted is None or counted.fake.device_name != "meta" or (
+                not config.meta_nonzero_assume_all_nonzero):
+            raise needs_data(name)
+        return counted.numel()
     return state.sizes.unbacked() if counted is None else state.sizes.count_of(counted.fake)
 
 

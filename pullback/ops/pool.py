@@ -581,7 +581,7 @@ def _entries(rank: int) -> None:
         schema = (f"avg_pool{d}_backward(Tensor grad_output, Tensor self, int[{rank}] kernel_size,"
                   f" int[{rank}] stride, int[{rank}] padding, bool ceil_mode,"
                   " bool count_include_pad, int? divisor_override) -> Tensor")
-        lies = "channels"
+        lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
         grad = {"grad_output": (f"avg_pool{d}(grad, kernel_size, stride, padding, ceil_mode,"
@@ -642,7 +642,7 @@ def _entries(rank: int) -> None:
         """Gradients of adaptive means, spread over their windows."""
 
         schema = f"_adaptive_avg_pool{d}_backward(Tensor grad_output, Tensor self) -> Tensor"
-        lies = "channels"
+        lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
         grad = {"grad_output": f"_adaptive_avg_pool{d}(grad, grad_output.shape[-{rank}:])"}
@@ -719,7 +719,7 @@ def _entries(rank: int) -> None:
 
         schema = (f"adaptive_max_pool{d}_backward(Tensor grad_output, Tensor self, Tensor indices)"
                   " -> Tensor")
-        lies = "channels"
+        lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
         nondiff = ("indices",)

@@ -20,6 +20,7 @@ from ..fake import is_fake
 from ..size import Symbolic
 from .expr import FUNCTIONS, INF, Bounds, Expr, bounds, const, source, symbol
 from .relation import COMPARE, Combined, Relation, normal
+from .settings import config
 
 MOST = 2**62  # no size is larger: prints as infinity
 
@@ -76,12 +77,13 @@ class ShapeEnv:
     def __init__(
         self,
         *,
-        duck_shape: bool = True,
+        duck_shape: bool | None = None,
         specialize_zero_one: bool = True,
         assume_static_by_default: bool = False,
         **ignored: Any,
     ) -> None:
-        self.duck_shape, self.specialize_zero_one = duck_shape, specialize_zero_one
+        self.duck_shape = config.use_duck_shape if duck_shape is None else duck_shape
+        self.specialize_zero_one = specialize_zero_one
         self.assume_static_by_default = assume_static_by_default
         self.symbols: dict[str, Symbol] = {}
         self.guards: list[Guard] = []
@@ -95,6 +97,7 @@ class ShapeEnv:
         self._known: set[Relation] = set()  # of floats
         self._unbacked = 0
         self._answers: dict[Relation, bool] = {}  # what is known stays known
+        self._by_data: dict[str, Any] = {}  # symbol -> what the data at hand make of it
         self._read: dict[Any, Any] = {}  # node of a tensor -> the number that was read from it
         self._simple: dict[Expr, Expr] = {}
         self._counts: dict[int, tuple] = {}  # array (by identity) -> it, and how many are not zero
@@ -268,6 +271,9 @@ class ShapeEnv:
         from .number import read_number
 
         made = read_number(self, data.dtype.kind)
+        if inner.real is not None and made is not None:
+            number = made.node.how[1][0] if made.node.how is not None else made
+            self.set_unbacked_var_to_val(number.node.raw, inner.real.item())
         if made is not None and known is not None and self.recorder is not None:
             self.recorder.read(made, data.node)
             self._read[data.node] = made
@@ -301,6 +307,21 @@ class ShapeEnv:
             return e.value(self._hint)
         except _Unknown:
             return None
+
+    def set_unbacked_var_to_val(self, e: Expr, value: Any) -> None:
+        """What the data at hand make of a number that only data decide: see `core/reals.py`."""
+        if e.symbol is not None:
+            self._by_data[e.symbol] = value
+
+    def value_of(self, e: Any) -> Any:
+        """The value of an expression in the example, also by its data where these are at hand."""
+        try:
+            return e.value(self._value) if hasattr(e, "value") else e
+        except _Unknown:
+            return None
+
+    def _value(self, name: str) -> Any:
+        return self._by_data[name] if name in self._by_data else self._hint(name)
 
     def _hint(self, name: str) -> int:
         found = self.symbols[name].hint
@@ -371,7 +392,13 @@ class ShapeEnv:
                     self.add(Relation("==", relation.left, relation.right),
                              "sizes that meet in an operator", assumed=True)
                     return relation.op == "=="
-            raise data_dependent(self, relation)
+            left, right = self.value_of(relation.left), self.value_of(relation.right)
+            if left is None or right is None:
+                raise data_dependent(self, relation)
+            answer = COMPARE[relation.op](left, right)
+            self.add(relation if answer else relation.opposite(), "decided by data at hand",
+                     assumed=True)
+            return answer
         answer = COMPARE[relation.op](left, right)
         self.add(relation if answer else relation.opposite(), reason)
         return answer

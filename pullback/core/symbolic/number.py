@@ -148,10 +148,12 @@ class _Number(Symbolic):
             low, high = env.bounds(e) if isinstance(e, Expr) else (0, 1)
             if low == high:
                 return int(low)
-            raise data_dependent(env, e)
+            hint = env.value_of(e)
+            if hint is None:
+                raise data_dependent(env, e)
         relation = Relation("==", e, const(hint) if isinstance(e, Expr) else hint)
         if not env.static(relation):
-            env.add(relation, f"{what} needs the number itself")
+            env.add(relation, f"{what} needs the number itself", assumed=env.hint(e) is None)
         return hint
 
 

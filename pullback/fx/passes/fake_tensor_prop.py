@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core.handle import Tensor
-from ..fake_mode import FakeTensorMode
+from ..fake_mode import FakeTensorMode, is_fake
 from ..graph_module import GraphModule
 from ..interpreter import Interpreter
 from ..make_fx import metadata
@@ -22,8 +22,12 @@ class FakeTensorProp(Interpreter):
     def _faked(self, value: Any) -> Any:
         return self._mode.from_tensor(value) if isinstance(value, Tensor) else value
 
+    def _own(self, value: Any) -> Any:
+        """A tensor of the module; one that is fake already belongs to the mode that it is of."""
+        return value if is_fake(value) else self._faked(value)
+
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        return self._faked(super().get_attr(target, args, kwargs))
+        return self._own(super().get_attr(target, args, kwargs))
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
         module = self.fetch_attr(target)
@@ -33,7 +37,7 @@ class FakeTensorProp(Interpreter):
             return module(*args, **kwargs)
         from ...func import functional_call  # a layer: with fakes for its parameters
 
-        state = {n: self._faked(t) for n, t in (*module.named_parameters(),
+        state = {n: self._own(t) for n, t in (*module.named_parameters(),
                                                 *module.named_buffers())}
         return functional_call(module, state, args, kwargs)
 
