@@ -6,6 +6,7 @@ A dictionary may have further keys or another order; what counts is the structur
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,8 @@ def _children(value: Any, spec: Any) -> list:
         return [value[key] for key in _keys(spec)]
     if isinstance(value, (tuple, list)):
         return list(value)
+    if kind is namedtuple or isinstance(kind, type) and issubclass(kind, (tuple, list)):  # a proxy
+        return [value[i] for i in range(spec.num_children)]
     return pytree.tree_flatten(value, is_leaf=lambda v: v is not value)[0]
 
 

@@ -138,7 +138,14 @@ class Graph:
         else:
             self._link(node, self._cursor._prev, self._cursor)
         self._count += 1
+        if self._owner is not None:
+            self._tell("_create_node_hooks", node)
         return node
+
+    def _tell(self, hooks: str, node: Node) -> None:
+        """Call the hooks of the module that owns this graph."""
+        for hook in getattr(self.owning_module, hooks, ()):
+            hook(node)
 
     def placeholder(
         self, name: str, type_expr: Any = None, default_value: Any = _NO_DEFAULT
@@ -232,6 +239,8 @@ class Graph:
         to_erase._prev._next, to_erase._next._prev = to_erase._next, to_erase._prev
         to_erase._erased = True
         self._count -= 1
+        if self._owner is not None:
+            self._tell("_erase_node_hooks", to_erase)
 
     def _move(self, node: Node, prev: Node, following: Node) -> None:
         if node.graph is not self:

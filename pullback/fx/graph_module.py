@@ -20,12 +20,13 @@ from typing import Any
 from .. import errors
 from .errors import GraphError
 from .graph import Graph
+from .hooks import LISTS, Hooked
 from .node import fetch_attribute
 from .printer import PythonCode, executable_code
 from .readable import format_class
 
 _serial = itertools.count()
-_OWN = ("_graph", "_class_name", "_forward", "_wrapped", "_printed", "_source_name", "meta")
+_OWN = ("_graph", "_class_name", "_forward", "_wrapped", "_printed", "_source_name", "meta", *LISTS)
 
 
 _FOLDER = """import pickle
@@ -53,7 +54,7 @@ class Container:
         return "Module()"
 
 
-class GraphModule:
+class GraphModule(Hooked):
     """A callable made of a graph and of the attributes its `get_attr` and `call_module` mean.
 
     `root` supplies those attributes: a module (any object) or a dictionary from dotted paths.
@@ -63,7 +64,7 @@ class GraphModule:
     def __new__(cls, root: Any = None, *args: Any, **kwargs: Any) -> "GraphModule":
         chosen = getattr(root, "_graph_module_class", None)  # a module's graph is a module
         if cls is GraphModule and chosen is not None:
-            cls = chosen()
+            return chosen().__new__(chosen(), root, *args, **kwargs)
         return super().__new__(cls)
 
     def __init__(self, root: Any, graph: Graph, class_name: str = "GraphModule") -> None:
@@ -298,14 +299,21 @@ class GraphModule:
         memo[id(self)] = copied  # before what may lead back to it
         copied.__dict__.update(copy.deepcopy(self._attributes(), memo))
         copied.meta = copy.deepcopy(self.meta, memo)
+        copied.__dict__.update(self._hooks())
+        for hook in self._deepcopy_hooks:
+            hook(copied)
         return copied
 
     def _with(self, graph: Graph, attributes: dict[str, Any]) -> "GraphModule":
-        return _rebuild(type(self), graph, attributes, self._class_name, dict(self.meta))
+        return _rebuild(self._shared_class(), graph, attributes, self._class_name, dict(self.meta))
+
+    def _shared_class(self) -> "type[GraphModule]":
+        """The class without what is made for one module alone."""
+        return getattr(type(self), "_shared", type(self))
 
     def __reduce__(self) -> tuple:
         # The source is left out: it is made again from the nodes.
-        parts = (type(self), self._graph, self._attributes(), self._class_name, self.meta)
+        parts = (self._shared_class(), self._graph, self._attributes(), self._class_name, self.meta)
         return _rebuild, parts
 
 
@@ -340,7 +348,8 @@ def _rebuild(
 ) -> GraphModule:
     module = cls.__new__(cls)
     module.__dict__.update(attributes)
-    module.__dict__.update(_class_name=class_name, _source_name=None, meta=meta)
+    module.__dict__.update(_source_name=None, meta=meta)
+    module._class_name = class_name
     module.graph = graph
     return module
 

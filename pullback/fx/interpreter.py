@@ -89,7 +89,7 @@ class Interpreter:
 
     def run_node(self, n: Node) -> Any:
         """Execute one node on the values of its inputs."""
-        with traceback.set_current_meta(n):
+        with traceback.set_current_meta(n, f"Interpreter_{type(self).__name__}"):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
             return getattr(self, n.op)(n.target, args, kwargs)
 

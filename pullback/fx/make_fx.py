@@ -39,9 +39,7 @@ from .node import Node
 from .printer import Trees
 from .sizes import SizeNodes, numbers_of, symbolic_input
 from .tables import normalized
-from .traits import has_side_effect, viewed
-
-has_side_effect(_set_grad_enabled)
+from .traits import viewed
 
 
 def fake_of(t: Tensor) -> Tensor:

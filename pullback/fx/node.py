@@ -127,6 +127,8 @@ class Node:
         def swap(node: Node) -> Node:
             return new_input if node is old_input else node
 
+        if self.graph._owner is not None:
+            self._tell(old_input, new_input.name, self)
         self._set_arguments(map_arg(self._args, swap), map_arg(self._kwargs, swap))
 
     def replace_all_uses_with(
@@ -229,10 +231,18 @@ class Node:
                                     normalize_to_only_use_kwargs)
         return None
 
+    def _tell(self, old: "Node", new: str, user: "Node") -> None:
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", ()):
+            hook(old=old, new=new, user=user)
+
     def _rename(self, candidate: str) -> None:
         """Take another name, made unique."""
         if candidate != self.name:
-            self.name = self.graph._namespace.create_name(candidate)
+            name = self.graph._namespace.create_name(candidate)
+            if self.graph._owner is not None:
+                for user in self.users:
+                    self._tell(self, name, user)
+            self.name = name
 
     def format_node(self) -> str:
         """The node as a line of `str(graph)`."""

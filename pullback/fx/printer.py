@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 from ..core import pytree
+from ..core.table import Packet
 from ._pytree import tree_flatten_spec
 from .library import printed_name
 from .naming import IN_PLACE_OPERATORS, OPERATORS, is_operator_overload
@@ -62,6 +63,8 @@ def qualified_name(target: Any) -> str:
                 continue
             if vars(holder).get(name) is target or end == 1 and getattr(holder, name, 0) is target:
                 return printed_name(".".join(("torch", *parts[1:end], name)))
+        if isinstance(target, Packet):  # an operator that is no function of the package
+            return f"torch.ops.{target}"
         return ".".join(filter(None, ("torch", rest, name)))
     return f"{'operator' if module == '_operator' else module}.{name}"
 

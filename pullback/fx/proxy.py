@@ -188,7 +188,12 @@ class Proxy:
 
 @functools.cache
 def _watch_overloads() -> None:
-    """From now on overloads of operators (`ops.aten.add.Tensor`) are recorded, too."""
+    """From now on overloads of operators (`ops.aten.add.Tensor`) are recorded, too.
+
+    So are operators that users have registered, with or without an overload.
+    """
+    from ..library.definition import CustomOpDef, CustomOverload
+    from ..library.namespaces import Packet
 
     def watched(call: Callable) -> Callable:
         def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -197,13 +202,15 @@ def _watch_overloads() -> None:
                 if isinstance(value, (list, tuple)):
                     given += value
                 elif isinstance(value, Proxy):
-                    return value.tracer.create_proxy(
-                        "call_function", self, args, kwargs, overload_name(self))
+                    called = self._opoverload if isinstance(self, CustomOpDef) else self
+                    name = None if called.__class__ is Packet else overload_name(called)
+                    return value.tracer.create_proxy("call_function", called, args, kwargs, name)
             return call(self, *args, **kwargs)
 
         return apply
 
-    for kind in (OpOverload, surface.InplaceOverload, surface.OutOverload):
+    for kind in (OpOverload, surface.InplaceOverload, surface.OutOverload, Packet, CustomOverload,
+                 CustomOpDef):
         kind.__call__ = watched(kind.__call__)  # type: ignore[method-assign]
 
 

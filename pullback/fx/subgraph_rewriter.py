@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from .graph import Graph
@@ -33,15 +34,16 @@ class ReplacedPatterns:
     replacements: list[Node]
 
 
-def _graph(thing: Any) -> Graph:
+def _module(thing: Any) -> Any:
+    """A pattern as something with a `graph`; kept, for a graph does not keep its module."""
     if isinstance(thing, Graph):
-        return thing
+        return SimpleNamespace(graph=thing)
     if isinstance(thing, GraphModule):
-        return thing.graph
+        return thing
     if not callable(thing):
         raise AssertionError(
             f"replace_pattern: a pattern is a function, a module or a graph, not {thing!r}")
-    return symbolic_trace(thing).graph
+    return symbolic_trace(thing)
 
 
 def replace_pattern(
@@ -68,15 +70,16 @@ def replace_pattern_with_filters(
     `ignore_literals` lets numbers of the pattern stand for any, `node_name_match` is part of the
     name of the last node of a match.
     """
-    graph, sought = gm.graph, _graph(pattern)
-    common = None if replacement_callback else _graph(replacement)
+    held = _module(pattern)
+    graph, sought = gm.graph, held.graph
+    common = None if replacement_callback else _module(replacement).graph
     matches = SubgraphMatcher(sought, ignore_literals=ignore_literals).match(graph, node_name_match)
     changed: dict[Any, Any] = {}  # results of earlier matches -> what is there now
     done = []
     for match in matches:
         if not all(accept(match, graph, sought) for accept in match_filters or ()):
             continue
-        new = _graph(replacement_callback(match, graph, sought)) if common is None else common
+        new = common or _module(replacement_callback(match, graph, sought)).graph
         for p, value in match.nodes_map.items():
             if p.op == "placeholder" and isinstance(value, Node):
                 match.nodes_map[p] = changed.get(value, value)

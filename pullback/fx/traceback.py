@@ -9,12 +9,14 @@ that come from running a graph get the notes of the node that was run.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import errors
+from .provenance import NodeSource, NodeSourceAction, get_graph_provenance_json
 
 current_meta: dict[str, Any] = {}
 _KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "custom", "from_node", "seq_nr")
@@ -60,6 +62,9 @@ def has_preserved_node_meta() -> bool:
     return _preserving
 
 
+__all__ = ["NodeSource", "NodeSourceAction", "annotate", "annotate_fn", "format_stack",
+           "get_current_meta", "get_graph_provenance_json", "has_preserved_node_meta",
+           "preserve_node_meta", "set_current_meta", "set_stack_trace"]
 MEMORY_BUDGET = "memory_budget"  # the note of `autograd.graph.region_activation_memory_budget`
 
 
@@ -98,7 +103,7 @@ def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
     _replace({**before, **{k: v for k, v in node.meta.items() if k in _KEPT}})
     if "custom" in before or "custom" in node.meta:
         current_meta["custom"] = {**node.meta.get("custom", {}), **before.get("custom", {})}
-    current_meta["from_node"] = [*node.meta.get("from_node", []), (node.name, node.target)]
+    current_meta["from_node"] = [NodeSource(node, pass_name, NodeSourceAction.CREATE)]
     try:
         yield
     finally:
@@ -112,7 +117,8 @@ def get_current_meta() -> dict[str, Any]:
 
 def noted() -> dict[str, Any]:
     """A copy of that for one node."""
-    return {k: dict(v) if k == "custom" else v for k, v in current_meta.items()}
+    return {k: copy.copy(v) if k in ("custom", "from_node") else v
+            for k, v in current_meta.items()}
 
 
 def set_stack_trace(stack: list[str]) -> None:

@@ -36,6 +36,7 @@ from .proxy import ParameterProxy, Proxy, TracerBase
 
 _OWN = __package__.partition(".")[0]
 _wrapped: dict[tuple[int, str], dict] = {}  # (identity of a namespace, name) -> that namespace
+_wrapped_methods_to_patch: list[tuple[type, str]] = []  # methods whose calls with proxies are nodes
 
 
 class PHBase:
@@ -110,16 +111,16 @@ def proxies_in(value: Any) -> list[Proxy]:
     return found
 
 
-def _picked(read: Callable) -> Callable:
-    """Indexing a tensor by a proxy is a call, too."""
+def _noted(method: Callable, name: str) -> Callable:
+    """A method whose calls with proxies among the arguments are calls in the graph, too."""
 
-    def getitem(tensor: Tensor, key: Any) -> Any:
-        found = proxies_in((key,))
-        if not found or isinstance(tensor, Proxy):
-            return read(tensor, key)
-        return found[0].tracer.create_proxy("call_method", "__getitem__", (tensor, key))
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = proxies_in((args, kwargs))
+        if not found or isinstance(self, Proxy):
+            return method(self, *args, **kwargs)
+        return found[0].tracer.create_proxy("call_method", name, (self, *args), kwargs)
 
-    return getitem
+    return call
 
 
 def _recorded(function: Callable, wrapped: bool = False) -> Callable:
@@ -400,7 +401,8 @@ class Tracer(TracerBase):
                 if vars(cls).get("__call__") is plain and issubclass(cls, base):
                     put(cls, "__call__", call)  # classes with a way of their own keep it
             put(base, "__getattr__", attribute)
-        put(Tensor, "__getitem__", _picked(Tensor.__getitem__))
+        for cls, name in {(Tensor, "__getitem__"): 0, **dict.fromkeys(_wrapped_methods_to_patch)}:
+            put(cls, name, _noted(getattr(cls, name), name))
         for (_, name), space in _wrapped.items():
             if name in space:
                 put(space, name, _recorded(space[name], True))

@@ -11,8 +11,11 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..autograd.grad_mode import _set_grad_enabled
 from ..core.effects import effect_of
 from ..core.size import Symbolic
+from ..core.table import Packet
+from ..creation import _assert
 from .naming import IN_PLACE_OPERATORS
 
 if TYPE_CHECKING:
@@ -20,7 +23,11 @@ if TYPE_CHECKING:
 
 # Python functions that act by side effect, so that dead code elimination must keep their calls.
 _side_effects: set[Callable] = {getattr(operator, name) for name in IN_PLACE_OPERATORS}
-_side_effects.update((operator.delitem, print))
+_side_effects.update((operator.delitem, print, _assert, _set_grad_enabled))
+# operators that draw, when they are called without an overload
+_DRAWS = frozenset((
+    "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal",
+    "poisson", "bernoulli", "multinomial"))
 
 
 def has_side_effect(fn: Callable) -> Callable:
@@ -33,6 +40,8 @@ def cost_of(target: Any) -> str:
     """Cost class of a call target: "cheap", "view", "reduce", "heavy", "random" or "create"."""
     if target is operator.getitem:
         return "view"
+    if isinstance(target, Packet):
+        return "random" if target.name in _DRAWS else "heavy"
     return getattr(getattr(target, "op", None), "cost", "heavy")
 
 
@@ -41,6 +50,8 @@ def is_pure(target: Any) -> bool:
 
     A random draw counts as pure here: it changes no value, only which numbers come next.
     """
+    if isinstance(target, Packet):
+        return not (target._inplace or target.name.startswith("_assert"))
     if target in _side_effects or hasattr(target, "functional"):  # `add_`, `add.out`
         return False
     if effect_of(target) is not None:

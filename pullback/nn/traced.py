@@ -6,6 +6,8 @@ this library makes for itself (`fx/graph_module.py`) pass for its instances.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..core.handle import Tensor
@@ -27,8 +29,30 @@ class _Kind(type):
             super().__subclasscheck__(other))
 
 
+_lazy = False  # is `_LazyGraphModule` the class of new modules?
+
+
 class TracedModule(GraphModule, Module, metaclass=_Kind):
-    """A graph with the parameters and layers of a module."""
+    """A graph with the parameters and layers of a module; each has a class of its own.
+
+    That class is called what `class_name` says: `type(module).__name__` is the name of the program.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> TracedModule:
+        cls = cls.__dict__.get("_shared", cls)
+        if _lazy and cls is TracedModule:
+            cls = _LazyGraphModule
+        own = _Kind(cls.__name__, (cls,), {
+            "_shared": cls, "__module__": cls.__module__, "__doc__": cls.__doc__})
+        return object.__new__(own)
+
+    @property
+    def _class_name(self) -> str:
+        return type(self).__name__
+
+    @_class_name.setter
+    def _class_name(self, name: str) -> None:
+        type(self).__name__ = name
 
     def __init__(self, root: Module, graph: Graph, class_name: str = "GraphModule") -> None:
         Module.__init__(self)
@@ -87,3 +111,46 @@ class TracedModule(GraphModule, Module, metaclass=_Kind):
                     used.update(f"{node.target}.{n}" for n, _ in inside.named_modules())
         for path in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(path)
+
+
+class _LazyGraphModule(TracedModule):
+    """A graph module that says whether its source has been made; all of them wait with that."""
+
+    @classmethod
+    def from_graphmodule(cls, gm: GraphModule) -> _LazyGraphModule:
+        """The same graph as such a module."""
+        return gm if isinstance(gm, cls) else cls(gm, gm.graph, gm._class_name)
+
+    @staticmethod
+    def force_recompile(gm: GraphModule) -> None:
+        """Make the source now."""
+        if isinstance(gm, _LazyGraphModule):
+            gm.real_recompile()
+
+    def real_recompile(self) -> None:
+        """Make the source, if it has not been made."""
+        if self._needs_recompile():
+            self._compile()
+
+    def _needs_recompile(self) -> bool:
+        return self._forward is None and self._printed is None
+
+
+@contextlib.contextmanager
+def _use_lazy_graph_module(should_use: bool) -> Iterator[None]:
+    """Whether new graph modules are `_LazyGraphModule`s meanwhile."""
+    global _lazy
+    before, _lazy = _lazy, should_use
+    try:
+        yield
+    finally:
+        _lazy = before
+
+
+def _make_graph_module(*args: Any, graph_module_cls: type | None = None,
+                       **kwargs: Any) -> GraphModule:
+    """A graph module, lazy if that is what is wanted now, or of a given class."""
+    if graph_module_cls is None:
+        return TracedModule(*args, **kwargs)
+    with _use_lazy_graph_module(False):
+        return graph_module_cls(*args, **kwargs)

@@ -23,9 +23,11 @@ from pullback.fx.passes.infra import (
     PassBase,
     PassManager,
     PassResult,
+    _topological_sort_passes,
     pass_result_wrapper,
     this_before_that_pass_constraint,
 )
+from pullback.fx.passes.matcher import SubgraphMatcher
 from pullback.fx.passes.order import CSEPass, legalize_graph
 from pullback.fx.passes.partitioner import (
     CapabilityBasedPartitioner,
@@ -33,6 +35,7 @@ from pullback.fx.passes.partitioner import (
     any_chain,
     chain,
     create_op_support,
+    fuse_by_partitions,
 )
 from pullback.fx.passes.split_module import split_module
 from pullback.fx.subgraph_rewriter import replace_pattern_with_filters
@@ -177,8 +180,9 @@ def test_passes_run_in_order_until_nothing_changes():
         manager.validate_constraints()
     manager.solve_constraints()
     assert manager.passes == [other, one]
-    with pytest.raises(TypeError, match="PassResult"):
-        PassManager([lambda gm: 3])(symbolic_trace(two))
+    with pytest.raises(Exception, match=r"'<lambda>' pass after.*\['Renaming'\]") as said:
+        PassManager([Renaming(), lambda gm: 3])(symbolic_trace(two))
+    assert isinstance(said.value.__cause__, TypeError) and "PassResult" in str(said.value.__cause__)
     with pytest.raises(TypeError, match="one variable"):
         manager.add_checks(lambda a, b: None)
 
@@ -305,7 +309,7 @@ def test_notes_survive_another_capture():
         assert traceback.has_preserved_node_meta()
     first, second = again.graph.find_nodes(op="call_function")
     assert first.meta["custom"] == {"a": 1} and "custom" not in second.meta
-    assert first.meta["from_node"][-1][0] == "sin"
+    assert first.meta["from_node"][-1].name == "sin"
     assert "test_workshop" in second.stack_trace and not traceback.current_meta
 
     @traceback.annotate_fn({"b": 2})
@@ -358,3 +362,122 @@ def test_classes_of_proxies():
     assert any(n.target is Pair for n in traced.graph.nodes)
     assert next(n for n in traced.graph.nodes if n.name == "y").type is torch.Tensor
     assert traced(torch.tensor(1), torch.tensor(2)) == 3
+
+
+def named(node_lists):
+    return [sorted(n.name for n in group) for group in node_lists]
+
+
+class Adding(OperatorSupport):
+    def is_node_supported(self, submodules, node):
+        return node.op == "call_function" and node.target in (
+            operator.add, operator.getitem, torch.ops.aten.permute, torch.ops.aten.std_mean)
+
+
+def test_groups_are_as_large_as_they_can_be():
+    def blocked(a, b):
+        add = a + b
+        one = add + b
+        three = one + one.relu()
+        return one + three, one
+
+    def twofold(x):
+        a0 = x + 2.0
+        b0, x0, c0 = a0 + 2.0, a0.relu(), a0 + 1.0
+        b1, c1 = b0 + c0.relu(), c0 + 1.2
+        return b1, x0 + c0, c1
+
+    def bookends(a):
+        middle = torch.ops.aten.permute(torch.ops.aten.permute(a, [0]) + 1.0, [0]) + 1.0
+        return torch.ops.aten.permute(middle, [0])
+
+    for function, expected in (
+        (blocked, [["add_2", "add_3"], ["add", "add_1"]]),  # the last come first
+        (lambda a, b, c: (a + b, a + c, b + c), [["add", "add_1", "add_2"]]),  # side by side
+        (lambda a, b: torch.ops.aten.std_mean(a)[0] + 1.0, [["add", "getitem", "std_mean"]]),
+        (lambda a, b: torch.ops.aten.var_mean(a)[0], []),  # parts of what is not there
+        (bookends, [["add", "add_1", "permute", "permute_1", "permute_2"]]),
+    ):
+        gm = symbolic_trace(function)
+        parts = CapabilityBasedPartitioner(gm, Adding(), True,
+                                           ["torch.ops.aten.permute"])
+        groups = parts.propose_partitions()
+        assert named(g.nodes for g in groups) == expected, function
+        if function is bookends:
+            parts.remove_bookend_non_compute_ops(groups)
+            assert named(g.nodes for g in groups) == [["add", "add_1", "permute_1"]]
+        parts.fuse_partitions(groups).graph.lint()
+    gm = symbolic_trace(twofold)
+    groups = CapabilityBasedPartitioner(gm, Adding(), True).propose_partitions()
+    fused = fuse_by_partitions(gm, [g.nodes for g in groups])
+    assert [v.item() for v in fused(torch.tensor(1.0))] == [
+        v.item() for v in twofold(torch.tensor(1.0))]
+    gm = symbolic_trace(lambda a, b, c: (a + b, a + c))
+    apart = CapabilityBasedPartitioner(gm, Adding(), True, skip_horizontal_fusion=True)
+    assert named(g.nodes for g in apart.propose_partitions()) == [["add_1"], ["add"]]
+    node = gm.graph.find_nodes(op="call_function")[0]
+    with pytest.raises(RuntimeError, match="one partition only: add"):
+        fuse_by_partitions(gm, [[node], [node]])
+
+
+def test_order_of_passes():
+    passes = [lambda x, i=i: x + i for i in range(6)]
+    rules = [this_before_that_pass_constraint(passes[a], passes[b])
+             for a, b in ((5, 0), (5, 2), (4, 0), (4, 1), (2, 3), (3, 1))]
+    assert _topological_sort_passes(passes, []) == passes
+    assert _topological_sort_passes(passes, rules) == [passes[i] for i in (4, 5, 0, 2, 3, 1)]
+    round_ = [this_before_that_pass_constraint(passes[a], passes[b])
+              for a, b in ((0, 1), (1, 2), (2, 0))]
+    with pytest.raises(RuntimeError, match="Circular dependency detected within"):
+        _topological_sort_passes(passes[:3], round_)
+
+
+def test_matches_fill_in_defaults_and_do_not_feed_themselves():
+    pool = torch.ops.aten.max_pool2d_with_indices.default
+    pattern = symbolic_trace(lambda x, k, s, p, d: pool(x, k, s, p, d)).graph
+    for options in ({"stride": 1}, {"padding": 1}, {"stride": 1, "padding": 1}):
+        found = make_fx(nn.MaxPool2d(2, **options))(torch.ones(1, 1, 4, 4)).graph
+        assert len(SubgraphMatcher(pattern).match(found)) == 1
+    given = symbolic_trace(lambda x: pool(x, [2, 2], stride=[2, 2])).graph
+    wanted = symbolic_trace(lambda x, k, s: pool(x, k, s, padding=[0, 0])).graph
+    other = symbolic_trace(lambda x, k, s: pool(x, k, s, padding=[1, 1])).graph
+    assert [len(SubgraphMatcher(w).match(given)) for w in (wanted, other)] == [1, 0]
+
+    def own(x):
+        y = torch.relu(x)
+        return (y * torch.sigmoid(y)).sum()
+
+    def product(a, c):
+        b = torch.relu(a)
+        return b, b * c
+
+    assert SubgraphMatcher(symbolic_trace(product).graph).match(symbolic_trace(own).graph) == []
+
+
+def test_what_must_stay_stays():
+    def program(x):
+        torch._assert(torch.equal(x, x), "message")
+        return x * 2
+
+    graph = symbolic_trace(program).graph
+    with graph.inserting_before(graph.output_node()):
+        graph.call_function(torch.rand, (2,))
+    assert not graph.eliminate_dead_code()
+    assert [n.name for n in graph.nodes] == ["x", "equal", "_assert", "mul", "rand", "output"]
+
+
+def test_registered_operators_are_recorded():
+    library = torch.library.Library("workshop", "DEF")
+    library.define("scaled(Tensor self, float by) -> Tensor")
+    torch.library.impl(library, "scaled", "CPU")(lambda x, by: x * by)
+
+    @torch.library.custom_op("workshop::more", mutates_args=())
+    def more(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    gm = symbolic_trace(lambda x, by: more(torch.ops.workshop.scaled(x, by)))
+    assert "scaled = torch.ops.workshop.scaled(x, by)" in gm.code
+    assert "more_default = torch.ops.workshop.more.default(scaled)" in gm.code
+    assert gm(torch.ones(2), 3.0).tolist() == [4.0, 4.0]
+    gm = symbolic_trace(lambda x: torch.ops.workshop.scaled.default(x, 2.0))
+    assert "scaled_default" in gm.code and gm(torch.ones(1)).tolist() == [2.0]

@@ -64,6 +64,29 @@ def this_before_that_pass_constraint(this: Callable, that: Callable) -> Constrai
     return lambda a, b: not (a == that and b == this)
 
 
+def _name(one: Callable) -> str:
+    return getattr(one, "__name__", type(one).__name__)
+
+
+def _topological_sort_passes(passes: list[Callable], constraints: list[Constraint]) -> list:
+    """The passes in an order that breaks no rule, otherwise as given."""
+    if not constraints:
+        return passes
+    after = {one: [two for two in passes if two is not one
+                   and not all(rule(two, one) for rule in constraints)] for one in passes}
+    waiting = {one: sum(one in later for later in after.values()) for one in passes}
+    ready = [one for one in passes if not waiting[one]]
+    for one in ready:  # grows
+        for two in after[one]:
+            waiting[two] -= 1
+            if not waiting[two]:
+                ready.append(two)
+    if len(ready) < len(passes):
+        circle = [one for one in passes if waiting[one]]
+        raise GraphError(f"Circular dependency detected within the following passes: {circle}")
+    return ready
+
+
 class PassManager:
     """Runs passes in turn, `steps` times or until nothing changes."""
 
@@ -101,15 +124,8 @@ class PassManager:
 
     def solve_constraints(self) -> None:
         """Order the passes so that no rule is broken."""
-        todo, done = list(self.passes), []
-        while todo:
-            ready = next((p for p in todo if all(
-                c(p, q) for q in todo if q is not p for c in self.constraints)), None)
-            if ready is None:
-                raise GraphError("the constraints on passes go round in a circle")
-            todo.remove(ready)
-            done.append(ready)
-        self.passes, self._validated = done, True
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
+        self._validated = True
 
     def check(self, module: Any) -> None:
         """What must hold after a pass; override or `add_checks`."""
@@ -129,16 +145,15 @@ class PassManager:
             for one in self.passes:
                 try:
                     result = one(module)
+                    if not hasattr(result, "graph_module"):
+                        raise TypeError(
+                            f"The result of the pass {_name(one)} should be type PassResult. "
+                            "Please wrap it with pass_result_wrapper()")
                 except Exception as error:
-                    names = [getattr(p, "__name__", type(p).__name__) for p in self.passes]
-                    name = getattr(one, "__name__", type(one).__name__)
+                    before = [_name(p) for p in self.passes[:self.passes.index(one)]]
                     raise Exception(
-                        f"An error occurred when running the '{name}' pass after the following "
-                        f"passes: {names[:self.passes.index(one)]}") from error
-                if not isinstance(result, PassResult) and not hasattr(result, "graph_module"):
-                    raise TypeError(
-                        f"The result of the pass {one} should be type PassResult. Please wrap it "
-                        "with pass_result_wrapper()")
+                        f"An error occurred when running the '{_name(one)}' pass after the "
+                        f"following passes: {before}") from error
                 module, changed = result.graph_module, changed or result.modified
                 if hasattr(module, "recompile"):
                     module.recompile()

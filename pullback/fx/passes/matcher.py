@@ -61,7 +61,7 @@ class SubgraphMatcher:
         """
         matches = []
         for found in self._placed(self.pattern_anchors, graph, node_name_match, {}):
-            if not self._is_closed(found):
+            if not self._is_closed(found) or self._feeds_itself(found):
                 continue
             match = InternalMatch(
                 list(self.pattern_anchors), found,
@@ -102,6 +102,23 @@ class SubgraphMatcher:
                 return False
         return True
 
+    def _feeds_itself(self, found: dict) -> bool:
+        """Whether an input of the match depends on what is inside of it."""
+        inside = {node for p, node in found.items() if p.op != "placeholder"}
+        todo = [found[p] for p in self.pattern_placeholder_nodes if isinstance(found.get(p), Node)]
+        if not todo or not inside:
+            return False
+        begin = min(inside)
+        seen = set(todo)
+        while todo:
+            node = todo.pop()
+            if node in inside:
+                return True
+            new = [n for n in node._inputs if n not in seen and not n < begin]
+            seen.update(new)
+            todo += new
+        return False
+
     def _node(self, p: Node, node: Node, found: dict) -> bool:
         if p in found:
             return found[p] is node
@@ -123,8 +140,8 @@ class SubgraphMatcher:
             return True
         if p.op == "get_attr":
             ours, theirs = _attribute(p), _attribute(node)
-            if ours is not None and theirs is not None:  # the same kind of thing, any name
-                return type(ours) is type(theirs)
+            # the same kind of thing, any name; nothing is known if a module has gone
+            return ours is None or theirs is None or type(ours) is type(theirs)
         return p.target == node.target
 
     def _same(self, p: Any, value: Any, found: dict) -> bool:
@@ -186,5 +203,17 @@ def _by_name(p: Node, node: Node) -> tuple[Any, Any]:
     if not is_operator_overload(p.target) or (
             len(p.args) == len(node.args) and p.kwargs.keys() == node.kwargs.keys()):
         return given
-    names = [a.name for a in p.target.schema.args]
-    return tuple({**dict(zip(names, args)), **kwargs} for args, kwargs in given)  # type: ignore
+    formal = p.target.schema.args
+    ours, theirs = ({**dict(zip([a.name for a in formal], args)), **kwargs}
+                    for args, kwargs in given)
+    for a in formal:  # what one leaves out has its default there
+        if a.has_default and (a.name in ours) is not (a.name in theirs):
+            side, other = (theirs, ours) if a.name in ours else (ours, theirs)
+            side[a.name] = _as_given(a.default, other[a.name])
+    return ours, theirs
+
+
+def _as_given(default: Any, value: Any) -> Any:
+    """A default in the form of a given argument: `padding=0` stands for one 0 per dimension."""
+    several = isinstance(value, (list, tuple)) and not isinstance(default, (list, tuple))
+    return [default] * len(value) if several and default is not None else default

@@ -7,12 +7,14 @@ making two groups wait for each other, and makes each group a submodule.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from ..errors import GraphError
 from ..graph import Graph
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
+from ..printer import qualified_name
 
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
@@ -93,81 +95,137 @@ class Partition:
         return str(list(self.nodes))
 
 
+class Groups:
+    """Units of a graph: its nodes, or groups of them, and which come after which.
+
+    Sets of units are bits of integers. Nodes are added from the end of the graph to its beginning.
+    """
+
+    def __init__(self) -> None:
+        self.unit: dict[Node, int] = {}
+        self.nodes: dict[int, dict[Node, None]] = {}  # of the units that are groups
+        self.rank: dict[int, int] = {}  # of groups: the least number among those they were made of
+        self.after: dict[int, int] = {}
+
+    def add(self, node: Node, group: bool) -> int:
+        """A unit of its own."""
+        number = self.unit[node] = len(self.unit)
+        after = 0
+        for user in node.users:
+            unit = self.unit[user]
+            after |= self.after[unit] | 1 << unit
+        self.after[number] = after
+        if group:
+            self.nodes[number], self.rank[number] = {node: None}, number
+        return number
+
+    def merge(self, into: int, other: int) -> None:
+        """Make two groups one, unless something outside comes after one and before the other."""
+        both = 1 << into | 1 << other
+        if self._between(into, other) or self._between(other, into):
+            return
+        after = (self.after.pop(other) | self.after[into]) & ~both
+        for unit, known in self.after.items():
+            if known & both:
+                self.after[unit] = known & ~(1 << other) | 1 << into | after
+        self.after[into] = after
+        for node in self.nodes[other]:
+            self.unit[node] = into
+        self.nodes[into].update(self.nodes.pop(other))
+        self.rank[into] = min(self.rank[into], self.rank.pop(other))
+
+    def _between(self, first: int, last: int) -> bool:
+        if not self.after[first] >> last & 1:
+            return False
+        return any(known >> last & 1 for unit, known in self.after.items()
+                   if unit != first and self.after[first] >> unit & 1)
+
+
+def _among(node: Node, names: Collection[str]) -> bool:
+    """Whether a node calls one of these; an operator is known by two names."""
+    return node.op == "call_function" and (
+        qualified_name(node.target) in names or f"torch.ops.{node.target}" in names)
+
+
+def _move(groups: dict[int, dict[Node, None]], group_of: dict[Node, int], node: Node,
+          to: int | None) -> None:
+    before = group_of.pop(node, None)
+    if before is not None:
+        del groups[before][node]
+    if to is not None:
+        groups[to][node], group_of[node] = None, to
+
+
 class CapabilityBasedPartitioner:
-    """Groups the nodes that a backend supports, and makes submodules of the groups."""
+    """Groups the nodes that a backend supports, and makes submodules of the groups.
+
+    A group with a single node that computes is left out unless `allows_single_node_partition` or
+    its operator is one of `allowed_single_node_partition_ops`; `non_compute_ops` do not count.
+    """
 
     def __init__(
         self, graph_module: GraphModule, operator_support: OperatorSupportBase,
         allows_single_node_partition: bool = False,
         non_compute_ops: Sequence[str] | None = None,
         allowed_single_node_partition_ops: Sequence[str] | None = None,
+        skip_horizontal_fusion: bool = False,
     ) -> None:
         self.graph_module, self.operator_support = graph_module, operator_support
         self.allows_single_node_partition = allows_single_node_partition
         self.non_compute_ops = list(non_compute_ops or ())
         self.allowed_single_node_partition_ops = list(allowed_single_node_partition_ops or ())
-
-    def _supported(self, node: Node) -> bool:
-        return self.operator_support.is_node_supported(
-            dict(self.graph_module.named_modules())
-            if hasattr(self.graph_module, "named_modules") else {}, node)
+        self.skip_horizontal_fusion = skip_horizontal_fusion
 
     def propose_partitions(self) -> list[Partition]:
-        """Groups as large as they can be: each node joins one that it reads from, or a new one.
+        """Groups as large as they can be, the last first.
 
-        It does not join where a value goes out of the group and comes back to the node.
+        From the end on, each supported node is a group, which takes in every other one, or with
+        `skip_horizontal_fusion` those that read from it, unless it would have to wait for itself.
         """
-        groups: dict[int, Partition] = {}
-        group_of: dict[Node, int] = {}
-        made = 0
-        before: dict[Any, set] = {}  # group, or node in none -> groups that must run before it
-        for node in self.graph_module.graph.nodes:
-            sources = node.all_input_nodes
-            needs: set[int] = set()
-            for source in sources:
-                own = group_of.get(source)
-                needs |= before[source] if own is None else {own, *before[own]}
-            if node.op not in CALLABLE_NODE_OPS or not self._supported(node):
-                before[node] = needs
+        module = self.graph_module
+        inside = dict(module.named_modules()) if hasattr(module, "named_modules") else {}
+        groups = Groups()
+        for node in reversed(module.graph.nodes):
+            if node.op in ("placeholder", "output") or (
+                    not self.operator_support.is_node_supported(inside, node)):
+                groups.add(node, False)
                 continue
-            direct = {group_of[s] for s in sources if s in group_of}
-            around = set().union(*[before[s] for s in sources if s not in group_of],
-                                 *[before[g] for g in direct])
-            joined = sorted(direct - around)
-            chosen = joined[0] if joined else made
-            if not joined:
-                groups[chosen], before[chosen], made = Partition(chosen), set(), made + 1
-            for other in joined[1:]:
-                self._merge(groups, group_of, before, chosen, other)
-            groups[chosen].add_node(node)
-            group_of[node] = chosen
-            before[chosen] |= needs - {chosen, *joined}
-            for waiting in before.values():
-                if chosen in waiting:
-                    waiting |= before[chosen]
-        found = [g for g in groups.values() if self._worth(g)]
-        return [Partition(i, g.nodes) for i, g in enumerate(found)]
+            new = groups.add(node, True)
+            read = {groups.unit[user] for user in node.users}
+            for other in sorted(groups.rank, key=groups.rank.__getitem__):
+                if other != new and (other in read or not self.skip_horizontal_fusion):
+                    groups.merge(new, other)
+        group_of = {n: unit for n, unit in groups.unit.items() if unit in groups.nodes}
+        for node in reversed(module.graph.nodes):  # parts of a result belong to who made it
+            if node.target is not operator.getitem:
+                for user in node.users:
+                    if user.target is operator.getitem:
+                        _move(groups.nodes, group_of, user, group_of.get(node))
+        found = [nodes for nodes in groups.nodes.values() if nodes and self._worth(nodes)]
+        return [Partition(i, nodes) for i, nodes in enumerate(found)]
 
-    @staticmethod
-    def _merge(groups: dict, group_of: dict, before: dict, into: int, other: int) -> None:
-        for node in groups.pop(other).nodes:
-            groups[into].add_node(node)
-            group_of[node] = into
-        before[into] |= before.pop(other)
-        for key, needs in before.items():
-            if other in needs:
-                needs.discard(other)
-                if key != into:
-                    needs.add(into)
-        before[into].discard(into)
-
-    def _worth(self, group: Partition) -> bool:
-        computing = [n for n in group.nodes if n.target is not operator.getitem
-                     and str(n.target) not in self.non_compute_ops]
-        if len(computing) > 1:
+    def _worth(self, nodes: Iterable[Node]) -> bool:
+        if self.allows_single_node_partition:
             return True
-        return bool(computing) and (self.allows_single_node_partition or str(
-            computing[0].target) in self.allowed_single_node_partition_ops)
+        idle = {"torch.ops.aten.view", "_operator.getitem", *self.non_compute_ops}
+        called = [n for n in nodes if n.op == "call_function"]
+        alone = self.allowed_single_node_partition_ops
+        return sum((not _among(n, idle)) + _among(n, alone) for n in called) > 1
+
+    def remove_bookend_non_compute_ops(self, partitions: list[Partition]) -> None:
+        """Take nodes that only rearrange away from the beginnings and the ends of groups."""
+        for group in partitions:
+            idle = {n for n in group.nodes if _among(n, self.non_compute_ops)}
+            order = sorted(group.nodes)
+            first, last = set(), set()  # what nothing in the group comes before, or after
+            for node in order:
+                if node in idle and all(n not in group.nodes or n in first for n in node._inputs):
+                    first.add(node)
+            for node in reversed(order):
+                if node in idle and all(n not in group.nodes or n in last for n in node.users):
+                    last.add(node)
+            for node in first | last:
+                group.remove_node(node)
 
     def fuse_partitions(self, partitions: list[Partition], prefix: str = "fused_") -> GraphModule:
         """The module with each group as a submodule `fused_<number>`."""
@@ -184,6 +242,10 @@ def fuse_by_partitions(gm: GraphModule, partitions: Sequence[Sequence[Node]],
     from .order import stable_topological_sort
 
     groups = [{n.name for n in group} for group in partitions]  # sorting makes new nodes
+    named = [name for names in groups for name in names]
+    twice = sorted({name for name in named if named.count(name) > 1})
+    if twice:
+        raise GraphError(f"a node can be in one partition only: {', '.join(twice)}")
     for number, names in enumerate(groups):
         graph = gm.graph
         nodes = [n for n in graph.nodes if n.name in names]
