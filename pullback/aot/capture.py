@@ -58,7 +58,7 @@ from .joint import (
     input_edge,
 )
 from .placing import Placing
-from .results import Output, Results, assigned, has_history, retains, root_of, used_up
+from .results import Output, Results, assigned, has_history, hooked, retains, root_of, used_up
 from .sharing import Member
 from .slices import sliced
 from .split import collector_paused
@@ -663,6 +663,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
         if apart and t._link.writes:
             joint.bumped.append((i, t._link.writes))
         if box is None and not (tracked and apart):
+            if tracked and hooked(t):
+                joint.owned.append((i, results.add(t)))
             continue  # what it holds follows from another input
         if t._data is not box:
             if view is not None:

@@ -210,6 +210,7 @@ class Joint:
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
     bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
     hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook) (`hooking.py`)
+    owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper

@@ -42,6 +42,7 @@ class Output:
     late: bool = False  # a view of what was written, which nothing else in the function used
     shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
     piece: tuple | None = None  # (input or None, views): one of several results of a view
+    own: int | None = None  # the graph output whose history it has: its hooks are in the graph
 
 
 class Results:
@@ -112,6 +113,8 @@ class Results:
             if link.apart and not link.counts:
                 found.writes = link.writes
             found.tracked = has_history(o)
+            if hooked(o) and not (link.apart or link.hidden):
+                found.own = self.add(o)
             if found.tracked and of.kind == "input" and link.base._edge is None:
                 found.early = True  # it was detached since
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
@@ -173,6 +176,16 @@ def root_of(o: Tensor) -> Tensor:
 
 def has_history(t: Tensor) -> bool:
     return t._edge is not None and not (isinstance(t._edge, Accumulate) and t._edge.leaf() is t)
+
+
+def hooked(t: Tensor) -> bool:
+    """Has a tensor that was computed a hook, which is to get all of its gradient?"""
+    if not has_history(t):
+        return False
+    tables = node_of(t._edge).hooks
+    return tables is not None and any(
+        any(table.values()) if kind == "tensor" else kind != "retain" and table
+        for kind, table in tables.items())
 
 
 def retains(t: Tensor) -> bool:

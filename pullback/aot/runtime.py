@@ -394,6 +394,8 @@ class Program:
             mark_written(tensors[i])
             if tensors[i]._cell is not INFERENCE:
                 tensors[i]._cell.version += count - 1
+        for i, k in joint.owned:
+            _has_own(tensors[i], made[k])
         if joint.retained:
             with set_grad_enabled(False):  # views that were left behind may be told, not used
                 for i in joint.retained:
@@ -692,6 +694,8 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
             t = t.detach() if o.writes is None else make(t._data)
             if o.writes:
                 cell_of(t).version = o.writes
+        if o.own is not None:
+            _has_own(t, made[o.own])
         if o.stale:
             t._link.seen = -1
     if o.leaf:
@@ -700,6 +704,14 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
         t.retain_grad()
     done[o] = t
     return t
+
+
+def _has_own(t: Tensor, result: Tensor) -> None:
+    """Let gradients of a view come to the graph as to a result of it, where its hooks are."""
+    if result._edge is not None:
+        t._edge = result._edge
+        if t._link is not None:
+            t._link.seen = cell_of(t).version
 
 
 def _mode(o: Output):

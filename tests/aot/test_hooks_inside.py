@@ -27,6 +27,71 @@ def test_a_hook_of_an_input_gets_all_of_its_gradient(wrap):
         assert leaf.grad.tolist() == [14, 14] and seen == [[7, 7]] * count
 
 
+def of_a_view(x, v):
+    part = x[0]
+    part.register_hook(lambda g: g * 2)
+    return part * 3, part
+
+
+def of_a_view_of_a_result(x, v):
+    y = x * 2
+    part = y[0]
+    part.register_hook(lambda g: g * 2)
+    return y, part
+
+
+def of_a_view_that_is_written(x, v):
+    part = x[0]
+    part.mul_(2)
+    part.register_hook(lambda g: g * 2)
+    return x * 1, part
+
+
+def of_an_input_whose_view_is_written(x, v):
+    v.mul_(3)
+    x.register_hook(lambda g: g * 2)
+    return x * 1
+
+
+def of_an_input_whose_base_is_written(x, v):
+    x.mul_(2)
+    v.register_hook(lambda g: g * 2)
+    return x * 1, v * 3
+
+
+@pytest.mark.parametrize("wrap", WAYS[1:])
+@pytest.mark.parametrize("f", [
+    of_a_view, of_a_view_of_a_result, of_a_view_that_is_written, of_an_input_whose_view_is_written,
+    of_an_input_whose_base_is_written])
+def test_hooks_of_views_get_gradients_from_outside(f, wrap):
+    def gradient(f):
+        leaf = pb.arange(6.0).reshape(2, 3).requires_grad_()
+        x = leaf * 1
+        v = x.view(6)
+        out = f(x, v)
+        ends = [*(out if isinstance(out, tuple) else [out]), x, v]
+        return pb.autograd.grad(sum((t * t).sum() for t in ends), leaf)[0].tolist()
+
+    assert gradient(wrap(f)) == gradient(f)
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_views_with_hooks_may_be_written_later(wrap):
+    def f(x):
+        v = x[0]
+        v.register_hook(lambda g: g * 1)
+        return v
+
+    leaf = pb.ones(2, 2, requires_grad=True)
+    x = leaf * 1
+    v = wrap(f)(x)
+    assert v._base is x
+    v.mul_(3)
+    assert x.tolist() == [[3, 3], [1, 1]]
+    x.sum().backward()
+    assert leaf.grad.tolist() == [[3, 3], [1, 1]]
+
+
 @pytest.mark.parametrize("wrap", WAYS)
 def test_a_hook_that_uses_a_result_of_the_function(wrap):
     def f(x):

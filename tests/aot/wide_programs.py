@@ -24,7 +24,7 @@ WIDE_VIEWS = {
     "half": lambda v: v.chunk(2, -1)[0],
     "narrow": lambda v: v.narrow(0, 1, 1),
     "every second": lambda v: v[..., ::2],
-    "places": lambda v: v.as_strided((2, 2), (2, 1), v.storage_offset()),
+    "places": lambda v: v.as_strided((2, 2), (2, 1), v.storage_offset() // v.is_contiguous()),
     "squeezed": lambda v: v.unsqueeze(1).squeeze(1),
     "as is": lambda v: v.view_as(v),
     "parts": lambda v: v.split(1, 0)[0],
@@ -99,6 +99,8 @@ def _step(values: list, held: Holder, step: tuple, choosing: bool) -> None:
         arrays = [o.detach().numpy() for o in values if o is not v]
         if mode or any(programs.np.shares_memory(v.detach().numpy(), a) for a in arrays):
             raise ValueError("has views")
+    if choosing and name in ("zero", "fill") and 0 in v.stride():
+        raise ValueError("captures refuse what shows an element twice, as PyTorch's do")
     if choosing and name in HOOKS and not v.requires_grad:
         raise ValueError("nothing to hook")
     with pb.set_grad_enabled(mode != "silent"), pb.autocast("cpu", pb.bfloat16, mode == "cast"):
@@ -166,7 +168,7 @@ def make_program(seed: int) -> tuple:
         try:
             for size in SIZES:
                 function(*start(size)[1], choosing=True)
-        except (RuntimeError, ValueError, IndexError, TypeError):
+        except (RuntimeError, ValueError, IndexError, TypeError, ZeroDivisionError):
             steps.pop()
     picks += [rng.randrange(12) for _ in range(rng.choice([1, 2, 3]))]
     return function, start, f"seed {seed}: {kinds} {steps} -> {picks}"
