@@ -374,7 +374,8 @@ class MetadataMismatchError(PullbackError, RuntimeError):
 class EscapedTensor(PullbackError, RuntimeError):
     """A tensor made inside a transform was used after the transform had finished.
 
-    Cause: a value computed under `grad`, `vmap`, `jvp` or a trace was kept in an outer variable.
+    Cause: a value computed under `vmap` or a trace was kept in an outer variable. (From `grad` and
+    `jvp` such a value is the plain number, without its derivative.)
     Cure: return it from the transformed function instead.
     """
 

@@ -260,23 +260,11 @@ BAD = {
         NotImplementedError,
         "not implemented",
     ),
-    "escaped from grad": (
-        lambda: escaped(lambda f: grad(f)(leaf())),
-        errors.EscapedTensor,
-        RuntimeError,
-        "func.grad",
-    ),
     "escaped from vmap": (
         lambda: escaped(lambda f: vmap(f)(x23())),
         errors.EscapedTensor,
         RuntimeError,
         "vmap",
-    ),
-    "escaped from jvp": (
-        lambda: escaped(lambda f: jvp(f, (x23(),), (x23(),))),
-        errors.EscapedTensor,
-        RuntimeError,
-        "jvp",
     ),
     "escaped from capture": (
         lambda: escaped(lambda f: torch.make_fx(f)(x23())),

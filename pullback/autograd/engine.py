@@ -25,6 +25,7 @@ from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.layout import copied_like
 from ..core.project import project
+from ..core.stack import outlived
 from ..core.state import count, fast, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
@@ -572,7 +573,7 @@ def _roots(outputs: list) -> list:
         if out.__class__ is GradientEdge:
             edges.append(port(out.node, out.output_nr))
             continue
-        edge = edge_of(out)
+        edge = edge_of(outlived(out))
         if edge is None or edge.__class__ is Blind:
             raise errors.NoGraph(
                 errors.text(

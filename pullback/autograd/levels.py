@@ -15,6 +15,7 @@ import numpy as np
 from .. import errors
 from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
+from ..core.stack import outlive
 from ..core.state import count, fast, state
 from ..core.surface import assign, refresh
 from ..core.table import ops
@@ -116,7 +117,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
             refresh(t)
         if adopts and type(t._data) is _ndarray:
             owner.adopt(t)
-        level = max(level, _level(cls, t._data))
+        level = max(level, _level(cls, t))
     interp = state.stack[level]
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
     edges = [args[i]._edge if level_own(args[i]._data) == level else None for i in places]
@@ -137,12 +138,15 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     return _finish(plan, ctx, args, places, edges, out, tracked, level), low
 
 
-def _level(cls, data) -> int:
-    """The level of a handle's data, which must not have outlived it."""
-    interp = getattr(data, "interp", None)
+def _level(cls, t: Tensor) -> int:
+    """The level of a handle, which must not have outlived it."""
+    interp = getattr(t._data, "interp", None)
     if interp is None:
         return 0
     if not interp.alive:
+        if interp.leaves_values:
+            outlive(t)
+            return _level(cls, t)
         raise errors.EscapedTensor(
             errors.text(
                 f"a tensor escaped from {interp.title} and was used by {cls.__name__} after that "

@@ -241,7 +241,7 @@ def _check(base: OpOverload, row: tuple) -> bool:
     if x._link is not None:
         refresh(x)
     tracked = any(t._edge is not None for t in tensors_in(row))
-    may_write(x, tracked, level_of(base, x._data), base.name == "zero")
+    may_write(x, tracked, level_of(base, x), base.name == "zero")
     if _alike(base, row):
         return True
     raw = [v._data if isinstance(v, Tensor) else v for v in row]

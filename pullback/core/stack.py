@@ -16,7 +16,7 @@ from .. import errors
 from .dims import broadcast_shapes
 from .evaluate import escaped, raw_of, run_raw, wrap_all
 from .fake import Fake
-from .handle import Box, Tensor, make
+from .handle import Box, Tensor, cell_of, is_buffer, make
 from .state import count, fast, state, uncast
 
 _ndarray = np.ndarray
@@ -34,6 +34,7 @@ class Interpreter:
     owns_tape = False  # `no_grad` inside does not reach the levels below
     shares = False  # its tape goes on in that of the level below: one sweep runs through both
     counts_births = False  # wants to know which handles of lower levels are made while it runs
+    leaves_values = False  # is a handle that outlives it the value below, or an error?
     title = "a transform"
 
     def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
@@ -149,16 +150,37 @@ class Interpreter:
         self.rebound.append((weakref.ref(handle), old))
 
 
-def level_of(ov, data) -> int:
-    """The level that a handle's data belongs to."""
+def level_of(ov, t: Tensor) -> int:
+    """The level that a handle belongs to."""
+    data = t._data
     if type(data) is _ndarray or type(data) is Fake or not isinstance(data, Box):
         return 0
     interp = data.interp
     if interp is None:  # a wrapper
         return 0
-    if not interp.alive:
+    if interp.alive:
+        return interp.level
+    if not interp.leaves_values:
         raise escaped(ov, data)
-    return interp.level
+    outlive(t)
+    return level_of(ov, t)
+
+
+def outlived(t: Tensor) -> Tensor:
+    """The handle, as its value below the levels that have ended where those leave values."""
+    interp = getattr(t._data, "interp", None)
+    while interp is not None and not interp.alive and interp.leaves_values:
+        outlive(t)
+        interp = getattr(t._data, "interp", None)
+    return t
+
+
+def outlive(t: Tensor) -> None:
+    """Make a handle that outlived its level the one below: what it was to that level is over."""
+    below = t._data.inner
+    if is_buffer(below._data):
+        t._cell = cell_of(below)
+    t._data, t._edge, t._link = below._data, below._edge, below._link
 
 
 def note_birth(out, level: int = 0) -> None:
@@ -237,13 +259,14 @@ def bind(ov, flat: tuple):
             if adopts and ov.name != "detach":
                 surface.refuse_left_behind(t, level)
         data = t._data
+        if type(data) is not _ndarray:
+            own, space = level_of(ov, t), False
+            data = t._data
         if adopts and type(data) is _ndarray:
             owner.adopt(t)
-            data = t._data
-        if type(data) is _ndarray:
+            own, space = level_of(ov, t), False
+        elif type(data) is _ndarray:
             own, space = 0, np if space is None else space
-        else:
-            own, space = level_of(ov, data), False
         if own > level:
             level, tracked = own, t._edge is not None
         elif own == level and t._edge is not None:
@@ -321,28 +344,30 @@ def gather(ov, flat: tuple) -> tuple:
         if isinstance(v, Tensor):
             if v._link is not None:
                 surface.refresh(v)
-            if v._edge is not None:
-                tracked = True
-            v = v._data
-            if type(v) is _ndarray:
+            data = v._data
+            if type(data) is _ndarray:
                 space = np if space is None else space
             else:
                 level_of(ov, v)
-                space = False
+                data, space = v._data, False
+            if v._edge is not None:
+                tracked = True
+            v = data
         elif type(v) is list or type(v) is tuple:
             items = []
             for t in v:
                 if isinstance(t, Tensor):
                     if t._link is not None:
                         surface.refresh(t)
-                    if t._edge is not None:
-                        tracked = True
-                    t = t._data
-                    if type(t) is _ndarray:
+                    data = t._data
+                    if type(data) is _ndarray:
                         space = np if space is None else space
                     else:
                         level_of(ov, t)
-                        space = False
+                        data, space = t._data, False
+                    if t._edge is not None:
+                        tracked = True
+                    t = data
                 items.append(t)
             v = items
         raw.append(v)

@@ -84,7 +84,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     if same and x._link is not None and x._link.steps and x._link.steps[1][0].name == "expand":
         return _fill_expanded(ov, flat)
     same = same and not (tracked and state.record[0])
-    may_write(x, tracked, stack.level_of(ov, x._data), same)
+    may_write(x, tracked, stack.level_of(ov, x), same)
     plain = not state.mode and not (state.random and ov.is_random) and (
         space is not None or all(is_buffer(t._data) for t in stack.tensors_in(flat))
     )
@@ -142,7 +142,7 @@ def _fill_expanded(ov, flat: tuple) -> Tensor:
 
 def inplace_view(ov, flat: tuple) -> Tensor:
     """`x.t_()` and the like: the handle itself becomes the view; no memory is written."""
-    x = flat[0]
+    x = stack.outlived(flat[0])
     if x._link is not None:
         refresh(x)
     may_write(x, x._edge is not None, tape.level_own(x._data), True)
@@ -324,7 +324,7 @@ def write_out(ov, flat: tuple, out):
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     level = state.mode
     for t in (*stack.tensors_in(flat), *outs):
-        if t._edge is not None and state.record[max(level, tape.level_own(t._data))]:
+        if stack.outlived(t)._edge is not None and state.record[max(level, tape.level_own(t._data))]:
             raise errors.NotDifferentiable(
                 errors.text(
                     f"{ov.op.base_name}(): functions with out=... arguments don't support "

@@ -18,6 +18,7 @@ from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.surface import assign, current, hand_back
 from ..core.table import ops
 from ..core.tape import Origin
+from ..interp.box import snapshot
 from ..interp.jvp import Jvp
 from ..interp.lift import Lift
 
@@ -164,7 +165,7 @@ def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds:
     from ..core.handle import make
 
     pairs = [(o, s) for o, s in zip(outputs, seeds) if level.mine(o) and o._edge is not None]
-    sources = [make(t._data, e) for t, e in zip(lifting.leaves(), edges)]
+    sources = [make(box, e) for (_, _, box), e in zip(lifting.pairs, edges)]
     if pairs and sources:
         found = engine_grad(
             [o for o, _ in pairs],
@@ -230,7 +231,7 @@ def vjp(func, *primals, has_aux: bool = False):
             out, aux = _pair(out, "vjp(f, *primals)")
         outputs, spec = tree_flatten(out)
         _only_tensors("vjp(f, *primals)", out, outputs)
-        outputs = [current(o) for o in outputs]
+        outputs = [snapshot(current(o)) for o in outputs]
         values = [level.unwrap(o) for o in outputs]
         aux = _lowered(aux, level.unwrap) if has_aux else None
     lifting.write_back()

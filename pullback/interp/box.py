@@ -29,7 +29,8 @@ class Wrapped(Box):
 
     def describe(self, handle: Tensor) -> str:
         """How the handle prints."""
-        return f"{self.interp.label}(lvl={self.interp.level}, value={self.inner!r})"
+        level = self.interp.level if self.interp.alive else -2  # as PyTorch marks it
+        return f"{self.interp.label}(lvl={level}, value={self.inner!r})"
 
 
 def map_tensors(function, value):

@@ -34,6 +34,7 @@ class Dual(Wrapped):
 class Jvp(Interpreter):
     """One level of forward mode."""
 
+    leaves_values = True
     title = "func.jvp"
     label = "DualTensor"
 

@@ -18,6 +18,7 @@ class Lift(Interpreter):
     """Gives handles a level of their own, nothing else."""
 
     owns_tape = True
+    leaves_values = True
     title = "func.grad"
     label = "GradTrackingTensor"
 

@@ -233,7 +233,7 @@ class Trace(Interpreter):
                for a, v in zip(ov.schema.args, flat)):
             return NotImplemented
         tensors = list(tensors_in(flat))
-        if state.mode != self.level or any(level_of(ov, t._data) > self.level for t in tensors):
+        if state.mode != self.level or any(level_of(ov, t) > self.level for t in tensors):
             return NotImplemented
         replacement = self.decompositions.get(ov)
         if replacement is not None:

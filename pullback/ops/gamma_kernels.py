@@ -178,7 +178,8 @@ def _beta_ratio(xp, x, a, b, s, step, i: int, j: int):
     def polygamma(n, z):
         if n == 0:
             return special(xp).digamma(z)
-        return (-1.0) ** (n + 1) * math.factorial(n) * special(xp).zeta(n + 1.0, z)
+        size = float(math.factorial(n)) if n < 171 else math.inf  # beyond the largest float
+        return (-1.0) ** (n + 1) * size * special(xp).zeta(n + 1.0, z)
 
     def factor(log_t, log_1_t):
         return beta_bell(log_t, log_1_t, a, b, i, j, polygamma)
@@ -198,10 +199,14 @@ def beta_bell(log_x, log_1_x, a, b, i: int, j: int, polygamma):
             value = value - polygamma(l - 1, b) + (log_1_x if l == 1 else 0.0)
         return value
 
-    if i == j == 0:
-        return 1.0
-    k, l = (i - 1, j) if i else (i, j - 1)  # differentiate f = f (log f)' the other times
-    di, dj = i - k, j - l
-    return sum(math.comb(k, m) * math.comb(l, n) * cumulant(m + di, n + dj)
-               * beta_bell(log_x, log_1_x, a, b, k - m, l - n, polygamma)
-               for m in range(k + 1) for n in range(l + 1))
+    cumulants = {(k, l): cumulant(k, l)
+                 for k in range(i + 1) for l in range(j + 1) if k or l}
+    bell: dict = {(0, 0): 1.0}
+    for p in range(i + 1):  # each from those before it: i * j of them, each computed once
+        for q in range(j + 1):
+            if p == q == 0:
+                continue
+            k, l = (p - 1, q) if p else (p, q - 1)  # differentiate f = f (log f)' the other times
+            bell[p, q] = sum(math.comb(k, m) * math.comb(l, n) * cumulants[m + p - k, n + q - l]
+                             * bell[k - m, l - n] for m in range(k + 1) for n in range(l + 1))
+    return bell[i, j]

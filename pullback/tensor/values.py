@@ -21,7 +21,7 @@ from ..core.indexing import getitem, setitem
 from ..core.memory import hold_size
 from ..core.reading import concrete, shown, up_to_date
 from ..core.size import Size
-from ..core.stack import lifted
+from ..core.stack import lifted, outlived
 from ..core.state import fast, state
 from ..core.table import ops
 from ..core.tape import Accumulate
@@ -62,7 +62,7 @@ def tolist(self: Tensor):
 
 def _has_history(t: Tensor) -> bool:
     """Would an array of the values lose a derivative that is being kept, on whatever level?"""
-    t = up_to_date(t)
+    t = outlived(up_to_date(t))
     while True:
         box = t._data
         interp = getattr(box, "interp", None)

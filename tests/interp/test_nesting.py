@@ -315,22 +315,54 @@ ESCAPES = {
 }
 
 
-@pytest.mark.parametrize("name", ESCAPES)
-def test_escaped_tensor(name):
-    kept = leak_from(ESCAPES[name])
-    for use in (
-        lambda: kept + 1,
-        lambda: torch.ones(2) * kept,
-        lambda: kept.sum(),
-        lambda: torch.cat([torch.ones(1), kept]),
-        lambda: kept.add_(1),
-        lambda: grad(lambda x: (x * kept).sum())(torch.ones(2)),
-    ):
+USES = (
+    lambda kept: kept + 1,
+    lambda kept: torch.ones(2) * kept,
+    lambda kept: kept.sum(),
+    lambda kept: torch.cat([torch.ones(1), kept]),
+    lambda kept: kept.add_(1),
+    lambda kept: grad(lambda x: (x * kept).sum())(torch.ones(2)),
+)
+
+
+def test_escaped_from_vmap():
+    kept = leak_from(ESCAPES["vmap"])
+    for use in USES:
         with pytest.raises(errors.EscapedTensor) as caught:
-            use()
+            use(kept)
         assert "test_nesting.py" in str(caught.value).splitlines()[0]
-        assert "vmap" in str(caught.value) if name == "vmap" else True
+        assert "vmap" in str(caught.value)
     assert torch.is_grad_enabled() and (torch.ones(1) + 1).item() == 2
+
+
+@pytest.mark.parametrize("name", ["grad", "jvp", "vjp"])
+def test_escaped_from_derivatives_is_the_value(name):
+    for use in USES:
+        kept, plain = leak_from(ESCAPES[name]), leak_from(lambda f: f(torch.ones(2)))
+        assert "lvl=-2" in repr(kept)
+        found = use(kept)
+        assert torch.equal(found, use(plain)) and not found.requires_grad
+    kept = leak_from(ESCAPES[name])
+    assert kept.t_().shape == (2,)
+    assert torch.add(torch.ones(2), 1, out=leak_from(ESCAPES[name])).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        leak_from(ESCAPES[name]).backward(torch.ones(2))
+    assert np.array_equal(leak_from(ESCAPES[name]).detach().numpy(), plain.numpy())
+
+
+def test_escaped_two_levels():
+    kept = []
+    y = torch.ones(2, requires_grad=True)
+    grad(lambda x: grad(lambda z: (kept.append(x * z * y) or kept[-1]).sum())(x).sum())(y)
+    kept[0].sum().backward()  # what is below the levels goes on
+    assert y.grad.tolist() == [3, 3]
+
+
+def test_pullback_after_the_output_escaped():
+    kept = []
+    value, pull = vjp(lambda x: kept.extend([x, x.sin()]) or kept[-1], torch.ones(2))
+    assert torch.equal(kept[0] + 1, torch.ones(2) * 2) and torch.equal(kept[1] * 1, value)
+    assert torch.equal(pull(torch.ones(2))[0], torch.ones(2).cos())
 
 
 def test_level_is_left_after_an_exception():
