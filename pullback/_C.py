@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import threading
 
 from .autograd.grad_mode import _set_grad_enabled, is_grad_enabled, no_grad
 from .core.device import Device as device
@@ -25,10 +26,13 @@ from .errors import LinAlgError as _LinAlgError
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
     "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
-    "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
+    "_LinAlgError", "_are_functorch_transforms_active", "_dispatch_tls_local_exclude_set",
+    "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state",
     "_log_api_usage_once", "_set_grad_enabled", "device", "dtype", "is_grad_enabled",
 ]  # fmt: skip
+
+__path__: list[str] = []  # `torch._C._functorch` is found by the alias map
 
 DispatchKey = enum.Enum(
     "DispatchKey",
@@ -61,6 +65,7 @@ class _ExcludeDispatchKeyGuard:
     """Skips steps in a block: autocast and recording are those that exist here."""
 
     def __init__(self, keys: DispatchKeySet):
+        self.keys = keys
         names = {key.name for key in keys}
         self.kinds = [
             kind
@@ -72,9 +77,23 @@ class _ExcludeDispatchKeyGuard:
         self.blocks = contextlib.ExitStack()
         for kind in self.kinds:
             self.blocks.enter_context(kind())
+        self.before, _excluded.keys = _excluded.keys, _excluded.keys | self.keys
 
     def __exit__(self, *exc):
+        _excluded.keys = self.before
         self.blocks.close()
+
+
+class _Excluded(threading.local):
+    keys = DispatchKeySet()
+
+
+_excluded = _Excluded()
+
+
+def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    """The steps that `_ExcludeDispatchKeyGuard` skips at the moment."""
+    return _excluded.keys
 
 
 def _get_tracing_state() -> None:

@@ -411,6 +411,7 @@ class Function(metaclass=_Meta):
     `apply`.
     """
 
+    _single_level = False  # does `forward` run on the level of its arguments?
     generate_vmap_rule = False
     boxed_grads_call = False  # does `backward` take the gradients in one list?
 
@@ -502,8 +503,8 @@ class Function(metaclass=_Meta):
         ctx = _new(plan.context)
         notes = ctx.__dict__
         notes["needs_input_grad"] = tuple(needs)
-        record = state.record
-        before = record[0]
+        record, tangents = state.record, state.forward
+        before, state.forward = record[0], False
         if before:
             record[0] = False
             with _lock:  # `count`, without the call
@@ -515,6 +516,7 @@ class Function(metaclass=_Meta):
             else:
                 out = plan.forward(ctx, *args)
         finally:
+            state.forward = tangents
             if before:
                 record[0] = True
                 with _lock:
@@ -563,6 +565,15 @@ class Function(metaclass=_Meta):
         return out
 
 
+class _SingleLevelFunction(Function):
+    """A function whose `forward` gets the tensors of a transform as they are.
+
+    For rules of `torch._ops.HigherOrderOperator`: it takes the level off and puts it on again.
+    """
+
+    _single_level = True
+
+
 def _bound(cls, plan: _Plan, args: tuple, kwargs: dict) -> tuple:
     """Positional arguments, with the defaults of `forward` filled in."""
     try:
@@ -594,14 +605,15 @@ def _bound(cls, plan: _Plan, args: tuple, kwargs: dict) -> tuple:
     bound = signature.bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise errors.ArgumentError(
-            f"{cls.__name__}.apply: keyword-only arguments of forward are not supported "
-            f"({errors.user_line(2)})"
-        )
+        text = (f"{cls.__name__}.apply: keyword-only arguments of forward are not supported, "
+                f"kwarg-only Tensor args in particular ({errors.user_line(2)})")
+        if fast["ACTIVE"] and len(state.stack) > 1:
+            raise NotImplementedError(text)  # as PyTorch under transforms
+        raise errors.ArgumentError(text)
     return bound.args
 
 
-def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
+def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int, kind=None):
     """The outputs as the caller gets them, with the function as their history if it is tracked."""
     single = not isinstance(out, tuple)
     outs = (out,) if single else out
@@ -617,7 +629,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int):
                 for i, e in zip(places, edges)
             ]
         )
-        node = make_node(plan.node, _RULE, tuple(edges), metas, (), level)
+        node = make_node(kind or plan.node, _RULE, tuple(edges), metas, (), level)
         node.ctx, node.function = ctx, plan.backward
         node.places, node.width, node.outputs = places, len(args), len(outs)
         ctx._node = weakref.ref(node)

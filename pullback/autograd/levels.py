@@ -129,13 +129,23 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
         needs[i] = needs[i] or args[i]._edge is not None
     needs = tuple(needs)
     rule = next((r for kind, r in _RULES.items() if isinstance(interp, kind)), _run)
+    if cls._single_level:
+        rule = _run
     out, ctx = rule(cls, plan, args, interp, needs)
     if ctx is None and tracked:
         ctx = _context(plan, args, out, needs)
     if ctx is None:
         return out, None
     low = None if plan.split else _Low(ctx, out)
-    return _finish(plan, ctx, args, places, edges, out, tracked, level), low
+    kind = _generated(plan.node) if isinstance(interp, Lift) else None
+    return _finish(plan, ctx, args, places, edges, out, tracked, level, kind), low
+
+
+@functools.cache
+def _generated(node: type) -> type:
+    """The class of a function's nodes on the tape of a transform: PyTorch names them otherwise."""
+    name = f"{node.__name__.removesuffix('Backward')}GeneratedBackward"
+    return type(name, (node,), {"__slots__": ()})
 
 
 def _level(cls, t: Tensor) -> int:
@@ -194,11 +204,15 @@ def _run(cls, plan, args, interp, needs) -> tuple:
     ctx = _new(plan.context)
     ctx.needs_input_grad = needs
     with _silent():
-        if plan.split:
-            out = plan.forward(*args)
-            plan.setup(ctx, args, out)
-        else:
-            out = plan.forward(ctx, *args)
+        tangents, state.forward = state.forward, False
+        try:
+            if plan.split:
+                out = plan.forward(*args)
+                plan.setup(ctx, args, out)
+            else:
+                out = plan.forward(ctx, *args)
+        finally:
+            state.forward = tangents
     return out, ctx
 
 
@@ -411,11 +425,12 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
     if not single and not isinstance(places, (tuple, list)):
         places = (out_dims,) * len(out)
     outs = (out,) if single else out
-    if len(places) != len(outs) or isinstance(out, Tensor) and isinstance(out_dims, (tuple, list)):
+    other = (tuple, list) if isinstance(out, Tensor) else tuple if type(out) is list else ()
+    if len(places) != len(outs) or isinstance(out_dims, other):
         raise errors.TransformError(
             errors.text(
-                f"{cls.__name__}.vmap returned out_dims that do not fit its output "
-                f"({errors.user_line(3)})",
+                f"{cls.__name__}.vmap returned an incompatible (output, out_dims): the dims do not "
+                f"fit the output ({errors.user_line(3)})",
                 f"outputs: {1 if single else len(outs)}, out_dims: {out_dims}",
                 "return one int or None per output, in the structure of the output",
             )

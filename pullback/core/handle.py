@@ -133,6 +133,7 @@ class Box:
     __slots__ = ()
     cell = None  # version cell of the memory below, where that can be written
     outer = False  # does it only hold tensors that have the values?
+    hides = False  # does it have a dimension that the program does not see?
     __array_ufunc__ = None  # NumPy must refuse boxes: the fast path then takes the long way
 
 

@@ -117,7 +117,9 @@ def _compiled(packet, ov, places: list, count: int, names: list):
     lines += [f"    {line}" for line in head]
     if ov.is_composite:
         own["compose"] = ov.compose
-        lines += _guarded(f"return compose(*{flat})", flat)
+        several = any(r.is_list and r.is_tensor for r in schema.returns)
+        made = f"compose(*{flat})"
+        lines += _guarded(f"return {f'tuple({made})' if several else made}", flat)
     else:
         own["kernel"] = ov.kernel
         if packet._inplace:

@@ -6,6 +6,7 @@ from .jacobian import hessian, jacfwd, jacrev
 from .vmap import vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
     "functionalize",
     "grad",
@@ -15,6 +16,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",
@@ -24,6 +26,14 @@ __all__ = [
 
 
 def __getattr__(name: str):
+    if name == "debug_unwrap":
+        from .inside import debug_unwrap
+
+        return debug_unwrap
+    if name == "rearrange":
+        from .einops import rearrange
+
+        return rearrange
     if name in ("functional_call", "stack_module_state", "replace_all_batch_norm_modules_"):
         from ..nn import stateless
 

@@ -330,8 +330,21 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
 def linearize(func, *primals):
     """The output of `func(*primals)` and the linear map from tangents to output tangents."""
     output = func(*primals)
+    flat, spec = tree_flatten(primals)
 
     def push(*tangents):
+        given, other = tree_flatten(tangents)
+        if other != spec:
+            raise errors.TransformError(
+                "linearize: Expected the tangents to have the same argspec as the primals "
+                f"({errors.user_line(2)})\n  primals: {spec}\n  tangents: {other}")
+        for i, (p, t) in enumerate(zip(flat, given)):
+            for what in ("shape", "dtype", "device"):
+                wanted, found = getattr(p, what), getattr(t, what)
+                if wanted != found:
+                    raise errors.TransformError(
+                        f"linearize: tangent {i} in flattened pytree doesn't match the {what} of "
+                        f"its primal: {found} for {wanted} ({errors.user_line(2)})")
         return jvp(func, primals, tangents)[1]
 
     return output, push

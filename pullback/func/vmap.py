@@ -8,6 +8,7 @@ from .. import errors
 from ..core.generator import default_generator
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.reading import up_to_date
 from ..core.surface import current, hand_back
 from ..core.table import ops
 from ..core.views import replay
@@ -178,7 +179,7 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
                         cure="give it None in out_dims, or leave it out",
                     )
                 )
-        results = [_unwrap(level, current(o), place, size) if isinstance(o, Tensor) else o
+        results = [_unwrap(level, up_to_date(o), place, size) if isinstance(o, Tensor) else o
                    for o, place in zip(outputs, places)]
     for v, d, b, box in zip(flat, dims, boxes, before):
         if d is not None and b._data is not box:

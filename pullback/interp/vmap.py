@@ -13,10 +13,17 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make
-from ..core.stack import Interpreter, bind
+from ..core.stack import Interpreter, bind, failure
 from ..core.table import ops
 from .box import Wrapped, map_tensors
 
+class _Fallback:
+    """Whether operators without a rule may run once per example, and whether that is said."""
+
+    allowed = warns = True
+
+
+fallback = _Fallback()
 _warned: set = set()
 
 
@@ -24,6 +31,7 @@ class Batched(Wrapped):
     """A handle with a hidden dimension."""
 
     __slots__ = ("dim",)
+    hides = True
 
     def __init__(self, interp, inner, dim: int):
         self.interp, self.inner, self.dim = interp, inner, dim
@@ -98,7 +106,15 @@ class Vmap(Interpreter):
         args = tuple(map_tensors(self.front, v) for v in flat)
         rule = ov.batch_rule
         if rule is not None:
-            out = rule(self.size, batched, *args)
+            try:
+                out = rule(self.size, batched, *args)
+            except Exception as error:
+                shown = failure(ov, flat, error)
+                if shown is error:
+                    raise
+                raise shown from error
+            if ov.result_class is not None and type(out) is tuple:
+                out = ov.result_class(*out)
         elif ov.kind == "pointwise":
             out = pointwise(ov, batched, args)
         elif ov.decompose is not None:
@@ -169,7 +185,13 @@ class Vmap(Interpreter):
         return ops.select(self.front(value), 0, i) if self.mine(value) else value
 
     def _loop(self, ov, batched, args):
-        if ov.name not in _warned:
+        if not fallback.allowed or not self.size:
+            raise errors.TransformError(errors.text(
+                f"vmap: Batching rule not implemented for {ov.name} ({errors.user_line(2)})",
+                "running it once per example is switched off" if self.size else
+                "The fallback path does not support vmap over dims of size 0",
+                "give its table entry a `batch`"))
+        if fallback.warns and ov.name not in _warned:
             _warned.add(ov.name)
             warnings.warn(
                 f"vmap: operator '{ov.name}' has no batching rule; it runs once per example. Give "
@@ -199,8 +221,8 @@ class Vmap(Interpreter):
         if id(handle) not in self.born:
             raise errors.BatchedWriteError(
                 errors.text(
-                    "vmap: a value that differs per example was written into a tensor from "
-                    "outside of vmap "
+                    "vmap: this inplace write is not possible: a value that differs per example "
+                    "was written into a tensor from outside of vmap "
                     f"({errors.user_line(2)})",
                     f"tensor: {handle.dtype.name}{list(handle._data.shape)}"
                     f"{errors.variable_of(handle)}",

@@ -223,11 +223,6 @@ class full_like(Creation):
         yield s(s.real(2, 3).T, 2)
 
 
-def _one_for_all(n: int, x):
-    """A result that does not depend on the example, given a batch dim."""
-    return x.unsqueeze(0).expand((n, *x.shape))
-
-
 class new_empty(Creation):
     """An uninitialised tensor with the dtype of another."""
 
@@ -260,7 +255,7 @@ class new_zeros(Creation):
         return xp.zeros(checked_size(size), dtype.np if dtype else self.dtype)
 
     def batch(n, batched, self, size, dtype, layout, device, pin_memory):
-        return _one_for_all(n, self.new_zeros(size, dtype=dtype, device=device))
+        return self.new_zeros((n, *size), dtype=dtype, device=device)
 
     def decomp(self, size, dtype, layout, device, pin_memory):
         return ops.full(size, 0, dtype=dtype or self.dtype, device=device or self.device)
@@ -283,7 +278,7 @@ class new_ones(Creation):
         return xp.ones(checked_size(size), dtype.np if dtype else self.dtype)
 
     def batch(n, batched, self, size, dtype, layout, device, pin_memory):
-        return _one_for_all(n, self.new_ones(size, dtype=dtype, device=device))
+        return self.new_ones((n, *size), dtype=dtype, device=device)
 
     def decomp(self, size, dtype, layout, device, pin_memory):
         return ops.full(size, 1, dtype=dtype or self.dtype, device=device or self.device)
@@ -306,7 +301,7 @@ class new_full(Creation):
         return xp.full(checked_size(size), fill_number(dtype, fill_value), dtype.np)
 
     def batch(n, batched, self, size, fill_value, dtype, layout, device, pin_memory):
-        return _one_for_all(n, self.new_full(size, fill_value, dtype=dtype, device=device))
+        return self.new_full((n, *size), fill_value, dtype=dtype, device=device)
 
     def decomp(self, size, fill_value, dtype, layout, device, pin_memory):
         device = device or self.device
@@ -322,10 +317,14 @@ def _strided_empty(xp, size, stride, np_dtype):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported, got {list(stride)}")
-    count = 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-    memory = xp.empty(count, np_dtype)
+    memory = xp.empty(_extent(size, stride), np_dtype)
     steps = tuple(s * memory.itemsize for s in stride)
     return xp.lib.stride_tricks.as_strided(memory, size, steps)
+
+
+def _extent(size, stride) -> int:
+    """How many elements the memory of such a tensor has."""
+    return 0 if 0 in size else 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
 
 
 class empty_strided(Creation):
@@ -354,7 +353,10 @@ class new_empty_strided(Creation):
         return _strided_empty(xp, size, stride, dtype.np if dtype else self.dtype)
 
     def batch(n, batched, self, size, stride, dtype, layout, device, pin_memory):
-        return _one_for_all(n, self.new_empty_strided(size, stride, dtype=dtype, device=device))
+        if len(size) != len(stride):
+            raise RuntimeError("dimensionality of sizes and strides must match")
+        return self.new_empty_strided((n, *size), (_extent(size, stride), *stride), dtype=dtype,
+                                      device=device)
 
 
 class empty_permuted(Creation):

@@ -80,16 +80,16 @@ class cat(Op):
 
     def batch(n, batched, tensors, dim):
         flags = batched[0]
-        parts = [
-            in_front(x, b, n)
-            for x, b in zip(tensors, flags, strict=True)
-            if tuple(x.shape[1:] if b else x.shape) != (0,)
-        ]
-        if not parts:
-            return in_front(tensors[0], flags[0], n)
-        if parts[0].ndim == 1:
+        parts = [in_front(x, b, n) for x, b in zip(tensors, flags, strict=True)]
+        model = next((x for x in parts if tuple(x.shape[1:]) != (0,)), None)
+        if model is None:
+            return parts[0]
+        if model.ndim == 1:
             raise RuntimeError("zero-dimensional tensor (at position 0) cannot be concatenated")
-        return ops.cat(parts, inner(dim, parts[0]))
+        dim = inner(dim, model)
+        nothing = (*model.shape[:dim], 0, *model.shape[dim + 1 :])  # keeps dtype and history
+        return ops.cat([x.reshape(nothing) if tuple(x.shape[1:]) == (0,) else x for x in parts],
+                       dim)
 
     def samples(s):
         yield s([s.real(2, 3), s.real(4, 3)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import dtype as dt
 from ..core.dims import infer_size, numel, view_strides, wrap_dim
+from ..core.handle import Box
 from ..core.layout import memory_format
 from ..core.op import Composite, Pointwise, View
 from ..core.table import ops
@@ -214,6 +215,8 @@ def _truth(name: str, operator: str, doc: str) -> None:
     def compose(self):
         if self.dtype.name != "bool":
             raise DTypeError(f"{name} takes truth values, got {self.dtype}")
+        while isinstance(self._data, Box) and self._data.hides:
+            self = self._data.inner  # of all examples, as PyTorch has it
         return getattr(ops, operator)(self)
 
     def samples(s):

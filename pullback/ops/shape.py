@@ -59,7 +59,7 @@ class view(View):
         return self.reshape(size)
 
     def batch(n, batched, self, size):
-        return self.reshape((n, *infer_size(size, numel(self.shape[1:]))))
+        return self.view((n, *infer_size(size, numel(self.shape[1:]))))
 
     def samples(s):
         yield s(s.real(3, 4), (2, 6))
@@ -296,7 +296,7 @@ class transpose_int(View):
 
     def batch(n, batched, self, dim0, dim1):
         dim0, dim1 = inner(dim0, self), inner(dim1, self)
-        return self.alias() if self.ndim == 1 else self.transpose(dim0, dim1)
+        return self if self.ndim == 1 else self.transpose(dim0, dim1)
 
     def decomp(self, dim0, dim1):
         order = list(range(self.ndim))

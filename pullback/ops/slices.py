@@ -249,6 +249,11 @@ class unfold(View):
         yield s(s.real(), 0, 1, 1)
 
 
+def _reach(size, stride) -> int:
+    """How far behind its first element the last one of a tensor lies."""
+    return sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+
+
 class as_strided(View):
     """The tensor's memory read with the given sizes, strides and offset."""
 
@@ -272,7 +277,17 @@ class as_strided(View):
         return storage_view(xp, self, size, stride, storage_offset)
 
     def batch(n, batched, self, size, stride, storage_offset):
-        return self.as_strided((n, *size), (self.stride()[0], *stride), storage_offset)
+        if len(size) != len(stride):
+            raise RuntimeError("size and stride must have the same length, got size "
+                               f"{list(size)} and stride {list(stride)}")
+        first, own = self.storage_offset(), self.stride()
+        start = first if storage_offset is None else storage_offset
+        if 0 not in size and (start < first or start + _reach(size, stride)
+                              > first + _reach(self.shape[1:], own[1:])):
+            raise RuntimeError(
+                f"as_strided({list(size)}, {list(stride)}, {start}) can access memory outside of "
+                "the example that it is called on. This is not supported inside of vmap")
+        return self.as_strided((n, *size), (own[0], *stride), storage_offset)
 
     def samples(s):
         yield s(s.real(12), (3, 2), (4, 1))
@@ -385,6 +400,8 @@ class view_as_complex(View):
         return self.view(_pair_dtype(self.dtype))[..., 0]
 
     def batch(n, batched, self):
+        if self.ndim == 1:
+            raise RuntimeError("Input tensor must have one or more dimensions")
         return ops.view_as_complex(self)
 
     def samples(s):

@@ -217,6 +217,10 @@ def _get_data(self) -> Tensor:
     """An alias without history; writes to it are not tracked by the version counter."""
     _meet(self)
     data = shown(self)
+    if data.__class__ is not _ndarray and isinstance(data, Box) and data.hides:
+        raise errors.TransformError(errors.text(
+            f"accessing `data` under vmap transform is not allowed ({errors.user_line()})",
+            cure="use detach()"))
     if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
         out = ops.detach(self)
         if out._link is not None:
@@ -244,6 +248,10 @@ def _set_data(self, value: Tensor) -> None:
             f"Variable data has to be a tensor, but got {type(value).__name__} "
             f"({errors.user_line()})"
         )
+    if isinstance(self._data, Box) and self._data.hides:
+        raise errors.TransformError(errors.text(
+            "mutating directly with `.data` under vmap transform is not allowed "
+            f"({errors.user_line()})", cure="use copy_()"))
     _meet(self)
     _meet(value)
     old, data = self._data, _primal(shown(value))

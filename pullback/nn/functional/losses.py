@@ -154,7 +154,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     if var.shape != input.shape:
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)
-        elif not (input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1):
+        elif var.ndim != input.ndim or sum(
+                m for n, m in zip(input.shape, var.shape) if n != m) != 1:  # one dim is broadcast
             raise ValueError("var is of incorrect size")
     with no_grad():
         with suppress(DataDependentError):  # a captured variance has no values to look at

@@ -1,0 +1,132 @@
+"""vmap: layouts, views, results and refusals that are easily lost."""
+
+import pytest
+
+import pullback as torch
+from pullback.func import inside, vmap
+from pullback.interp import vmap as batching
+
+
+def test_empty_operands_of_cat_keep_history():
+    x = torch.ones(3, 2)
+    empty = torch.zeros(3, 0, requires_grad=True)
+    for parts in ((empty, x), (x, empty)):
+        assert vmap(lambda a, b: torch.cat([a, b]))(*parts).requires_grad
+    mixed = vmap(lambda a, b: torch.cat([a, b], 1))(torch.zeros(3, 0), torch.ones(3, 2, 2))
+    assert mixed.shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("size, stride", [
+    ((2, 3), (3, 1)), ((2, 3, 5), (0, 5, 1)), ((2, 3, 4), (2, 4, 6)), ((0, 2), (2, 1)), ((), ())])
+def test_new_empty_strided_has_memory_per_example(size, stride):
+    extent = torch.empty_strided(size, stride).untyped_storage().nbytes() // 4
+    found = vmap(lambda x: x.new_empty_strided(size, stride))(torch.ones(7))
+    assert found.shape == (7, *size) and found.stride() == (extent, *stride)
+    found = vmap(vmap(lambda x: x.new_empty_strided(size, stride)))(torch.ones(7, 11))
+    assert found.stride() == (11 * extent, extent, *stride)
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x.new_zeros(2), lambda x: x.new_ones(2), lambda x: x.new_full((2,), 3.0)])
+def test_new_tensors_are_writable_afterwards(make):
+    out = vmap(make)(torch.ones(3))
+    out[0] += 1
+    assert (out[0] - out[1]).tolist() == [1, 1]
+
+
+def test_views_of_unmapped_inputs_are_views_of_them():
+    a, b = torch.ones(1, 5), torch.ones(7, 2, 3, 5)
+    for op in (torch.Tensor.expand_as, lambda a, b: a.view(5), lambda a, b: a):
+        out = vmap(op, in_dims=(None, 0))(a, b)
+        assert out._base is a
+    assert vmap(lambda a, b: a, in_dims=(None, 0), out_dims=None)(a, b) is a
+
+
+def test_transposed_numbers_are_the_input():
+    x = torch.ones(3)
+    assert vmap(lambda t: torch.transpose(t, 0, -1))(x) is x
+
+
+def test_impossible_views():
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        vmap(torch.Tensor.view, in_dims=(1, None))(torch.ones(2, 7, 5), [10])
+    with pytest.raises(RuntimeError, match="one or more dimensions"):
+        vmap(torch.view_as_complex)(torch.ones(2))
+
+
+def test_as_strided_stays_within_an_example():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    for size, stride, offset in (((4, 4), (4, 1), 0), ((2,), (12,), None), ((3,), (1,), 10)):
+        with pytest.raises(RuntimeError, match="not supported inside of vmap"):
+            vmap(lambda t: t.as_strided(size, stride, offset))(x)
+    with pytest.raises(RuntimeError, match="not supported inside of vmap"):
+        vmap(lambda t: t.as_strided((2, 2), (4, 1), 0))(x[:, 1:])
+    with pytest.raises(RuntimeError, match="same length"):
+        vmap(lambda t: t.as_strided((1, 1), (1,)))(x)
+    assert torch.equal(vmap(lambda t: t.as_strided((2, 2), (4, 1)))(x[:, 1:]), x[:, 1:, :2])
+    assert torch.equal(vmap(lambda t: t.as_strided((2,), (12,)), in_dims=1)(x), x[:, :, 0].T)
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.topk(x, 1), torch.sort, torch.aminmax, lambda x: torch.max(x, 0)])
+def test_results_keep_their_names(call):
+    x = torch.arange(12.0).reshape(3, 2, 2)
+    assert type(vmap(call)(x)) is type(call(x))
+
+
+def test_splits_are_tuples_however_often():
+    x = torch.ones(4, 4)
+    for split in (torch.tensor_split, torch.hsplit, torch.vsplit):
+        assert {type(split(x, 2)) for _ in range(20)} == {tuple}
+
+
+def test_data_is_refused():
+    with pytest.raises(RuntimeError, match="accessing `data` under vmap"):
+        vmap(lambda x: x.data)(torch.ones(3))
+
+    def write(x):
+        x.data = torch.ones(3)
+
+    with pytest.raises(RuntimeError, match="mutating directly with `.data` under vmap"):
+        vmap(write)(torch.ones(3))
+
+
+def test_write_into_an_unmapped_tensor():
+    with pytest.raises(RuntimeError, match="inplace write is not possible"):
+        vmap(torch.Tensor.copy_, in_dims=(None, 0))(torch.ones(3), torch.ones(2, 3))
+
+
+def test_truth_of_all_examples():
+    def f(x, wanted):
+        found = torch.ops.aten._is_all_true(x)
+        assert not inside.is_batchedtensor(found) and found.item() is wanted
+        assert torch.ops.aten._is_any_true(x).item() is True
+        return found
+
+    vmap(f, in_dims=(0, None))(torch.ones(3) > 0, True)
+    vmap(f, in_dims=(0, None))(torch.arange(3) > 1, False)
+
+
+def test_errors_of_rules_say_where():
+    with pytest.raises(IndexError, match=r"squeeze \(test_vmap_details.py"):
+        vmap(lambda x: x.squeeze(7))(torch.ones(2, 3))
+
+
+def test_loop_over_examples():
+    from pullback.core.op import overload
+
+    ov = overload("cumsum")
+    level = batching.Vmap(3)
+    x = torch.arange(6.0).reshape(3, 2)
+    inside._set_vmap_fallback_warning_enabled(False)
+    try:
+        assert torch.equal(level._loop(ov, (True, False, False), (x, 0, None)), x.cumsum(1))
+        inside._set_vmap_fallback_enabled(False)
+        assert not inside._is_vmap_fallback_enabled()
+        with pytest.raises(RuntimeError, match="Batching rule not implemented"):
+            level._loop(ov, (True, False, False), (x, 0, None))
+    finally:
+        inside._set_vmap_fallback_enabled(True)
+        inside._set_vmap_fallback_warning_enabled(True)
+    with pytest.raises(RuntimeError, match="dims of size 0"):
+        batching.Vmap(0)._loop(ov, (True, False, False), (x, 0, None))
