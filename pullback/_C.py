@@ -26,10 +26,10 @@ from .errors import LinAlgError as _LinAlgError
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
     "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
-    "_LinAlgError", "_are_functorch_transforms_active", "_dispatch_tls_local_exclude_set",
-    "_disabled_torch_dispatch_impl",
-    "_disabled_torch_function_impl", "_get_default_device", "_get_tracing_state",
-    "_log_api_usage_once", "_set_grad_enabled", "device", "dtype", "is_grad_enabled",
+    "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
+    "_disabled_torch_function_impl", "_dispatch_tls_local_exclude_set", "_get_default_device",
+    "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
+    "is_grad_enabled",
 ]  # fmt: skip
 
 __path__: list[str] = []  # `torch._C._functorch` is found by the alias map
@@ -117,10 +117,6 @@ def _get_default_device() -> str:
 
 
 def __getattr__(name: str):
-    if name in ("_autograd", "_functions"):
-        from .as_torch import counterpart
-
-        return counterpart(f"torch._C.{name}")
     if name in _SWEEP:
         from .autograd import looking
 
@@ -129,7 +125,9 @@ def __getattr__(name: str):
         from .autograd import forward_ad
 
         return getattr(forward_ad, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .core.facade import elsewhere
+
+    return elsewhere(__name__, name)
 
 
 _SWEEP = (  # questions about the backward that runs

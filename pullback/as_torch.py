@@ -139,6 +139,7 @@ PLACES = {
     "torch._functorch.autograd_function": "func.contexts",
     "torch._functorch.utils": "func.contexts",
     "torch._C._functorch": "func.inside",
+    "torch._C._nn": "nn.functional",
     "torch._functorch.deprecated": "nn.functorch",
     "torch._functorch.make_functional": "nn.older",
     "torch._functorch.functional_call": "func",

@@ -324,7 +324,8 @@ def write_out(ov, flat: tuple, out):
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     level = state.mode
     for t in (*stack.tensors_in(flat), *outs):
-        if stack.outlived(t)._edge is not None and state.record[max(level, tape.level_own(t._data))]:
+        own = tape.level_own(stack.outlived(t)._data)
+        if t._edge is not None and state.record[max(level, own)]:
             raise errors.NotDifferentiable(
                 errors.text(
                     f"{ov.op.base_name}(): functions with out=... arguments don't support "

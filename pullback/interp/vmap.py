@@ -17,6 +17,7 @@ from ..core.stack import Interpreter, bind, failure
 from ..core.table import ops
 from .box import Wrapped, map_tensors
 
+
 class _Fallback:
     """Whether operators without a rule may run once per example, and whether that is said."""
 

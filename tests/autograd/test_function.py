@@ -1156,7 +1156,7 @@ def test_out_dims_must_fit(dims):
         def vmap(info, in_dims, x):
             return x * 2, dims
 
-    with pytest.raises(RuntimeError, match="out_dims that do not fit"):
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
         func.vmap(Wrong.apply)(torch.ones(2, 2))
 
 

@@ -13,7 +13,7 @@ from pullback.library.higher import HigherOrderOperator
 
 def test_import_paths():
     for path, name in (("torch._C._functorch", "is_batchedtensor"),
-                       ("torch._ops", "HigherOrderOperator"),
+                       ("torch._ops", "HigherOrderOperator"), ("torch._C._nn", "linear"),
                        ("torch._functorch.autograd_function", "CtxWithSavedTensors"),
                        ("torch._functorch.utils", "enable_single_level_autograd_function")):
         assert hasattr(counterpart(path), name)

@@ -87,7 +87,7 @@ def test_data_is_refused():
     def write(x):
         x.data = torch.ones(3)
 
-    with pytest.raises(RuntimeError, match="mutating directly with `.data` under vmap"):
+    with pytest.raises(RuntimeError, match=r"mutating directly with .* under vmap"):
         vmap(write)(torch.ones(3))
 
 
