@@ -16,7 +16,6 @@ from .. import _C, errors
 from ..core.stack import Interpreter
 from ..core.state import state
 from ..func.inside import TransformType, kind_of
-from ..utils._python_dispatch import _get_current_dispatch_mode_stack
 
 Key = _C.DispatchKey
 _BELOW = (Key.AutogradCPU, Key.Autograd, Key.CPU, Key.CompositeExplicitAutograd,
@@ -126,7 +125,7 @@ class HigherOrderOperator:
                     f"({errors.user_line(2)})",
                     cure=f"register one: @{self._name}.py_impl(TransformType.{found[1].name})"))
             return rule(Level(*found), *args, **kwargs)
-        for mode in reversed(_get_current_dispatch_mode_stack()):
+        for mode, _ in reversed(state.operator_modes):
             rule = self.py_kernels.get(type(mode))
             if rule is not None:
                 return rule(mode, *args, **kwargs)
