@@ -18,7 +18,7 @@ import sys
 import types
 
 from . import errors, version
-from .core.facade import Facade
+from .core.facade import Facade, Package
 
 OWN = __package__
 
@@ -183,6 +183,8 @@ def counterpart(name: str) -> types.ModuleType | None:
     held = getattr(above, tail, own)
     if isinstance(held, types.ModuleType):  # it may be a file of another name
         return held
+    if isinstance(above, Package):  # both are PyTorch's
+        return own
     if own is not None:  # a name over a file of ours: the next finder would load it once more
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
     return None

@@ -19,7 +19,7 @@ from ..core.stack import outlive
 from ..core.state import count, fast, state
 from ..core.surface import assign, refresh
 from ..core.table import ops
-from ..core.tape import Accumulate, Node, level_own, make_node
+from ..core.tape import Accumulate, Node, level_own, make_node, on_tape
 from ..interp.box import map_tensors
 from ..interp.jvp import Dual, Jvp
 from ..interp.lift import Lift
@@ -120,7 +120,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
         level = max(level, _level(cls, t))
     interp = state.stack[level]
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-    edges = [args[i]._edge if level_own(args[i]._data) == level else None for i in places]
+    edges = [args[i]._edge if on_tape(args[i], level) else None for i in places]
     tracked = state.record[level] and any(e is not None for e in edges)
     if adopts and state.record[level]:
         owner.functions.append(cls)

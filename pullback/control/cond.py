@@ -10,6 +10,8 @@ from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
+from ..core.symbolic.env import Relation
+from ..core.symbolic.number import SymBool
 from ..core.table import ops
 from ..func.grad import jvp, vjp
 from ..func.vmap import vmap
@@ -30,14 +32,15 @@ from .subgraph import (
 )
 
 
-def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
+def cond(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
     In a captured function this is a node with both branches as graphs, one of which runs.  Under
     `vmap` over `pred` both are computed and `where` chooses.  In either case they must give tensors
-    of the same shapes and dtypes.
+    of the same shapes and dtypes.  A question about sizes that vary stays one in graphs to keep.
     """
-    if not isinstance(pred, (bool, int, float, Tensor)):
+    pred = _decided(pred)
+    if not isinstance(pred, (bool, int, float, Tensor, SymBool)):
         raise errors.RefusedValue(f"Expected pred to be bool or tensor, but got {pred!r}. "
                                   f"({errors.user_line(2)})")
     if isinstance(pred, Tensor) and pred.numel() != 1:
@@ -50,7 +53,7 @@ def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: A
         raise errors.RefusedValue(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists "
             f"of tensor leaves ({errors.user_line(2)})")
-    seen = visible(pred) if isinstance(pred, Tensor) else "value"
+    seen = _visible(pred)
     if seen == "value":
         return true_fn(*operands) if pred else false_fn(*operands)
     if seen != "hidden":
@@ -67,6 +70,25 @@ def cond(pred: Tensor | bool, true_fn: Callable, false_fn: Callable, operands: A
     found = iter(_Cond.apply(pred, (one.module, two.module), *flat, *extras))
     out = [next(found) if isinstance(v, Tensor) else v for v in one.leaves]
     return tree_unflatten(out, one.spec)
+
+
+def _decided(pred: Any) -> Any:
+    """A question about sizes is answered here, with a guard, unless the graph is to keep it."""
+    if not isinstance(pred, SymBool):
+        return pred
+    levels = [level for level in state.stack if isinstance(level, Trace)]
+    if not levels or levels[-1].recorder.sizes is None or any(
+            level.adopts and not getattr(level, "exports", False) for level in levels):
+        return bool(pred)
+    asked = pred.node.raw
+    known = pred.node.shape_env.static(asked) if isinstance(asked, Relation) else None
+    return pred if known is None else known
+
+
+def _visible(pred: Any) -> str:
+    if isinstance(pred, Tensor):
+        return visible(pred)
+    return "hidden" if isinstance(pred, SymBool) else "value"
 
 
 def _different(one: list, two: list) -> Exception:
@@ -90,10 +112,11 @@ def _both(pred: Tensor, seen: str, one: Any, two: Any) -> Any:
         [ops.where(flag, a, b) if isinstance(a, Tensor) else a for a, b in zip(left, right)], spec)
 
 
-def _run(pred: Tensor | bool, true_fn: Callable, false_fn: Callable,
+def _run(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable,
          operands: Sequence[Tensor] = ()) -> tuple:
     """The operator on flat tensors: `ops.higher_order.cond`."""
-    seen = "value" if isinstance(pred, bool) else visible(pred)
+    pred = _decided(pred)
+    seen = _visible(pred)
     if seen == "value":
         return tuple((true_fn if pred else false_fn)(*operands))
     if seen != "hidden":
@@ -123,20 +146,23 @@ class _Cond(Function):
             with below(level):
                 out = operator(inner(level, pred), *modules, values)
         nodes = tuple([level.node(t) for t in operands])
-        flag = level.node(pred)
+        symbolic = isinstance(pred, SymBool)
+        flag = level.recorder.sizes.node(pred) if symbolic else level.node(pred)
         return emit(level, operator, ("true_graph", "false_graph"), modules,
                     lambda one, two: (flag, one, two, nodes), out)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        pred, ctx.branches, *operands = inputs
-        ctx.save_for_backward(pred, *operands)
-        ctx.save_for_forward(pred, *operands)
+        ctx.pred, ctx.branches, *kept = inputs
+        if isinstance(ctx.pred, Tensor):
+            ctx.pred, kept = None, [ctx.pred, *kept]
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
         ctx.moving, ctx.count = floats(output), len(output)
 
     @staticmethod
     def backward(ctx, *grads):
-        pred, *operands = ctx.saved_tensors
+        pred, operands = _saved(ctx)
         wanted = [i for i in floats(operands) if ctx.needs_input_grad[i + 2]]
         count, moving = len(operands), ctx.moving
 
@@ -149,7 +175,7 @@ class _Cond(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        pred, *operands = ctx.saved_tensors
+        pred, operands = _saved(ctx)
         places = [i for i in floats(operands) if tangents[i + 2] is not None]
         count, moving = len(operands), ctx.moving
 
@@ -180,6 +206,11 @@ class _Cond(Function):
         out = [ops.where(flag.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
                for a, b in zip(one, two)]
         return tuple(out), (0,) * len(out)
+
+
+def _saved(ctx: Any) -> tuple:
+    kept = list(ctx.saved_tensors)
+    return kept.pop(0) if ctx.pred is None else ctx.pred, kept
 
 
 def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], moving: list[int],

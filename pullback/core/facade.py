@@ -2,7 +2,7 @@
 
 Programs import classes from the files in which PyTorch keeps them.  A facade stands for such a file
 and looks names up in ours when they are asked for.  `Shelf` is a package of ours whose files are
-loaded on demand.
+loaded on demand, `Package` one with functions that are named as its files.
 """
 
 from __future__ import annotations
@@ -106,6 +106,14 @@ class Shelf(types.ModuleType):
 
 
 _held = types.ModuleType.__dict__["__dict__"].__get__
+
+
+class Package(types.ModuleType):
+    """A package with functions that are named as files of it: importing one hides no function."""
+
+    def __setattr__(self, name: str, value) -> None:
+        if not (isinstance(value, types.ModuleType) and name in self.__all__):
+            super().__setattr__(name, value)
 
 
 def _names(module: types.ModuleType) -> list[str]:

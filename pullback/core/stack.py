@@ -253,6 +253,7 @@ def bind(ov, flat: tuple):
     space = None if state.faking is None else False  # NumPy if all arrays are its and there is one
     owner = state.stack[level] if level else None
     adopts = owner is not None and owner.adopts
+    nearest = level - (owner is not None and owner.shares)  # whose histories this tape goes on
     for t in tensors_in(flat):
         if t._link is not None:
             surface.refresh(t)
@@ -268,8 +269,8 @@ def bind(ov, flat: tuple):
         elif type(data) is _ndarray:
             own, space = 0, np if space is None else space
         if own > level:
-            level, tracked = own, t._edge is not None
-        elif own == level and t._edge is not None:
+            level, tracked, nearest = own, t._edge is not None, own
+        elif nearest <= own and t._edge is not None:
             tracked = True
     if level:
         spelling = state.stack[level].spelling

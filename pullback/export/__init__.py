@@ -7,6 +7,9 @@ directions of the file format, `archive.py` puts text and weights into a file or
 from __future__ import annotations
 
 import importlib
+import sys
+
+from ..core.facade import Package, elsewhere
 
 _FROM = {
     "trace": "export",
@@ -23,12 +26,11 @@ _PLACE = {name: (f".{module}", name) for module, names in _FROM.items() for name
 _PLACE["register_dataclass"] = "..core.pytree", "register_dataclass"
 _PLACE["default_decompositions"] = "..decomp", "core_aten_decompositions"
 __all__ = sorted(_PLACE)
+sys.modules[__name__].__class__ = Package
 
 
 def __getattr__(name: str):
     if name not in _PLACE:
-        from ..core.facade import elsewhere
-
         return elsewhere(__name__, name)
     module, there = _PLACE[name]
     value = getattr(importlib.import_module(module, __name__), there)

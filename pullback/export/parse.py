@@ -37,7 +37,7 @@ from .graph_signature import (
 )
 from .program import CallSpec, placeholder
 from .reader import Reader, Refused, alike
-from .text import KINDS, SIZES, TITLE, VERSION, may_stand
+from .text import KINDS, QUESTIONS, SIZES, TITLE, VERSION, may_stand
 
 LONGEST = 1 << 26  # characters of a program
 _KINDS = {word: kind for kind, word in KINDS.items()}
@@ -149,14 +149,16 @@ class Body:
 
     def _size_of(self, function: str, name: str, val: Any, reader: Reader) -> None:
         """A number that is computed of others."""
-        if function not in SIZES:
+        known = SIZES | QUESTIONS
+        if function not in known:
             raise Refused(f"size.{function} is no function of sizes")
         args, kwargs = self._arguments(reader)
         given = [a.meta.get("val") if isinstance(a, Node) else a for a in args]
-        if kwargs or len(args) != (1 if function == "neg" else 2) or not all(
-                isinstance(v, (int, float, SymInt)) for v in (*given, val)):
+        if kwargs or len(args) != (1 if function in ("neg", "not") else 2) or not all(
+                isinstance(v, (int, float, SymInt)) for v in (*given, val)) or (
+                (type(val) is bool) is not (function in QUESTIONS)):
             raise Refused(f"size.{function} does not take these arguments")
-        self.node("call_function", name, SIZES[function], val, tuple(args))
+        self.node("call_function", name, known[function], val, tuple(args))
 
     def _arguments(self, reader: Reader) -> tuple[list, dict[str, Any]]:
         args: list = []
@@ -201,13 +203,17 @@ class Body:
         """Tensors, graphs and lists of tensors stand where the operator wants them."""
         def kind(value: Any) -> str:
             if isinstance(value, Node):
-                tensor = isinstance(value.meta.get("val"), Tensor)
-                return "graph" if value.op == "get_attr" else "tensor" if tensor else ""
+                val = value.meta.get("val")
+                if value.op == "get_attr":
+                    return "graph"
+                return "tensor" if isinstance(val, Tensor) else "truth" if type(val) is bool else ""
             several = isinstance(value, (list, tuple)) and all(kind(v) == "tensor" for v in value)
             return "tensors" if several else ""
 
-        if kwargs or [kind(a) for a in args] != _FORMS.get(operator.name()) or (
-                not isinstance(val, list)):
+        form = [kind(a) for a in args]
+        if form[:1] == ["truth"] and operator.name() == "cond":
+            form[0] = "tensor"
+        if kwargs or form != _FORMS.get(operator.name()) or not isinstance(val, list):
             raise Refused(f"{operator} does not take these arguments")
         given = sum(len(a) for a in args if isinstance(a, (list, tuple)))
         for node in args:

@@ -48,7 +48,7 @@ from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
 from ..core.symbolic.env import MOST, ShapeEnv
 from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import SymFloat, SymInt, sym_max, sym_min
+from ..core.symbolic.number import SymBool, SymFloat, SymInt, sym_max, sym_min, sym_not
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
@@ -65,7 +65,11 @@ SIZES = {  # functions of sizes
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
     "mod": operator.mod, "neg": operator.neg, "max": sym_max, "min": sym_min,
 }
-SIZE_NAMES = {function: name for name, function in SIZES.items()}
+QUESTIONS = {  # about sizes, for branches
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
+    "ne": operator.ne, "not": sym_not,
+}
+SIZE_NAMES = {function: name for name, function in (SIZES | QUESTIONS).items()}
 CONTAINERS = {tuple: "()", list: "[]"}
 
 
@@ -147,8 +151,8 @@ def type_text(value: Any) -> str:
         return "none"
     if isinstance(value, SymInt):
         return f"size {value}"
-    if isinstance(value, SymFloat):
-        return "float"
+    if isinstance(value, (SymFloat, SymBool)):
+        return value.node.pytype.__name__
     if type(value) in (int, float, bool):  # among several results, sizes for instance
         return type(value).__name__
     raise refused(f"a value of a program is a {type(value).__name__}: it can be no part of a file")

@@ -384,6 +384,7 @@ def make_fx(
         level = Trace(recorder, fake, normalized(decomposition_table))
         level.reads_examples = not (fake or _error_on_data_dependent_ops)
         level.keeps_composites, level.keeps_copies = pre_dispatch, True
+        level.shares = len(state.stack) == 1  # tensors from outside keep their histories
         recorder.level, recorder.spelled = level, True
         level.spelling = spelling.of(tracing_mode, pre_dispatch)
         if tracing_mode == "symbolic":
@@ -412,6 +413,10 @@ def make_fx(
             _copied_once(recorder.graph, list(written.values()), nodes)
             if recorder.sizes is not None:
                 nodes = recorder.sizes.in_place_of(nodes)
+            for outside, _ in recorder._nodes.values():
+                left = outside._meta and outside._meta.grad
+                if left is not None and level.mine(left):  # a gradient with an example's value
+                    outside._meta.grad = make(left._data.inner._data)
         if nested:
             recorder.graph.trees = Trees(tuple(names), spec, out_spec)
             result = nodes

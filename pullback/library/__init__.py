@@ -27,6 +27,7 @@ from .namespaces import (
     definition_of,
     fallthrough_kernel,
     implement,
+    key_name,
     namespace,
 )
 from .namespaces import scoped_library as _scoped_library
@@ -218,14 +219,13 @@ def define(qualname: str, schema: str, *, lib=None, tags=()) -> None:
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """Register a function for the device types `types` (a decorator)."""
+    """Register a function for the device types, or dispatch keys, `types` (a decorator)."""
     if isinstance(qualname, Library):  # impl(lib, "name", "CPU")
         return lambda function: qualname.impl(types, function, func or "") or function
 
     def register(function):
         for kind in [types] if isinstance(types, str) else types:
-            if kind.lower() != "default":
-                known_device(kind.lower())
+            known_device(key_name(kind))
             implement(qualname, function, kind)
         return function
 

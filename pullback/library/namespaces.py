@@ -73,12 +73,18 @@ def implement(qualname: str, function: Any, key: str) -> None:
         _registered(made, function, key)
 
 
-def _check_key(function: Any, key: str) -> None:
+def key_name(key: str) -> str | None:
+    """What is left to check of a dispatch key: a device type; None for keys without one."""
     name = key.lower()
     for prefix in ("autograd", "autocast"):
         if name.startswith(prefix):
             name = name[len(prefix):]
-    if name in _EVERY or name == "compositeimplicitautograd":
+    return None if name in _EVERY or name == "compositeimplicitautograd" else name
+
+
+def _check_key(function: Any, key: str) -> None:
+    name = key_name(key)
+    if name is None:
         return
     if name in _NEVER:
         if function is not fallthrough_kernel:

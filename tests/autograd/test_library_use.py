@@ -252,3 +252,14 @@ def test_sizes_that_values_decide(lib):
     with pytest.raises(torch.errors.DataDependentError, match="depends on values"):
         make_fx(torch.ops.tests_use.f, tracing_mode="fake")(X)
     assert library.get_ctx() is None
+
+
+def test_functions_for_dispatch_keys():
+    from pullback import library
+
+    with library._scoped_library("keyed", "FRAGMENT") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        library.impl("keyed::twice", "CompositeImplicitAutograd")(lambda x: x * 2)
+        assert torch.equal(torch.ops.keyed.twice(torch.ones(2)), torch.full((2,), 2.0))
+        with pytest.raises(RuntimeError, match="device type at start of device string: nowhere"):
+            library.impl("keyed::twice", "nowhere")(lambda x: x)

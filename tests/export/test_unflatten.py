@@ -95,3 +95,10 @@ def test_examples_are_kept_where_files_can_hold_them(tmp_path):
         assert torch.equal(program.module()(x), x * 2)
         if kept:
             assert torch.equal(program.example_inputs[0][0], x)
+
+
+def test_the_function_is_not_hidden_by_its_file():
+    import importlib
+
+    file = importlib.import_module("pullback.export.unflatten")
+    assert torch.export.unflatten is file.unflatten

@@ -200,3 +200,34 @@ def test_grad_modes_are_calls_before_dispatch():
     x = torch.ones(2, requires_grad=True)
     module(x).sum().backward()
     assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_gradients_of_tensors_from_outside():
+    layer, x = torch.nn.Linear(2, 3), torch.tensor([[1.0, 2.0]])
+
+    def function(x):
+        return torch.autograd.grad(layer(x).square().sum(), (layer.weight,))
+
+    graph = make_fx(function)(x)
+    other = torch.tensor([[3.0, -1.0]])
+    torch.testing.assert_close(graph(other), function(other))
+
+    def chosen(condition, x):
+        out = torch.cond(condition, layer, lambda x: x.sum() * torch.ones(1, 3), (x,))
+        return torch.autograd.grad(out.sum(), (layer.weight,))
+
+    graph = make_fx(chosen)(torch.tensor(True), x)
+    assert torch.equal(graph(torch.tensor(True), other)[0], other.expand(3, 2))
+    assert torch.equal(graph(torch.tensor(False), other)[0], torch.zeros(3, 2))
+
+
+def test_gradients_left_in_tensors_from_outside():
+    layer, x = torch.nn.Linear(2, 3), torch.tensor([[1.0, 2.0]])
+
+    def function(x):
+        layer(x).sum().backward()
+        return layer.weight.grad * 2
+
+    graph = make_fx(function)(x)
+    assert torch.equal(layer.weight.grad, x.expand(3, 2))
+    assert torch.equal(graph(x + 1), 2 * (x + 1).expand(3, 2))

@@ -418,8 +418,12 @@ class SymBool(_Number):
     __and__ = __rand__ = lambda a, b: _combined(operator.and_, a, b)
     __or__ = __ror__ = lambda a, b: _combined(operator.or_, a, b)
     __invert__ = lambda a: sym_not(a)
-    __eq__ = lambda a, b: bool(a) == b
     __hash__ = _Number.__hash__
+
+    def __eq__(self, other: Any) -> Any:
+        if type(other) in (bool, int) and other in (0, 1):  # the same question, or its opposite
+            return self if other else sym_not(self)
+        return bool(self) == other
 
     def __str__(self) -> str:
         return str(self.node.raw)
