@@ -387,7 +387,15 @@ class BatchedWriteError(PullbackError, RuntimeError):
     """
 
 
-class DataDependentError(PullbackError, RuntimeError):
+class UserError(PullbackError, RuntimeError):
+    """A program cannot be captured or exported as it was asked for.
+
+    Cause: arguments of `export` that are no tuple, `dynamic_shapes` of another structure, or a
+    Python decision about data.  Cure: as the message says.
+    """
+
+
+class DataDependentError(UserError):
     """The program asked for a value while only shapes are known (capture, fake tensors, vmap).
 
     Cause: `if tensor:`, `.item()`, `nonzero` and the like depend on data.  Cure: use `where`, or

@@ -541,6 +541,7 @@ def capture(
         from ..fx.sizes import SizeNodes
 
         recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
+        recorder.sizes.checks = sizes.checks
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())

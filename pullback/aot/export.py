@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import errors
-from ..core.handle import Tensor, make, meta_of
+from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.op import overload
 from ..core.pytree import TreeSpec, tree_flatten
 from ..core.state import state
@@ -167,10 +167,15 @@ def trace(
     fresh = iter([_input(t, joint or history) for t in given])
     flat = [next(fresh) if isinstance(v, Tensor) else v for v in flat]
     leaves: list = []
+    outside: dict[int, Node] = {}
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         out = function(*args, **kwargs)
         found = tree_flatten(out)[0]
+        for o in found:
+            if isinstance(o, Tensor) and is_buffer(o._data):  # from outside, given as it is
+                level.adopt(o)
+                outside[id(o)] = o._data.node
         leaves.extend(found if sizes is None else level.recorder.sizes.in_place_of(found))
         return out
 
@@ -188,7 +193,8 @@ def trace(
             "cannot mutate tensors with frozen storage: the result of dropout() in evaluation is "
             f"its input, and is written ({errors.user_line(2)})",
             cure="write to a copy of it: clone()"))
-    results = [o._data.node if isinstance(o, Tensor) else o for o in leaves]
+    results = [(outside.get(id(o)) or o._data.node) if isinstance(o, Tensor) else o
+               for o in leaves]
     tensors = [v for v in flat if isinstance(v, Tensor)]
     made = Exported(
         found, found.module, flat, given, tensors, results, spec, level.functions,

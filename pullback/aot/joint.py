@@ -129,6 +129,8 @@ class Mutation:
 class Sizes:
     """The sizes of the arguments of a capture, and numbers among these, as symbols where wanted."""
 
+    checks = False  # does the graph check what the function says about its data?
+
     def __init__(self, wanted: list[list], names: list[str], env=None, sources: list | None = None,
                  numbers: dict[int, tuple] | None = None, special: bool = False):
         from ..core.symbolic.env import ShapeEnv

@@ -6,7 +6,7 @@ import sys
 import warnings
 
 from .. import errors
-from ..errors import CompileError
+from ..errors import CompileError, UserError
 
 __all__ = [
     "CacheUnusable",
@@ -15,6 +15,7 @@ __all__ = [
     "CompilerFailed",
     "CompilerNotFound",
     "GraphNotSupported",
+    "UserError",
 ]
 
 
@@ -108,7 +109,7 @@ class BackendCompilerFailed(CompileError):
 
 # PyTorch's names of what its capture raises (`torch._dynamo.exc`)
 TorchDynamoException = TorchRuntimeError = errors.PullbackError
-Unsupported = UserError = errors.DataDependentError
+Unsupported = errors.DataDependentError
 RecompileError = CompileError
 
 

@@ -32,7 +32,9 @@ from .subgraph import (
 )
 
 
-def cond(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
+def cond(
+    pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable, operands: Any = ()
+) -> Any:
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
     In a captured function this is a node with both branches as graphs, one of which runs.  Under

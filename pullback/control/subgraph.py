@@ -209,6 +209,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
     outer = next(filter(None, around), None)  # the capture with symbolic sizes that this is part of
     if outer is not None:
         recorder.sizes = SizeNodes(recorder, outer.env, inner=True)
+        recorder.sizes.checks = outer.checks
     keeping, state.keeping = state.keeping, None
     try:
         with level:

@@ -379,6 +379,6 @@ NAMES = {
         "_version result_type promote_types can_cast"
     ),
     "effects": (
-        "_print _assert_async"
+        "_print _assert_async _assert_scalar"
     ),
 }

@@ -74,7 +74,7 @@ _standard_gamma _sample_dirichlet _fused_dropout rrelu_with_noise_functional
 _conj view.dtype unfold view_as_real view_as_complex as_strided_scatter _neg_view complex
 """,
     "effect": """
-_print _assert_async _assert_async.msg
+_print _assert_async _assert_async.msg _assert_scalar
 """,
     "scan": """
 cumprod logcumsumexp _logcumsumexp cummax cummin

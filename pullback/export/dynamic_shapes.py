@@ -16,6 +16,7 @@ from .. import errors
 from ..aot.joint import Sizes
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
+from ..core.pytree import tree_flatten, tree_is_leaf
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, ShapeEnv, Source
 from ..core.symbolic.expr import Expr, symbol
@@ -130,7 +131,7 @@ def wishes(
     given = (*args, *kwargs.values())
     if isinstance(dynamic_shapes, dict):
         if set(dynamic_shapes) - set(names):
-            raise errors.BadValue(errors.text(
+            raise errors.UserError(errors.text(
                 "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg "
                 f"names {names} of `inputs`, but here they are {list(dynamic_shapes)} "
                 f"({errors.user_line(3)})"))
@@ -140,11 +141,11 @@ def wishes(
     elif dynamic_shapes is None:
         return None
     else:
-        raise errors.BadValue(
+        raise errors.UserError(
             "Expected `dynamic_shapes` to be a dict, a list or a tuple, got "
             f"{type(dynamic_shapes).__name__} ({errors.user_line(3)})")
     if len(parts) != len(given):
-        raise errors.BadValue(f"`dynamic_shapes` is for {len(parts)} arguments, there are "
+        raise errors.UserError(f"`dynamic_shapes` is for {len(parts)} arguments, there are "
                               f"{len(given)} ({errors.user_line(3)})")
     found: list[list] = []
     for name, value, part in zip(names, given, parts):
@@ -161,8 +162,10 @@ def _collect(name: str, value: Any, part: Any, found: list[list]) -> None:
         children = list(value.items())
     elif isinstance(value, (list, tuple)):
         children = list(enumerate(value))
+    elif not tree_is_leaf(value):  # of a class that is registered: its parts in order
+        children = list(enumerate(tree_flatten(value, is_leaf=lambda v: v is not value)[0]))
     elif part is not None:
-        raise errors.BadValue(f"the argument {name!r} is no tensor and has no dims that could "
+        raise errors.UserError(f"the argument {name!r} is no tensor and has no dims that could "
                               f"vary: {part!r} ({errors.user_line(3)})")
     for key, child in children:
         inside = None
@@ -170,7 +173,7 @@ def _collect(name: str, value: Any, part: Any, found: list[list]) -> None:
             try:
                 inside = part[key]
             except (KeyError, IndexError, TypeError):
-                raise errors.BadValue(
+                raise errors.UserError(
                     f"`dynamic_shapes` has nothing for {name}[{key!r}] ({errors.user_line(3)})"
                 ) from None
         _collect(f"{name}[{key!r}]", child, inside, found)
@@ -182,7 +185,7 @@ def _of_tensor(name: str, value: Tensor, part: Any) -> list:
         return [None] * rank
     if isinstance(part, dict):
         if any(type(d) is not int or not -rank <= d < rank for d in part):
-            raise errors.BadValue(f"{name!r} has {rank} dims, `dynamic_shapes` speaks of "
+            raise errors.UserError(f"{name!r} has {rank} dims, `dynamic_shapes` speaks of "
                                   f"{list(part)} ({errors.user_line(3)})")
         own: list = [None] * rank
         for d, wish in part.items():
@@ -190,18 +193,22 @@ def _of_tensor(name: str, value: Tensor, part: Any) -> list:
     elif isinstance(part, (tuple, list)) and len(part) == rank:
         own = list(part)
     else:
-        raise errors.BadValue(f"{name!r} has {rank} dims, `dynamic_shapes` has {part!r} for them "
+        raise errors.UserError(f"{name!r} has {rank} dims, `dynamic_shapes` has {part!r} for them "
                               f"({errors.user_line(3)})")
     for d, wish in enumerate(own):
-        if type(wish) is int and wish != value.shape[d] or not isinstance(
-                wish, (Dim, _Hint, int, type(None))):
-            raise errors.BadValue(f"{name}.size({d}) is {value.shape[d]}, `dynamic_shapes` has "
-                                  f"{wish!r} for it ({errors.user_line(3)})")
+        kind = None if isinstance(wish, (Dim, _Hint, int, type(None))) else errors.UserError
+        if type(wish) is int and wish != value.shape[d]:
+            kind = errors.ConstraintViolationError
+        if kind is not None:
+            raise kind(f"{name}.size({d}) is {value.shape[d]}, `dynamic_shapes` has {wish!r} for "
+                       f"it ({errors.user_line(3)})")
     return [None if w is Dim.STATIC or type(w) is int else w for w in own]
 
 
 class Varying(Sizes):
     """The sizes of the arguments of an export, with symbols for dims that vary."""
+
+    checks = True
 
     def __init__(self, wanted: list[list], names: list[str], env: ShapeEnv | None = None):
         super().__init__(wanted, names)
@@ -230,15 +237,16 @@ class Varying(Sizes):
         known = self.named.get(root.__name__)
         if rest or known is not None and known[1].hint != value:
             other = f", where {root.__name__} = {known[1].hint}" if known is not None else ""
-            raise errors.BadValue(
+            raise errors.ConstraintViolationError(
                 f"Expected input {source.name} to be equal to {wish!r}{other}, but got {n}"
                 if wish is not root else
                 f"{source.name} is {n}, another size that is {wish!r} is {known[1].hint} "
                 f"({errors.user_line(4)})")
         if known is None:
             if not max(root.least, 2) <= value <= root.max:
-                raise errors.BadValue(errors.text(
-                    f"{source.name} is {n}, and is to be {wish!r} ({errors.user_line(4)})",
+                raise errors.ConstraintViolationError(errors.text(
+                    f"{source.name} is {n}, which is not in range of {wish!r} "
+                    f"({errors.user_line(4)})",
                     cure="export with an argument of another size, that is not 0 or 1"))
             known = root, self.env.size(value, source, least=root.least, most=root.max)
             self.named[root.__name__] = known

@@ -184,7 +184,7 @@ class Body:
         def example(value: Any) -> Any:
             if isinstance(value, Node):
                 val = value.meta.get("val")
-                if not isinstance(val, (Tensor, SymInt)) and type(val) not in (int, float):
+                if not isinstance(val, (Tensor, SymInt)) and type(val) not in (int, float, bool):
                     raise Refused(f"{value.name} is no tensor")
                 return val
             return [example(v) for v in value] if isinstance(value, (list, tuple)) else value

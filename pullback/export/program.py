@@ -224,6 +224,15 @@ class ExportedModule(TracedModule):
         self.__dict__["_graph"] = graph
         self._changed()
 
+    def check(self, *args: Any, **kwargs: Any) -> list:
+        """The leaves of the arguments; refuses those that the program is not for."""
+        leaves = bound(self._program, args, kwargs)
+        for value, expected in zip(leaves, self._inputs):
+            expected.check(value)
+        if self._fits is not None:
+            self._fits(leaves)
+        return leaves
+
     def recompile(self) -> Any:
         """From now on the module does what its graph says."""
         self.__dict__["_edited"] = True
@@ -232,22 +241,20 @@ class ExportedModule(TracedModule):
     def train(self, mode: bool = True) -> Module:
         """Refused: which mode the program is for was decided when it was exported."""
         raise NotImplementedError(errors.text(
-            f"train(): a program keeps the mode in which it was exported ({errors.user_line()})",
+            f"Calling train() is not supported yet.  A program keeps the mode in which it was "
+            f"exported ({errors.user_line()})",
             cure="export the module again in the other mode"))
 
     def eval(self) -> Module:
         """Refused, as `train`."""
-        return self.train(False)
+        raise NotImplementedError(errors.text(
+            f"Calling eval() is not supported yet.  A program keeps the mode in which it was "
+            f"exported ({errors.user_line()})", cure="export the module again in the other mode"))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the graph, write what it says is written, and give results their structure."""
         program = self._program
-        leaves = bound(program, args, kwargs)
-        if self._check:
-            for value, expected in zip(leaves, self._inputs):
-                expected.check(value)
-            if self._fits is not None:
-                self._fits(leaves)
+        leaves = self.check(*args, **kwargs) if self._check else bound(program, args, kwargs)
         if self._edited:
             with set_grad_enabled(is_grad_enabled()):
                 found = iter(leaves)

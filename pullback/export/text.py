@@ -75,7 +75,8 @@ CONTAINERS = {tuple: "()", list: "[]"}
 
 def may_stand(ov: OpOverload) -> bool:
     """Can a file call an operator: one of the table that computes, checks or prints?"""
-    return not ov.custom and (is_pure(ov) or ov.op.base_name in ("_assert_async", "_print"))
+    return not ov.custom and (is_pure(ov) or ov.op.base_name in (
+        "_assert_async", "_assert_scalar", "_print"))
 
 
 def refused(what: str, cure: str = "") -> Exception:

@@ -40,6 +40,7 @@ from .graph_signature import (
     TensorArgument,
 )
 from .program import CallSpec, ExportedProgram, placeholder
+from .wishes import AdditionalInputs, ShapesCollection
 
 
 def export(
@@ -62,10 +63,14 @@ def export(
             f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}. "
             f"({errors.user_line(2)})")
     if not isinstance(args, tuple):
-        raise errors.BadValue(
+        raise errors.UserError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}. "
             f"({errors.user_line(2)})")
     kwargs = kwargs or {}
+    shown = dynamic_shapes
+    if isinstance(shown, (AdditionalInputs, ShapesCollection)):
+        dynamic_shapes = shown.dynamic_shapes(mod, args, kwargs)
+    dynamic_shapes = _spread(mod, dynamic_shapes, args, kwargs)
     parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
     held = {**parameters, **buffers}
 
@@ -106,10 +111,13 @@ def export(
     module = builder.finish()
     state = {k: v for k, v in held.items() if k not in transient}
     others = {k: v for k, v in held.items() if k in transient}
-    return ExportedProgram(
+    program = ExportedProgram(
         module, builder.signature, state, {**others, **dict(constants.values())},
         CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
         sizes.checked() if sizes.env.symbols else None)
+    if isinstance(shown, AdditionalInputs):
+        shown.verify(program)
+    return program
 
 
 def _replace(old: Tensor, new: Any) -> None:
@@ -186,6 +194,32 @@ def _sizes(
         [None] * value.ndim for _, value in leaves if isinstance(value, Tensor)]
     fixed: list[list] = [[None] * t.ndim for t in held.values()]
     return Varying([*fixed, *wanted], [*held, *titles])
+
+
+def _spread(mod: Module, dynamic_shapes: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Wishes for `*args` and `**kwargs`, which stand together, one for each argument."""
+    try:
+        parameters = list(inspect.signature(mod.forward).parameters.values())
+    except (TypeError, ValueError):
+        return dynamic_shapes
+    fixed = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL and isinstance(dynamic_shapes, dict):
+            if p.name in dynamic_shapes:
+                rest = {k: v for k, v in dynamic_shapes.items() if k != p.name}
+                given = dynamic_shapes[p.name] or [None] * (len(args) - fixed)
+                dynamic_shapes = {**rest, **{f"{p.name}_{i}": v for i, v in enumerate(given)}}
+        elif p.kind is p.VAR_POSITIONAL and isinstance(dynamic_shapes, (tuple, list)):
+            together = dynamic_shapes[fixed:fixed + 1]
+            if len(args) > fixed and len(dynamic_shapes) == fixed + 1 + len(kwargs) and isinstance(
+                    together[0], (tuple, list)) and len(together[0]) == len(args) - fixed:
+                dynamic_shapes = [*dynamic_shapes[:fixed], *together[0],
+                                  *dynamic_shapes[fixed + 1:]]
+        elif p.kind is p.VAR_KEYWORD and isinstance(dynamic_shapes, dict):
+            if p.name in dynamic_shapes and p.name not in kwargs:
+                rest = {k: v for k, v in dynamic_shapes.items() if k != p.name}
+                dynamic_shapes = {**rest, **(dynamic_shapes[p.name] or {})}
+    return dynamic_shapes
 
 
 def _refuse_functions(found: Exported) -> None:
@@ -319,7 +353,8 @@ def _constants(mod: Module, found: Exported) -> dict[str, tuple[str, Tensor]]:
         for name, value in m.__dict__.items():
             if isinstance(value, Tensor):
                 known.setdefault(id(value), f"{path}.{name}".lstrip("."))
-    used = {n.target for n in found.module.graph.find_nodes(op="get_attr") if n.users}
+    used = {n.target for n in found.module.graph.find_nodes(op="get_attr")
+            if n.users or n in found.results}
     out, lifted = {}, 0
     for attribute, tensor in found.constants.items():
         if attribute not in used:

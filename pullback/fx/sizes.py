@@ -22,6 +22,7 @@ from ..core.symbolic.views import following_strides
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
+_ASSERT = overload("_assert_scalar")
 _FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max, "min": sym_min,
               "and": operator.and_, "or": operator.or_, "xor": operator.xor}
 _CHOICES = {"if_zero": operator.eq, "unless_negative": operator.ge}
@@ -38,6 +39,7 @@ class SizeNodes:
         self.recorder, self.inputs_only = recorder, inputs_only
         self.live: Any = None  # the level whose arithmetic is recorded as it happens
         self.count = 0  # inputs so far
+        self.checks = False  # are promises about data part of the graph?
         self._nodes: dict[Any, Node] = {}  # expression -> its node
         self._sizes: dict[Expr, tuple[Node, int]] = {}  # expression -> a tensor that has this size
 
@@ -72,6 +74,16 @@ class SizeNodes:
         """Python has computed a number: recorded at once where the user's operators are."""
         if self.live is not None and state.stack[state.mode] is self.live:
             self.node(value)
+
+    def promised(self, value: Any) -> None:
+        """The user has said that something holds: programs to keep check it in every call."""
+        if not self.checks:
+            return
+        asked = self.node(value)
+        if isinstance(asked, Node):
+            text = f"Runtime assertion failed for expression {value} on node '{asked.name}'"
+            self.recorder.place(
+                self.recorder.graph.call_function(_ASSERT, (asked, text)).meta)
 
     def drop_unused(self) -> None:
         """Without the numbers that nobody needed."""

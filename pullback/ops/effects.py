@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ..core.op import Op
+from ..core.size import Symbolic
 from ..errors import RefusedValue, named
 
 
@@ -61,6 +62,25 @@ class _assert_async_msg(Op):
         _refuse_unless_true(self, assert_msg)
 
     def shape(self, assert_msg):
+        return []
+
+    def dtype(self, assert_msg):
+        return []
+
+
+class _assert_scalar(Op):
+    """Refuse a number that is not true, with a message: numbers are known where tensors are not."""
+
+    schema = "_assert_scalar(Scalar self, str assert_msg) -> ()"
+    promote, method, pure = "keep", False, False
+
+    def run(xp, self, assert_msg):
+        if not self:
+            raise RefusedValue(assert_msg)
+
+    def shape(self, assert_msg):
+        if not isinstance(self, Symbolic) and not self:
+            raise RefusedValue(assert_msg)
         return []
 
     def dtype(self, assert_msg):

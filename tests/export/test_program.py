@@ -1,6 +1,7 @@
 """Exported programs: what they are, that they run and train as modules do, what they refuse."""
 
 import copy
+import io
 
 import pytest
 
@@ -292,7 +293,7 @@ def test_a_backward_in_python_is_refused():
 
 @pytest.mark.parametrize(("call", "kind", "says"), [
     (lambda: export(lambda x: x, (torch.ones(1),)), ValueError, "instance of `torch.nn.Module`"),
-    (lambda: export(nn.ReLU(), [torch.ones(1)]), ValueError, "to be a tuple"),
+    (lambda: export(nn.ReLU(), [torch.ones(1)]), errors.UserError, "to be a tuple"),
     (lambda: export(Function(lambda x: x.t_()), (torch.ones(2, 3),)), RuntimeError, "metadata"),
     (lambda: export(Function(lambda x: x.resize_(2)), (torch.ones(3),)), RuntimeError, "metadata"),
     (lambda: export(Function(lambda x: x if x.sum() > 0 else -x), (torch.ones(2),)), RuntimeError,
@@ -463,3 +464,42 @@ def test_the_graph_of_a_module_can_be_changed():
     twin = copy.deepcopy(module)
     twin(x)
     assert twin.calls.tolist() == [4, 4] and module.calls.tolist() == [3, 3]
+
+
+def test_constants_are_results():
+    outside = torch.arange(3)
+
+    class Giving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.held = torch.ones(2)
+
+        def forward(self, x):
+            return self.held, x + 1, self.held, torch.tensor([4]), outside
+
+    program = torch.export.export(Giving(), (torch.ones(2),))
+    assert program.graph_signature.lifted_tensor_constants.count("held") == 1
+    for found in (program, program.run_decompositions()):
+        first, _, again, made, given = found.module()(torch.ones(2))
+        assert torch.equal(first, again) and made.tolist() == [4] and given.tolist() == [0, 1, 2]
+
+
+def test_promises_about_data_are_kept():
+    class Sized(nn.Module):
+        def forward(self, n):
+            size = n.item()
+            torch._check(size >= 2)
+            torch._check(size <= 5)
+            return torch.ones(size)
+
+    program = torch.export.export(Sized(), (torch.tensor(3),))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    for found in (program, torch.export.load(file), program.run_decompositions()):
+        module = found.module()
+        assert module(torch.tensor(5)).shape == (5,)
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 5"):
+            module(torch.tensor(6))
+        with pytest.raises(RuntimeError, match="u0 >= 2"):
+            module(torch.tensor(1))

@@ -15,6 +15,7 @@ from typing import Any
 from ... import errors
 from .. import dtype as dt
 from ..handle import Tensor
+from ..state import state
 from .env import Relation, ShapeEnv
 from .expr import Expr, symbol
 from .number import SymBool, SymFloat, SymInt, _Number
@@ -200,7 +201,15 @@ def _check_with(error_type: type[Exception], cond: Any, message: Any = None) -> 
     if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     found = _question(cond)
-    holds = found[0].assume(found[1]) if found is not None and _by_data(*found) else bool(cond)
+    if found is not None and _by_data(*found):
+        env, relation = found
+        known = env.static(relation)
+        holds = env.assume(relation)
+        recorder = getattr(state.stack[state.mode], "recorder", None)
+        if known is None and recorder is not None and recorder.sizes is not None:
+            recorder.sizes.promised(cond)
+    else:
+        holds = bool(cond)
     if holds:
         return
     if message is not None and not callable(message):
