@@ -1391,7 +1391,7 @@ def compile(model: Any = None, *, fullgraph: _bool = False, dynamic: Any = None,
 complex128: _dtype
 complex32: _dtype
 complex64: _dtype
-def cond(pred: Tensor | _bool, true_fn: Callable, false_fn: Callable, operands: Any = ...) -> Any: ...
+def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Any = ...) -> Any: ...
 contiguous_format: Any
 cpu: Any
 cuda: Any

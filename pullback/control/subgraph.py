@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..core import dtype as dt
 from ..core.dispatching import Outer
 from ..core.effects import effect_of
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
+from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.stack import bind
 from ..core.state import state
@@ -33,6 +35,7 @@ from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
 
 operators: dict[str, HigherOrder] = {}
+_NUMBER = overload("scalar_tensor")
 
 
 class HigherOrder:
@@ -136,11 +139,11 @@ def refuse_wrapper(t: Tensor, what: str) -> None:
 class _Recorder(Recorder):
     """Tensors from outside are operands, but for constants of graphs that are captured again."""
 
-    def __init__(self, extras: dict[int, Tensor], again: bool):
+    def __init__(self, extras: dict[Any, Tensor], again: bool):
         super().__init__(True)
-        self.extras = extras  # by identity, those of other functions too
+        self.extras = extras  # by identity, those of other functions too; numbers by themselves
         self.again = again
-        self.operands: dict[int, Node] = {}
+        self.operands: dict[Any, Node] = {}
         self.level: Any = None
 
     def constant(self, t: Tensor) -> Node:
@@ -154,6 +157,20 @@ class _Recorder(Recorder):
             node = self.operands[id(t)] = self.graph.placeholder("lifted")
             node.meta["val"] = stand_in(t)
         return node
+
+
+    def number(self, value: Any) -> Node:
+        """A number of the graph around this one, as an operand with one element."""
+        key = value.node.raw
+        if key not in self.extras:
+            with below(self.level):
+                made = ops.scalar_tensor(value, dtype=dt.int64)
+            self.extras[key] = made
+        if key not in self.operands:
+            with self.graph.inserting_before(next(iter(self.graph.nodes), None)):
+                node = self.operands[key] = self.graph.placeholder("lifted")
+            node.meta.update(val=stand_in(self.extras[key]), number=value)
+        return self.operands[key]
 
 
 class Body:
@@ -178,7 +195,7 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
     `returns` says how each graph returns its results; `like` is the capture whose decompositions
     apply.
     """
-    extras: dict[int, Tensor] = {}
+    extras: dict[Any, Tensor] = {}
     for t in (t for given in operands for t in given):
         refuse_wrapper(t, what)
     traced = [_traced(f, values, extras, what, like) for f, values in zip(functions, operands)]
@@ -190,7 +207,8 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
             if old is None:
                 new.meta["val"] = stand_in(list(extras.values())[i - len(inputs)])
             else:
-                copied[old], new.meta["val"] = new, old.meta["val"]
+                copied[old] = new
+                new.meta.update({k: v for k, v in old.meta.items() if k in ("val", "number")})
         for node in recorder.graph.nodes:
             if node not in copied:
                 copied[node] = graph.node_copy(node, copied.__getitem__)
@@ -217,6 +235,10 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
                 level.wrap(stand_in(t), recorder.placeholder(f"arg{i}", stand_in(t)))
                 for i, t in enumerate(operands)
             ]
+            for t, h in zip(operands, handles):
+                number = _number(t)
+                if number is not None:
+                    h._data.node.meta["number"] = number
             boxes = [h._data for h in handles]
             out = function(*handles)
             if level.rebound or any(h._data is not b for h, b in zip(handles, boxes)):
@@ -238,6 +260,14 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
         state.keeping = keeping
     inputs = [b.node for b in boxes]
     return recorder, inputs, spec, leaves, nodes
+
+
+def _number(t: Tensor) -> Any:
+    """The number that an operand stands for (`_Recorder.number`)."""
+    node = t._data.node if isinstance(t._data, Traced) else None
+    if node is not None and node.target is _NUMBER and isinstance(node.args[0], Node):
+        return node.args[0].meta["val"]
+    return None if node is None else node.meta.get("number")
 
 
 def quiet(function: Callable) -> Callable:

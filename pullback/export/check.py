@@ -15,7 +15,7 @@ from .program import ExportedProgram
 from .reader import alike
 from .text import type_text
 
-_ANY = 7  # in the place of sizes that data decides
+_ANY = 7  # in the place of sizes that data decides, where that is in their range
 _LONG = 1 << 16  # sizes up to which operators that give lists are run on shapes
 
 
@@ -26,7 +26,7 @@ def check_program(program: ExportedProgram) -> None:
     try:
         hints = None
         if program.env is not None:  # for the sizes that it was exported with
-            hints = {s.name: _ANY if s.hint is None else s.hint
+            hints = {s.name: min(max(_ANY, s.range[0]), s.range[1]) if s.hint is None else s.hint
                      for s in program.env.symbols.values()}
         try:
             _check_graph(program.graph_module, hints)

@@ -131,20 +131,24 @@ def _replace(old: Tensor, new: Any) -> None:
 
 @contextlib.contextmanager
 def _module_stack(mod: Module) -> Iterator[None]:
-    """Note on each node which submodules are running."""
+    """Note on each node which submodules are running, in which of their calls: `name@1`."""
     stack: dict[str, tuple] = {}
+    calls: dict[str, int] = {}
     notes, handles = traceback.get_current_meta(), []
 
     def enter(path: str) -> Callable:
         def hook(module: Any, args: tuple) -> None:
-            stack[path] = (path, type(module))
+            number = calls[path] = calls.get(path, -1) + 1
+            title = path if number == 0 else f"{path}@{number}"
+            stack[title] = (title, type(module))
             notes["nn_module_stack"] = dict(stack)
 
         return hook
 
     def leave(path: str) -> Callable:
         def hook(module: Any, args: tuple, out: Any) -> None:
-            stack.pop(path, None)
+            running = [title for title in stack if title.partition("@")[0] == path]
+            stack.pop(running[-1], None)
             notes["nn_module_stack"] = dict(stack)
 
         return hook

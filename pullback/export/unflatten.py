@@ -87,27 +87,23 @@ class _Root:
 class _Part:
     """The nodes of one call of a module."""
 
-    number = 0  # which call of the module it is
-
-    def __init__(self, root: UnflattenedModule, path: str, nodes: list[Node]):
-        self.root, self.path, self.nodes = root, path, nodes
+    def __init__(self, root: UnflattenedModule, title: str, nodes: list[Node]):
+        self.root, self.title, self.nodes = root, title, nodes
+        self.path = title.partition("@")[0]
 
     def steps(self) -> list[Any]:
         """Nodes of its own and calls of modules inside, in order."""
         found: list[Any] = []
-        counts: dict[str, int] = {}
         for node in self.nodes:
             running = _stack(node)
-            below = running.index(self.path) + 1 if self.path else 0
+            below = running.index(self.title) + 1 if self.title else 0
             child = running[below] if len(running) > below else None
             if child is None:
                 found.append(node)
-            elif found and isinstance(found[-1], _Part) and found[-1].path == child:
+            elif found and isinstance(found[-1], _Part) and found[-1].title == child:
                 found[-1].nodes.append(node)
             else:
-                part = _Part(self.root, child, [node])
-                part.number = counts[child] = counts.get(child, -1) + 1
-                found.append(part)
+                found.append(_Part(self.root, child, [node]))
         return found
 
     def module(self, inputs: list[Node], outputs: list, always_tuple: bool = False) -> Any:
@@ -147,7 +143,7 @@ class _Part:
         gone = {n for o in outputs for n in _nodes(o)}
         results = [n for n in part.nodes if n in gone or any(u not in inside for u in n.users)]
         inner = part.module(list(given), results)
-        name = part.path if not part.number else f"{part.path}@{part.number}"
+        name = part.title
         _install(self.root, name, part.path, inner)
         local = name.removeprefix(f"{self.path}.") if self.path else name
         call = graph.call_module(local, tuple([value(n) for n in given]))

@@ -45,10 +45,9 @@ class SizeNodes:
 
     def note(self, node: Node, shape: tuple) -> None:
         """A tensor was recorded: its sizes can be asked for."""
-        if self.inputs_only and node.op != "placeholder":
-            return
+        late = self.inputs_only and node.op != "placeholder"
         for d, n in enumerate(shape):
-            if isinstance(n, Symbolic):
+            if isinstance(n, Symbolic) and not (late and n.node.hint is not None):
                 self._sizes.setdefault(n.node.raw, (node, d))
 
     def number(self, node: Node, value: int) -> Any:
@@ -190,8 +189,12 @@ class SizeNodes:
             if found is None:
                 place = self._sizes.get(e)
                 value = SymInt.of(self.env, e, None)
-                if place is None:
-                    return int(value)  # a size of the graph around this one
+                if place is None:  # a size of the graph around this one
+                    lift = getattr(self.recorder, "number", None)
+                    if lift is None:
+                        return int(value)
+                    self.read(value, lift(value))
+                    return self._nodes[e]
                 found = self._nodes[e] = self._call(_SIZE, place, value)
             return found
         args = [self._part(a) for a in atom.args]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core.op import Op
 from ..core.size import Symbolic
+from ..core.symbolic.asking import question
 from ..errors import RefusedValue, named
 
 
@@ -79,7 +80,12 @@ class _assert_scalar(Op):
             raise RefusedValue(assert_msg)
 
     def shape(self, assert_msg):
-        if not isinstance(self, Symbolic) and not self:
+        if isinstance(self, Symbolic):
+            found = question(self)
+            holds = found is None or found[0].assume(found[1])  # a fact of the capture from now on
+        else:
+            holds = self
+        if not holds:
             raise RefusedValue(assert_msg)
         return []
 

@@ -66,3 +66,59 @@ def test_compiled_functions_answer_it():
     compiled = torch.compile(BySize(), dynamic=True)
     for x in (X, X[:3]):
         torch.testing.assert_close(compiled(x), BySize()(x))
+
+
+class Closed(nn.Module):
+    """Branches that read numbers of the graph around them."""
+
+    def forward(self, x, n):
+        k, size = n.item(), x.shape[0]
+        torch._check(k >= 1)
+        torch._check(k <= 3)
+        return torch.cond(
+            x.sum() > 3, lambda y: y[:k].sum() * size, lambda y: y.sum() + k, (x[:4],))
+
+
+class Counted(nn.Module):
+    def forward(self, x):
+        places = x.nonzero()
+        return torch.cond(places.shape[0] > 2, lambda p: p.sum(), lambda p: p.sum() - 1, (places,))
+
+
+def test_branches_read_numbers_from_outside():
+    n = torch.export.Dim("n", min=4)
+    program = torch.export.export(
+        Closed(), (torch.ones(6), torch.tensor(2)), dynamic_shapes={"x": {0: n}, "n": None})
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    file.seek(0)
+    for found in (program, torch.export.load(file), program.run_decompositions()):
+        for args in ((torch.ones(5), torch.tensor(3)), (torch.zeros(4), torch.tensor(1))):
+            given = args[0].clone().requires_grad_()
+            expected = args[0].clone().requires_grad_()
+            out, want = found.module()(given, args[1]), Closed()(expected, args[1])
+            assert torch.equal(out, want)
+            assert torch.equal(torch.autograd.grad(out, given)[0],
+                               torch.autograd.grad(want, expected)[0])
+
+
+def test_branches_on_how_many():
+    program = torch.export.export(Counted(), (torch.ones(4),))
+    for x in (torch.ones(4), torch.tensor([0.0, 1.0, 0.0, 1.0])):
+        assert torch.equal(program.module()(x), Counted()(x))
+
+
+def test_unflattened_calls_side_by_side():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.part(self.part(x))
+
+    module = Twice()
+    parts = torch.export.unflatten(torch.export.export(module, (X,)))
+    assert torch.equal(parts(X), module(X))
+    parts.set_submodule("part@1", nn.Identity())
+    assert torch.equal(parts(X), module.part(X))

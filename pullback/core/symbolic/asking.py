@@ -43,7 +43,7 @@ def guard_scalar(a: Any) -> Any:
     return a.node.pytype(a) if isinstance(a, _Number) else a
 
 
-def _question(a: Any) -> tuple[ShapeEnv, Relation] | None:
+def question(a: Any) -> tuple[ShapeEnv, Relation] | None:
     """What a SymBool asks, and whom."""
     if isinstance(a, SymBool) and isinstance(a.node.raw, Relation):
         return a.node.shape_env, a.node.raw
@@ -56,7 +56,7 @@ def _by_data(env: ShapeEnv, relation: Relation) -> bool:
 
 def statically_known_true(a: Any) -> bool:
     """Is it so for all sizes?  Never guards."""
-    found = _question(a)
+    found = question(a)
     if found is not None:
         return found[0].static(found[1]) is True
     return bool(a) if not isinstance(a, _Number) else False
@@ -64,7 +64,7 @@ def statically_known_true(a: Any) -> bool:
 
 def statically_known_false(a: Any) -> bool:
     """Is it wrong for all sizes?  Never guards."""
-    found = _question(a)
+    found = question(a)
     if found is not None:
         return found[0].static(found[1]) is False
     return not a if not isinstance(a, _Number) else False
@@ -72,7 +72,7 @@ def statically_known_false(a: Any) -> bool:
 
 def guard_or(a: Any, otherwise: bool) -> bool:
     """The answer if there is one without looking at data, else `otherwise`."""
-    found = _question(a)
+    found = question(a)
     if found is None:
         return bool(a)
     env, relation = found
@@ -94,7 +94,7 @@ def guard_or_true(a: Any) -> bool:
 
 def guard_size_oblivious(a: Any) -> bool:
     """The answer, where sizes that depend on data are taken to be neither 0 nor 1."""
-    found = _question(a)
+    found = question(a)
     if found is not None and _by_data(*found):
         known = found[0].static(found[1], found[0]._oblivious)
         if known is not None:
@@ -121,7 +121,7 @@ def sym_eq(a: Any, b: Any) -> Any:
 
 def expect_true(a: Any, skip: int = 0) -> bool:
     """The answer; where only the data knows it, it is taken to be true from then on."""
-    found = _question(a)
+    found = question(a)
     if found is not None and _by_data(*found):
         return found[0].assume(found[1])
     return bool(a)
@@ -200,7 +200,7 @@ def _check_with(error_type: type[Exception], cond: Any, message: Any = None) -> 
     """Refuse unless a condition holds; of sizes it is a fact from then on."""
     if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
-    found = _question(cond)
+    found = question(cond)
     if found is not None and _by_data(*found):
         env, relation = found
         known = env.static(relation)

@@ -270,12 +270,15 @@ class ShapeEnv:
             return None
         from .number import read_number
 
-        made = read_number(self, data.dtype.kind)
-        if inner.real is not None and made is not None:
-            number = made.node.how[1][0] if made.node.how is not None else made
-            self.set_unbacked_var_to_val(number.node.raw, inner.real.item())
-        if made is not None and known is not None and self.recorder is not None:
-            self.recorder.read(made, data.node)
+        own = getattr(getattr(known, "recorder", None), "sizes", None) or self.recorder
+        made = None if known is None else data.node.meta.get("number")  # one from outside
+        if made is None:
+            made = read_number(self, data.dtype.kind)
+            if inner.real is not None and made is not None:
+                number = made.node.how[1][0] if made.node.how is not None else made
+                self.set_unbacked_var_to_val(number.node.raw, inner.real.item())
+        if made is not None and known is not None and own is not None:
+            own.read(made, data.node)
             self._read[data.node] = made
         return made
 
