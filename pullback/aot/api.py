@@ -298,7 +298,7 @@ class Compiled:
         if not found:
             return program
         if isinstance(self.function, Inside):
-            self.function.refuse_shared(inputs, found)
+            self.function.refuse_shared(inputs, found, self.strided)
         pattern = sharing.pattern(inputs, found)
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):

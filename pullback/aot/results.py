@@ -118,18 +118,15 @@ class Results:
             if found.tracked and of.kind == "input" and link.base._edge is None:
                 found.early = True  # it was detached since
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
-            before = self.level.stand_ins.get(id(link.base))
-            if before is not None:
-                found.early, found.chain = True, (*before[2], *link.chain)
-                turned = self.level.views.get(id(before[1]))
-                if turned is not None and not before[2] and _begins(link.chain, turned.steps):
-                    found.early, found.chain = False, link.chain[len(turned.steps):]
+            if id(link.base) in self.level.stand_ins:
+                found.early, found.chain = self._since(link)
         else:
             if id(o) in self.late:
                 refresh(o)
             found = Output("graph", self.add(o))
             if link is not None and link.multi and self.level.literal and has_history(o):
-                found.piece = self.by_handle.get(id(root_of(o))), link.chain
+                early, chain = self._since(link)
+                found.piece = None if early else self.by_handle.get(id(root_of(o))), chain
             if link is not None and link.apart and id(link.base) in self.by_handle and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
                 found.shares = self.by_handle[id(link.base)], link.chain
@@ -142,6 +139,17 @@ class Results:
         found.retains = found.kind != "input" and retains(o)
         self.placed[id(o)] = found
         return found
+
+    def _since(self, link: Link) -> tuple[bool, tuple]:
+        """The views that lead to a tensor from an input which may have changed its shape in place:
+        from what it is now, or (True) from what it was before that."""
+        before = self.level.stand_ins.get(id(link.base))
+        if before is None:
+            return False, link.chain
+        turned = self.level.views.get(id(before[1]))
+        if turned is not None and not before[2] and _begins(link.chain, turned.steps):
+            return False, link.chain[len(turned.steps):]
+        return True, (*before[2], *link.chain)
 
     def _aliases(self, o: Tensor, link: Link) -> bool:
         """Must a view be made again from its base, for what can be done to it later?"""

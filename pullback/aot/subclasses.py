@@ -483,9 +483,10 @@ class Inside:
                       for v, p in zip(values, self.plans)]
         return found
 
-    def refuse_shared(self, inputs: list[Tensor], groups: list) -> None:
-        """Inputs that share memory with one that is written must not have histories."""
-        if any(inputs[i]._edge is not None for group in groups for i in group):
+    def refuse_shared(self, inputs: list[Tensor], groups: list, literal: bool) -> None:
+        """Inputs that share memory with one that is written must not have histories; under
+        PyTorch's convention (`literal`) there must be none."""
+        if literal or any(inputs[i]._edge is not None for group in groups for i in group):
             raise Shared(errors.text(
                 "Encountered aliased inputs that are mutated in the graph, but at least one of "
                 f"them is a tensor subclass. This is not supported today ({errors.user_line(2)})",

@@ -298,7 +298,7 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     """The base with `new` in the place of the view that `chain` describes."""
     values = [base]
     for k, step in enumerate(chain):
-        if step[0].name == "expand" and _repeats_elements(values[-1], step):
+        if _repeats_elements(values[-1], step):  # only what is written counts, not its neighbours
             return _scatter_by_position(chain[k:], values[-1], new) if k == 0 else scatter(
                 base, chain[:k], _scatter_by_position(chain[k:], values[-1], new))
         if k < len(chain) - 1:
@@ -306,7 +306,7 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     for (ov, rest, number), value in zip(reversed(chain), reversed(values)):
         if number is not None:
             new = _scatter_piece(ov, rest, number, value, new)
-        elif ov.name == "as_strided" and (not value.is_contiguous() or may_overlap(*rest[:2])):
+        elif ov.name == "as_strided" and not value.is_contiguous():
             new = _put(value, _places_by_strides(value, rest), new)
         elif ov.op.scatter is None:
             new = _scatter_by_position(((ov, rest, number),), value, new)
@@ -325,7 +325,14 @@ def _shown(t: Tensor, step: tuple) -> Tensor:
 
 
 def _repeats_elements(t: Tensor, step: tuple) -> bool:
-    """Does `expand` show an element more than once?"""
+    """Does a view show an element more than once?"""
+    if step[0].name == "unfold":
+        _, size, apart = step[1]
+        return size > apart
+    if step[0].name == "as_strided":
+        return may_overlap(*step[1][:2])
+    if step[0].name != "expand":
+        return False
     wanted, shape = tuple(step[1][0]), tuple(t.shape)
     extra = len(wanted) - len(shape)
     return any(n != 1 for n in wanted[:extra]) or any(
@@ -343,7 +350,10 @@ def _scatter_by_position(chain, base, new):
     """Write through views without scatter formula: ask them where their elements come from."""
     shape = tuple([int(n) for n in base.shape])  # of symbols: for these sizes alone
     places = np.arange(math.prod(shape)).reshape(shape)
-    for ov, rest, number in chain:
+    for k, (ov, rest, number) in enumerate(chain):
+        if k == 0 and ov.name == "as_strided":  # of a tensor that may have gaps
+            places = _places_by_strides(base, rest).reshape([int(n) for n in rest[0]])
+            continue
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
     return _put(base, places.reshape(-1), new)

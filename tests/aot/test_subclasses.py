@@ -402,6 +402,9 @@ def test_leaves_and_shared_memory_are_refused_as_in_eager_or_in_words():
             made(two(2))
     with pytest.raises(RuntimeError, match="aliased inputs that are mutated"):
         aot_function(wrote_view, nop)(*view_of_intermediate())
+    plain = two(2).detach()
+    with pytest.raises(RuntimeError, match="is a tensor subclass"):
+        aot_function(lambda a, b: (a.mul_(2), b + 1)[1], nop)(plain.view(-1), plain.view(-1))
     same(left(wrote_view, view_of_intermediate()),
          left(torch.compile(wrote_view), view_of_intermediate()))
 

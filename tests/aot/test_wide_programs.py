@@ -40,6 +40,22 @@ def test_writes_where_neighbours_overlap(wrap, view):
     assert leaf.grad.tolist() == [[4, 6, 4], [4, 6, 4]]
 
 
+@pytest.mark.parametrize("wrap", WAYS)
+@pytest.mark.parametrize("view", [lambda x: x.unfold(0, 2, 1),
+                                  lambda x: x.as_strided((2, 2), (1, 1))])
+def test_writes_to_parts_of_overlapping_views(wrap, view):
+    def f(x):
+        w = view(x)
+        w[:, 1:].add_(1)
+        return w * 1
+
+    leaf = pb.zeros(3, requires_grad=True)
+    out = wrap(f)(leaf * 1)
+    assert out.tolist() == [[0, 1], [1, 1]]
+    out.sum().backward()
+    assert leaf.grad.tolist() == [1, 2, 1]
+
+
 @pytest.mark.parametrize("wrap", WAYS[:2])
 def test_of_several_values_for_one_place_the_last_counts(wrap):
     def f(x, new):
@@ -79,3 +95,18 @@ def test_writes_that_stay_in_a_graph_do_not_change_what_the_backward_reads(wrap,
     wrap(f)(x, buffer).sum().backward()
     assert buffer.tolist() == [6, 6, 6]
     assert pb.allclose(x.grad, 3 + 3 * pb.tensor(3.0).cos())
+
+
+@pytest.mark.parametrize("wrap", WAYS)
+def test_pieces_of_an_input_that_was_made_longer(wrap):
+    def f(x):
+        x[0].mul_(2)
+        x.unsqueeze_(0)
+        return x.split(1, 0)[0]
+
+    leaf = pb.ones(2, 3, requires_grad=True)
+    x = leaf * 1
+    piece = wrap(f)(x)
+    assert piece.shape == x.shape == (1, 2, 3) and piece._base is x
+    piece.sum().backward()
+    assert leaf.grad.tolist() == [[2, 2, 2], [1, 1, 1]]
