@@ -21,6 +21,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable
 from enum import Enum, IntEnum
 
@@ -32,6 +33,7 @@ from .autograd.profiler_events import EventList, FunctionEvent
 from .core import foreach, stack, surface, table
 from .core.handle import Tensor
 from .core.state import count
+from .core.tape import Accumulate, Port
 
 __all__ = [
     "ProfilerAction",
@@ -107,15 +109,27 @@ class _Thread(threading.local):
 
     def __init__(self):
         self.open: list[FunctionEvent] = []
+        self.made: tuple | None = None  # the last operator and its result, which gets a node next
+
+    def number(self) -> None:
+        """Give the event of the last operator the number of its node."""
+        (event, ref), self.made = self.made, None
+        edge = getattr(ref(), "_edge", None)
+        if edge is not None and not isinstance(edge, Accumulate):
+            event.sequence_nr = (edge.node if isinstance(edge, Port) else edge).seq
+            _made_in[event.sequence_nr] = event.thread
 
 
 _thread = _Thread()
 _lock = threading.Lock()
 _recorders: list[Recorder] = []
 _plain: dict = {}
+_made_in: dict[int, int] = {}  # number of a node -> the thread of its operator
 
 
 def _enter(name: str, args: Iterable = (), node=None) -> FunctionEvent:
+    if _thread.made is not None:
+        _thread.number()
     event = FunctionEvent(name, threading.get_ident(), _thread.open[-1] if _thread.open else None)
     for recorder in _recorders:
         if recorder.shapes:
@@ -147,6 +161,9 @@ def _bind(ov, flat: tuple):
     out = None
     try:
         out = _plain["bind"](ov, flat)
+        first = out[0] if isinstance(out, (tuple, list)) and out else out
+        if isinstance(first, Tensor):
+            _thread.made = event, weakref.ref(first)
         return out
     finally:
         _leave(event, None if ov.is_view else out)
@@ -172,10 +189,13 @@ class _Nodes(Watcher):
     """Ranges around the nodes of a sweep."""
 
     def before(self, node, grads: list) -> None:
-        _enter(f"autograd::engine::evaluate_function: {node.name()}",
-               [g for g in grads if g is not None], node)
+        given, name = [g for g in grads if g is not None], node.name()
+        for title in (f"autograd::engine::evaluate_function: {name}", name):
+            event = _enter(title, given, node)
+            event.fwd_thread = _made_in.get(node.seq, event.thread)
 
     def done(self) -> None:
+        _leave(_thread.open[-1])
         _leave(_thread.open[-1])
 
 
@@ -210,11 +230,14 @@ class Recorder:
     def stop(self) -> EventList:
         """End; returns what was recorded."""
         self.ended = time.perf_counter_ns()
+        if _thread.made is not None:
+            _thread.number()
         count("ACTIVE", -1)
         with _lock:
             _recorders.remove(self)
             if not _recorders:
                 _hook(False)
+                _made_in.clear()
         return EventList(sorted(self.events, key=lambda e: e.start), self.begun, self.ended)
 
 

@@ -177,7 +177,8 @@ def _tangents(problem: _Problem, k: int, tangent: Tensor) -> list[Tensor]:
     tracked = [i for i, t in enumerate(problem.inputs) if isinstance(t, Tensor) and t.requires_grad]
     args = [t.detach() if isinstance(t, Tensor) else t for t in problem.inputs]
     with DualLevel() as level:  # backward may run through duals: forward over reverse
-        args[tracked[k]] = level.wrap(args[tracked[k]], tangent)
+        for j, i in enumerate(tracked):  # functions that ask find tangents of all
+            args[i] = level.wrap(args[i], tangent if j == k else ops.zeros_like(args[i]))
         outs = [current(o) for o in _outputs(problem.func(*args))]
         pushed = [(level.primal(o), level.tangent(o)) for o in outs]
     return [ops.zeros_like(o) if t is None else t for o, t in pushed]
@@ -302,6 +303,7 @@ def _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad) 
             arrays[k] = _from_real(_as_real(values[k]) + step * directions[k], values[k])
             sides.append(problem.at(arrays))
         _same_kind(*sides, eps)
+        pushed = _push(problem, k, directions[k]) if forward_ad else ()
         for i, (a, b) in enumerate(zip(*sides)):
             expected = np.atleast_1d(weights[i] @ ((_as_real(a) - _as_real(b)) / (2 * eps)))
             if backward_ad and outs[i].requires_grad:
@@ -316,7 +318,7 @@ def _check_projections(problem, outs, eps, atol, rtol, backward_ad, forward_ad) 
                     f"output {i} with respect to input {k} (backward, fast mode)",
                 )
             if forward_ad:
-                got = weights[i] @ _push(problem, k, directions[k])[i]
+                got = weights[i] @ pushed[i]
                 _compare(
                     expected,
                     np.atleast_1d(got),

@@ -246,6 +246,11 @@ def is_inference_mode_enabled() -> bool:
     return state.inference
 
 
+def is_view_replay_enabled() -> bool:
+    """Do views get their history back by the operators that made them?"""
+    return state.replay_views
+
+
 class _force_original_view_tracking(_Switch):
     """Views made inside get their history back, after a write, by the operators that made them."""
 

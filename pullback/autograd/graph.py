@@ -251,6 +251,7 @@ class _Mutations:
     def clear(self) -> None:
         self.kept.clear()
         self.cells.clear()
+        self.cloned.clear()
 
 
 class _Watchers(threading.local):

@@ -302,7 +302,7 @@ def _user_tangents(cls, ctx, lower: tuple, tangents: list, outs: tuple, varies: 
                 errors.text(
                     f"{cls.__name__}.jvp returned a tangent for output {i}, which is not a "
                     f"differentiable tensor ({errors.user_line(2)})",
-                    cure="return None there",
+                    cure="You should return None at that position instead",
                 )
             )
         if t is not None and (not isinstance(t, Tensor) or tuple(t.shape) != tuple(o.shape)):

@@ -62,6 +62,13 @@ class profile:
         return self.table() if self.function_events is not None else "<unfinished profile>"
 
 
+def _profiler_enabled() -> bool:
+    """Does a profiler record?"""
+    from ..profiler import _recorders
+
+    return bool(_recorders)
+
+
 @contextlib.contextmanager
 def emit_nvtx(enabled: bool = True, record_shapes: bool = False):
     """Nothing: there is no NVIDIA profiler to tell."""

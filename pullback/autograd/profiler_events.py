@@ -43,13 +43,16 @@ class _Timed:
 class FunctionEvent(_Timed):
     """One run of an operator, a node or a named range."""
 
-    __slots__ = ("children", "cpu_memory_usage", "cpu_parent", "end", "input_shapes", "name",
-                 "sequence_nr", "stack", "start", "thread")
+    __slots__ = ("children", "cpu_memory_usage", "cpu_parent", "end", "fwd_thread", "id",
+                 "input_shapes", "name", "node_id", "sequence_nr", "stack", "start", "thread")
     count = 1
 
-    def __init__(self, name: str, thread: int, parent: FunctionEvent | None):
+    def __init__(self, name: str, thread: int, parent: FunctionEvent | None = None, *,
+                 id: int = 0, node_id: int = -1, start_us: float = 0, end_us: float = 0,
+                 fwd_thread: int = 0):
         self.name, self.thread, self.cpu_parent = name, thread, parent
-        self.start = self.end = 0  # nanoseconds
+        self.id, self.node_id, self.fwd_thread = id, node_id, fwd_thread
+        self.start, self.end = start_us * 1000, end_us * 1000  # nanoseconds
         self.input_shapes: list = []
         self.stack: list[str] = []
         self.sequence_nr = -1
@@ -81,14 +84,16 @@ class FunctionEvent(_Timed):
 class FunctionEventAvg(_Timed):
     """The sum of all events of a name (and of shapes, or of source lines)."""
 
-    def __init__(self, first: FunctionEvent):
-        self.key = first.key
-        self.input_shapes, self.stack = str(first.input_shapes or ""), first.stack
+    def __init__(self, first: FunctionEvent | None = None):
+        self.key = None if first is None else first.key
+        self.input_shapes = str((first and first.input_shapes) or "")
+        self.stack = [] if first is None else first.stack
         self.count = self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
 
     def add(self, event) -> FunctionEventAvg:
         """Add an event or another sum."""
+        self.key = event.key if self.key is None else self.key
         inner, parent = False, getattr(event, "cpu_parent", None)
         while parent is not None and not inner:  # its time is in an event of the same name
             inner, parent = parent.name == event.key, parent.cpu_parent
@@ -116,6 +121,22 @@ class EventList(list):
 
     def __str__(self) -> str:
         return self.table()
+
+    def _populate_cpu_children(self) -> None:
+        """Find the parents of events that came without: the shortest range around each.
+
+        Of ranges that overlap the later one is the parent of what follows.
+        """
+        for thread in dict.fromkeys(e.thread for e in self):
+            open_: list[FunctionEvent] = []
+            for e in sorted((e for e in self if e.thread == thread),
+                            key=lambda e: (e.start, -e.end)):
+                while open_ and (e.start >= open_[-1].end or e.end > open_[-1].end):
+                    open_.pop()
+                if open_:
+                    e.cpu_parent = open_[-1]
+                    open_[-1].children.append(e)
+                open_.append(e)
 
     @property
     def self_cpu_time_total(self) -> float:

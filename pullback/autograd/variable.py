@@ -6,13 +6,14 @@ Read next: `engine.py`.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable
 
 from .. import errors
 from ..core.handle import Tensor
 from ..core.state import state
 
-__all__ = ["Variable", "set_multithreading_enabled"]
+__all__ = ["Variable", "is_multithreading_enabled", "set_multithreading_enabled"]
 
 
 class _Engine:
@@ -47,13 +48,26 @@ class Variable(metaclass=_VariableMeta):
         return made.requires_grad_() if requires_grad else made
 
 
+class _Kept(threading.local):
+    many = True
+
+
+_kept = _Kept()
+
+
 class set_multithreading_enabled(contextlib.AbstractContextManager):
-    """Accepted: a backward runs in the thread that asks for it, whatever the switch says."""
+    """Kept: a backward runs in the thread that asks for it, whatever the switch says."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
+        self.mode, self.before = bool(mode), _kept.many
+        _kept.many = self.mode
 
     def __exit__(self, *exc) -> None:
-        pass
+        _kept.many = self.before
+
+
+def is_multithreading_enabled() -> bool:
+    """What was asked of `set_multithreading_enabled`."""
+    return _kept.many
 
 

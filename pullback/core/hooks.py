@@ -153,10 +153,9 @@ def run_accumulated_hooks(leaf: Tensor) -> None:
     """Hooks of a leaf whose `.grad` is complete."""
     for hook in list(leaf._meta.post_hooks.values()):
         if hook(leaf) is not None:
-            raise TypeError(
-                f"the post-accumulate-grad hook {_name(hook)} of a tensor must return None; it "
-                "may change .grad itself"
-            )
+            raise errors.RefusedValue(errors.text(
+                "Tensor post accumulate grad hooks should return None.",
+                f"hook: {_name(hook)}", "change .grad itself"))
 
 
 def _name(hook) -> str:
@@ -371,7 +370,11 @@ def opening(kind: type[Node]) -> type[Node]:
 class SavedTensor:
     """A saved value as it is kept: `node._raw_saved_self`."""
 
-    def __init__(self, node: Node, index: int):
+    def __init__(self, node: Node | None = None, index: int = 0):
+        if node is None:
+            raise errors.RefusedValue(errors.text(
+                "Trying to create a SavedTensor object from Python is forbidden "
+                f"({errors.user_line()})", cure="ask a node for one: node._raw_saved_self"))
         self._node, self._index = node, index
 
     def _held(self):

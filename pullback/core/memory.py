@@ -25,6 +25,9 @@ _facts: dict[int, tuple] = {}  # id of an owner -> (weak reference to it, what i
 def owner_of(t: Tensor, what: str = "untyped_storage()"):
     """The array that owns the memory of a tensor; transforms have none."""
     data = t._data
+    if isinstance(data, Box) and what == "untyped_storage()":
+        while getattr(getattr(data, "interp", None), "shares", False):
+            data = data.inner._data  # a dual has the memory of its primal
     if isinstance(data, Box):
         raise errors.TransformError(
             errors.text(

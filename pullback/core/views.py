@@ -33,7 +33,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
     cell = cell_of(source)
     if cell is INFERENCE and is_buffer(source._data):
         for t in out if many else (out,):
-            t._cell = cell
+            t._cell, t._edge = cell, None  # whatever mode this is
         return
     if ov.op.diff_outputs == (False,):
         out._cell = cell  # an alias that has nothing to do with derivatives
@@ -212,17 +212,54 @@ def _as_strided():
     return ops.as_strided.default
 
 
-def view_of(view: Tensor, base: Tensor) -> Tensor | None:
-    """The view that another base would have; None where that base is laid out otherwise."""
+def view_of(view: Tensor, new_base: Tensor, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """The view that another base would have; None where that base is laid out otherwise.
+
+    The functions may replace the numbers and the tensors that the view was made with.
+    """
     link = view._link
     if link is None:
         return None
     own = link.base
-    if base.dtype is not own.dtype or is_buffer(base._data) and is_buffer(own._data) and (
-        _geometry(base) != _geometry(own)
+    if new_base.dtype is not own.dtype or is_buffer(new_base._data) and is_buffer(own._data) and (
+        _geometry(new_base) != _geometry(own)
     ):
         return None
-    return replay(base, link.chain)
+    return view_of_any(view, new_base, symint_visitor_fn, tensor_visitor_fn)
+
+
+def view_of_any(view: Tensor, new_base: Tensor, symint_visitor_fn=None, tensor_visitor_fn=None):
+    """The same, whatever the base is like."""
+    chain = view._link.chain
+    if symint_visitor_fn is not None or tensor_visitor_fn is not None:
+        def visited(value):
+            if isinstance(value, (list, tuple)):
+                return type(value)(visited(v) for v in value)
+            if isinstance(value, Tensor):
+                return value if tensor_visitor_fn is None else tensor_visitor_fn(value)
+            number = isinstance(value, int) and not isinstance(value, bool)
+            return symint_visitor_fn(value) if number and symint_visitor_fn is not None else value
+
+        chain = [(ov, _but_dims(ov, rest, visited), number) for ov, rest, number in chain]
+    return replay(new_base, chain)
+
+
+def _but_dims(ov, rest: tuple, visited) -> tuple:
+    """Sizes, strides and indices are visited; dims are not sizes."""
+    sizes = [a.symbolic for a in ov.schema.args[1:]]
+    return tuple(visited(v) if size or isinstance(v, Tensor) else v
+                 for v, size in zip(rest, sizes))
+
+
+def base_of_view(view: Tensor, new_view: Tensor) -> Tensor:
+    """A base such that `new_view` is to it what `view` is to its own, as a view of `new_view`."""
+    from .table import ops
+
+    base = view._link.base
+    if base.dtype is not new_view.dtype:
+        new_view = ops.view_as_real(new_view) if new_view.dtype.is_complex else (
+            ops.view_as_complex(new_view))
+    return ops.as_strided(new_view, list(base.shape), list(base.stride()), base.storage_offset())
 
 
 def found_anew(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from ..core.dims import infer_size, numel, view_strides, wrap_dim
 from ..core.handle import Box
 from ..core.layout import memory_format
 from ..core.op import Composite, Pointwise, View
+from ..core.state import state
 from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError
 from ..storage import resize_ as resize
@@ -309,7 +310,7 @@ class resize_(Composite):
     function = False
 
     def compose(self, size, memory_format):
-        if self.requires_grad:
+        if self.requires_grad and not state.inference:
             raise NotDifferentiable("cannot resize variables that require grad")
         if any(n < 0 for n in size):
             raise ShapeError(f"resize_: sizes must not be negative, got {list(size)}")

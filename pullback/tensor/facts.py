@@ -15,7 +15,7 @@ from ..core.handle import INFERENCE, Box, Tensor, make
 from ..core.layout import STRIDED, is_arranged
 from ..core.reading import concrete, shown
 from ..core.size import Size, is_symbolic
-from ..core.views import view_of
+from ..core.views import base_of_view, view_of, view_of_any
 
 _ndarray = np.ndarray
 
@@ -142,6 +142,8 @@ METHODS = {
     "pin_memory": lambda self, device=None: self,  # no device could read it by itself
     "_is_view": lambda self: self._link is not None and not self._link.apart,
     "_view_func": view_of,
+    "_view_func_unsafe": view_of_any,
+    "_rev_view_func_unsafe": base_of_view,
     "element_size": lambda self: self._data.dtype.itemsize,
     "is_floating_point": lambda self: self.dtype.is_floating_point,
     "is_complex": lambda self: self.dtype.is_complex,

@@ -144,7 +144,10 @@ class _Deferred:
         edges = iter(self.edges)
 
         def attached(t: Tensor) -> Tensor:
-            again = make(t._data, next(edges))
+            edge = next(edges)
+            if edge is None and t._edge is None:
+                return t
+            again = make(t._data, edge)
             again._cell = t._cell
             return again
 
@@ -302,7 +305,7 @@ class _Frame(_Watch):
         """(args, kwargs) as they were, with histories that begin here."""
         leaves = list(self.leaves)
         for i, t, tracked in zip(self.places, self.inputs.unpack(), self.tracked):
-            leaves[i] = fresh = _bare(t)
+            leaves[i] = fresh = _bare(t) if tracked else t
             if tracked:
                 fresh._edge = tape.Origin(fresh)
         return tree_unflatten(leaves, self.structure)
@@ -327,6 +330,8 @@ class _Frame(_Watch):
                 default_generator.set_state(outside)
         if second.count != len(self.items):
             raise self.mismatch(
+                "trying to save more tensors during recomputation than during the original forward"
+                if second.count > len(self.items) else
                 "A different number of tensors was saved during the original forward and "
                 "recomputation",
                 [

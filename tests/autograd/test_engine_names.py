@@ -58,7 +58,7 @@ def test_variable_is_a_tensor():
 def test_post_accumulate_hooks_return_nothing():
     x = leaf()
     x.register_post_accumulate_grad_hook(lambda p: 5)
-    with pytest.raises(TypeError, match="must return None"):
+    with pytest.raises(RuntimeError, match="should return None"):
         x.sum().backward()
 
 

@@ -371,3 +371,75 @@ def test_new_takes_sizes_and_tensors():
     assert x.new(x).tolist() == [1, 1] and x.new([3, 4]).tolist() == [3, 4]
     with pytest.raises(TypeError):
         x.new(torch.ones(2))
+
+
+def test_switches_that_are_kept():
+    assert torch.autograd.is_multithreading_enabled()
+    with torch.autograd.set_multithreading_enabled(False):
+        assert not torch.autograd.is_multithreading_enabled()
+    assert torch.autograd.is_multithreading_enabled()
+    with torch.autograd._force_original_view_tracking(True):
+        assert torch.autograd.is_view_replay_enabled()
+    assert not torch.autograd.is_view_replay_enabled()
+    with pytest.raises(RuntimeError, match="from Python is forbidden"):
+        torch.autograd.SavedTensor()
+
+
+@pytest.mark.parametrize("view", [
+    lambda x: x.select(1, 2), lambda x: x[1:, ::2], lambda x: x.t().unsqueeze(-1),
+    lambda x: x.split(1)[1], lambda x: x.diagonal()], ids=["select", "slice", "t", "split", "diag"])
+def test_views_are_made_of_other_bases_and_bases_of_views(view):
+    base = torch.arange(12.0).view(3, 4).clone()
+    out, other = view(base), torch.full((3, 4), 2.0)
+    again = out._view_func(other)
+    assert again.shape == out.shape and again._base is other and again.stride() == out.stride()
+    assert out._view_func(torch.ones(4, 3)) is None
+    assert out._view_func_unsafe(other).equal(again)
+    found = out._rev_view_func_unsafe(out.detach())
+    assert found.equal(base) and found.data_ptr() == base.data_ptr() and found._is_view()
+
+
+def test_numbers_of_a_view_may_be_replaced():
+    base = torch.arange(60.0).view(3, 4, 5).clone()
+    view = base.select(1, 2)
+    again = view._view_func(base, symint_visitor_fn=lambda n: n + 1)
+    assert again.equal(base.select(1, 3)) and view._view_func(base).equal(view)
+
+
+def test_inference_tensors_outside_and_inside_of_the_mode():
+    with torch.inference_mode():
+        x = torch.ones(1, 2, 3, requires_grad=True)
+        x.resize_(1, 2)
+        assert x.is_inference() and x.requires_grad and x.shape == (1, 2)
+    out = x.view(-1)
+    assert out.is_inference() and not out.requires_grad and not out._is_view() and out.is_leaf
+
+
+def test_duals_share_the_memory_of_their_primal():
+    from pullback.autograd import forward_ad as fw
+
+    x = torch.ones(2)
+    assert fw._current_level == -1
+    with fw.dual_level():
+        dual = fw.make_dual(x, torch.ones(2))
+        assert fw._current_level == 0
+        assert dual.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+
+
+def test_checkpoints_save_the_same_object():
+    seen = []
+
+    class Keeps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.extend(ctx.saved_tensors)
+            return g, None
+
+    y = torch.ones(())
+    torch.utils.checkpoint.checkpoint(Keeps.apply, leaf(), y, use_reentrant=False).backward()
+    assert seen[0] is y

@@ -123,3 +123,32 @@ def test_off_means_off():
         f()
         1 / 0
     assert [e.name for e in prof.events()] == ["named"]
+
+
+def test_nodes_have_the_numbers_of_their_operators():
+    with torch.autograd.profiler.profile() as found:
+        assert torch.autograd._profiler_enabled()
+        x = torch.ones(3, requires_grad=True)
+        (x + x).sum().backward()
+    assert not torch.autograd._profiler_enabled()
+    events = {e.name: e for e in reversed(found.function_events)}
+    node = events["AddBackward0"]
+    assert node.cpu_parent is events["autograd::engine::evaluate_function: AddBackward0"]
+    assert node.sequence_nr == events["aten::add"].sequence_nr > 0
+    assert node.fwd_thread == events["aten::add"].thread and events["aten::add"].fwd_thread == 0
+    assert torch.profiler.itt.is_available() is False
+
+
+def test_events_made_by_hand():
+    from pullback.autograd.profiler_util import EventList, FunctionEvent, FunctionEventAvg
+
+    made = [FunctionEvent(id=i, node_id=0, name="foo", thread=0, start_us=a, end_us=b)
+            for i, (a, b) in enumerate([(0, 2), (1, 2), (1, 3)])]
+    events = EventList(made)
+    events._populate_cpu_children()
+    assert [[c.id for c in e.cpu_children] for e in made] == [[], [], [1]]
+    total = FunctionEventAvg()
+    for start, end in ((10, 15), (20, 30)):
+        total.add(FunctionEvent("foo", 0, start_us=start, end_us=end))
+    total.add(total)
+    assert (total.key, total.count, total.cpu_time_total, total.cpu_time) == ("foo", 4, 30, 7.5)
