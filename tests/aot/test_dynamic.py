@@ -463,3 +463,19 @@ def test_reasons_name_what_is_another():
     assert [r.rpartition("): ")[2] for r in f.recompiles] == [
         "x has 1 dims, the program is for 2", "x has dtype float64, the program is for float32",
         "x has requires_grad True, the program is for False"]
+
+
+@pytest.mark.parametrize("requires_grad", [True, False])
+@pytest.mark.parametrize("cut", [
+    lambda x: x.chunk(2), lambda x: x.split(x.shape[0] // 2), lambda x: x.split([1, x.shape[0] - 1]),
+    lambda x: x.split(2)[::-1]], ids=["chunk", "split", "sizes", "some"])
+def test_pieces_of_an_input_at_other_sizes(cut, requires_grad):
+    compiled = aot_function(cut, nop, dynamic=True)
+    for rows in (4, 6, 8):
+        x = torch.arange(rows * 3.0).reshape(rows, 3).clone().requires_grad_(requires_grad)
+        found, wanted = compiled(x), cut(x)
+        assert all(torch.equal(a, b) and a._base is x for a, b in zip(found, wanted, strict=True))
+        if requires_grad:
+            got = torch.autograd.grad(sum(t.sum() * i for i, t in enumerate(found)), x)
+            assert torch.equal(*got, *torch.autograd.grad(
+                sum(t.sum() * i for i, t in enumerate(wanted)), x))
