@@ -409,8 +409,8 @@ def _batch(cls, plan, args, interp, needs) -> tuple:
         else:
             raise errors.TransformError(
                 errors.text(
-                    f"You tried to vmap over {cls.__name__}, but it does not have vmap support "
-                    f"({errors.user_line(3)})",
+                    f"You tried to vmap over {cls.__name__}, but this autograd.Function does not "
+                    f"have vmap support ({errors.user_line(3)})",
                     cure=[
                         "implement the vmap staticmethod: vmap(info, in_dims, *args) -> (output, "
                         "out_dims)",

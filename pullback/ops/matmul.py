@@ -55,7 +55,7 @@ def check_ranks(name: str, batched: tuple, tensors: tuple, ranks: tuple) -> None
     for flag, t, rank in zip(batched, tensors, ranks):
         if t.ndim - bool(flag) != rank:
             raise ShapeError(
-                f"{name}: expected a tensor of {rank} dims, got {list(t.shape[bool(flag):])}")
+                f"{name}: Shape mismatch, expected a tensor of {rank} dims, got {list(t.shape[bool(flag):])}")
 
 
 _C_NAMES = {

@@ -768,7 +768,7 @@ def test_methods_that_are_missing():
         y.sum().backward()
     with pytest.raises(NotImplementedError, match="jvp"):
         func.jvp(Forward.apply, (x.detach(),), (x.detach(),))
-    with pytest.raises(RuntimeError, match=r"vmap over Forward, but it does not have vmap support"):
+    with pytest.raises(RuntimeError, match=r"vmap over Forward, .* does not have vmap support"):
         func.vmap(Forward.apply)(x.detach())
 
 
