@@ -468,7 +468,8 @@ def test_reasons_name_what_is_another():
 @pytest.mark.parametrize("requires_grad", [True, False])
 @pytest.mark.parametrize("cut", [
     lambda x: x.chunk(2), lambda x: x.split(x.shape[0] // 2),
-    lambda x: x.split([1, x.shape[0] - 1]), lambda x: x.split(2)[::-1]], ids=["chunk", "split", "sizes", "some"])
+    lambda x: x.split([1, x.shape[0] - 1]), lambda x: x.split(2)[::-1]],
+    ids=["chunk", "split", "sizes", "some"])
 def test_pieces_of_an_input_at_other_sizes(cut, requires_grad):
     compiled = aot_function(cut, nop, dynamic=True)
     for rows in (4, 6, 8):

@@ -32,7 +32,8 @@ def in_rows(x):
 
 VIEWS = {
     "chunk": lambda x: x.chunk(2, 1), "diagonal": lambda x: x.diagonal(),
-    "expand": lambda x: x.expand(2, 3, 4), "movedim": lambda x: x.movedim(0, 1), "narrow": lambda x: x.narrow(1, 1, 2),
+    "expand": lambda x: x.expand(2, 3, 4),
+    "movedim": lambda x: x.movedim(0, 1), "narrow": lambda x: x.narrow(1, 1, 2),
     "permute": lambda x: x.permute(1, 0), "select": lambda x: x.select(1, -1),
     "slice": lambda x: x[:, 1::2], "split": lambda x: x.split(2, 1),
     "squeeze": lambda x: x.unsqueeze(0).squeeze(0), "t": lambda x: x.t(),
