@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import errors
 from ..autograd.grad_mode import set_grad_enabled
-from ..control import cond
+from ..control import operators
 from ..core import dtype as dt
 from ..core.device import Device
 from ..core.handle import Tensor, make
@@ -395,7 +395,8 @@ def _target(text: str) -> Any:
                   "decompose it before: program.run_decompositions() in PyTorch")
 
 
-_HIGHER = {"cond": cond, "wrap_with_set_grad_enabled": _in_grad_mode}
+_HIGHER = {**{name: operators[name] for name in ("cond", "map_impl", "scan", "while_loop")},
+           "wrap_with_set_grad_enabled": _in_grad_mode}
 
 
 def _tree(text: str) -> TreeSpec:

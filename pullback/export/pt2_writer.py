@@ -1,7 +1,8 @@
 """Programs as PyTorch's `.pt2` files, for `torch.export.load` of PyTorch 2.13; see `pt2.py`.
 
-A graph is written as it is: one call of the operator table per node, with the facts of its results.
-Branches, loops, grad modes and sizes that are no polynomials of the arguments' are refused.
+A graph is written as it is: one call of the operator table per node, with the facts of its results,
+and the graphs of branches, loops and grad modes inside of the calls that take them.  Sizes that are no
+polynomials of others are refused.
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..control import HigherOrder
 from ..core.device import Device
 from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.layout import layout, memory_format
 from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
-from ..core.size import Symbolic, hinted
-from ..core.symbolic.env import MOST
+from ..core.size import Symbolic
+from ..core.symbolic.env import MOST, Relation
 from ..core.symbolic.expr import Expr
-from ..fx.node import Node
+from ..core.symbolic.number import SymBool
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node, fetch_attribute
 from ..serialization.archive import Writer
 from .graph_signature import ConstantArgument, InputKind, OutputKind
-from .program import ExportedProgram
+from .program import CALLERS, ExportedProgram, grad_modes
 from .pt2 import _DTYPES, _FORMATS, _OPERATORS, _STRIDED, MAJOR, MODEL, SAMPLES
 
 _CODES = {name: code for code, name in _DTYPES.items()}
@@ -58,12 +63,216 @@ def archive(program: ExportedProgram, extra: dict[str, Any] | None = None) -> by
     return file.getvalue()
 
 
-class _Writing:
-    def __init__(self, program: ExportedProgram):
-        self.program = program
+class _Graph:
+    """One graph, and what is known of its values."""
+
+    def __init__(self, module: GraphModule):
+        self.module = module
         self.names: dict[Node, str] = {}  # of values, where they are not the node's
         self.tensors: dict[str, dict] = {}
         self.sizes: dict[str, dict] = {}
+        self.answers: dict[str, dict] = {}
+
+    def inputs(self) -> list[dict]:
+        """The inputs, tensors in a graph that another one calls."""
+        return [self._noted(n, n.meta["val"])
+                for n in self.module.graph.find_nodes(op="placeholder")]
+
+    def written(self) -> dict:
+        """The graph."""
+        graph = self.module.graph
+        inputs = self.inputs()
+        nodes = []
+        for mode, part in _regions(graph):
+            nodes += map(self._call, part) if mode is CALLERS else [self._in_mode(mode, part)]
+        results = graph.output_node().args[0]
+        single = isinstance(results, Node)
+        outputs = [self._argument(value) for value in ([results] if single else results)]
+        return {
+            "inputs": inputs, "outputs": outputs, "nodes": nodes, "tensor_values": self.tensors,
+            "sym_int_values": self.sizes, "sym_bool_values": self.answers,
+            "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": {}}
+
+    def _call(self, node: Node) -> dict:
+        target = node.target
+        if isinstance(target, HigherOrder) and target.namespace == HigherOrder.namespace:
+            return self._called(f"torch.ops.higher_order.{target.name()}", node, [
+                {"name": "", "arg": self._operand(a), "kind": 1} for a in node.args], False)
+        if isinstance(target, OpOverload) and not target.custom:
+            text = f"torch.ops.{target}"
+            names = [a.name for a in target.schema.args]
+        elif getattr(target, "__module__", "") == "_operator" and target.__name__ in _OPERATORS:
+            text, names = f"_operator.{target.__name__}", ["a", "b"]
+        else:
+            raise refused(f"a .pt2 file cannot hold the call of {target} ({node.name})")
+        if text.count(".") == 3 and isinstance(target, OpOverload):
+            text += ".default"
+        inputs = [{"name": n, "arg": self._argument(a), "kind": 1}
+                  for n, a in zip(names, node.args)]
+        inputs += [{"name": n, "arg": self._argument(a), "kind": 2}
+                   for n, a in node.kwargs.items()]
+        return self._called(text, node, inputs, None)
+
+    def _called(self, text: str, node: Node, inputs: list[dict], single: bool | None) -> dict:
+        trace = {"stack_trace": node.stack_trace} if node.stack_trace else {}
+        return {"target": text, "inputs": inputs, "outputs": self._results(node),
+                "metadata": trace, "is_hop_single_tensor_return": single, "name": node.name}
+
+    def _in_mode(self, enabled: bool, nodes: list[Node]) -> dict:
+        """Calls with gradients on or off, as a graph that is called in that mode."""
+        part, values = Graph(), {}
+        whole = [n for node in nodes for n in (node, *_picked(node))]
+        given = dict.fromkeys(n for node in whole for n in node.all_input_nodes
+                              if n not in whole and n.op != "get_attr")
+        for node in given:
+            values[node] = part.placeholder(node.name)
+            values[node].meta = dict(node.meta)
+
+        def inside(node: Node) -> Node:
+            if node not in values:  # a graph
+                values[node] = part.get_attr(node.target)
+            return values[node]
+
+        for node in whole:
+            values[node] = part.node_copy(node, inside)
+        results = [n for n in whole if any(u not in whole for u in n.users)]
+        part.output(tuple([values[n] for n in results]))
+        inner = _Graph(GraphModule(self.module, part))
+        name = f"submod_{nodes[0].name}"
+        operands = [self._argument(n) for n in given]
+        return {
+            "target": "torch.ops.higher_order.wrap_with_set_grad_enabled",
+            "inputs": [{"name": "", "arg": arg, "kind": 1} for arg in (
+                {"as_bool": enabled}, {"as_graph": {"name": name, "graph": inner.written()}},
+                *operands)],
+            "outputs": [self._noted(n, n.meta["val"]) for n in results],
+            "metadata": {}, "is_hop_single_tensor_return": False, "name": name}
+
+    def _operand(self, value: Any) -> dict:
+        """An argument of an operator that takes graphs."""
+        if isinstance(value, Node) and value.op == "get_attr":
+            inner = _Graph(fetch_attribute(self.module, value.target))
+            return {"as_graph": {"name": value.target, "graph": inner.written()}}
+        if isinstance(value, (list, tuple)) and not value:
+            return {"as_tensors": []}
+        return self._argument(value)
+
+    def _results(self, node: Node) -> list[dict]:
+        """The values of a call; several are what the nodes that pick them are called."""
+        val = node.meta.get("val")
+        if not isinstance(val, (list, tuple)):
+            return [] if val is None else [self._noted(node, val)]
+        picked: dict[int, str] = {}
+        for user in node.users:
+            if user.target is operator.getitem:
+                self.names[user] = picked.setdefault(user.args[1], user.name)
+        found = [picked.get(i, f"{node.name}_unused_{i}") for i in range(len(val))]
+        made = [self._noted(name, v) for name, v in zip(found, val)]
+        if isinstance(node.target, OpOverload) and len(node.target.schema.returns) == 1:
+            return [{"as_tensors": [m["as_tensor"] for m in made]}]
+        return made
+
+    def _noted(self, node: Node | str, value: Any, tracked: bool = False) -> dict:
+        """A value by its name, whose facts are written down."""
+        name = node if isinstance(node, str) else self.names.get(node, node.name)
+        if isinstance(value, Tensor):
+            self.tensors[name] = self._facts(value, tracked)
+            return {"as_tensor": {"name": name}}
+        if isinstance(value, SymBool):
+            self.answers[name] = {"as_expr": {"expr_str": _question(value.node.raw), "hint": None}}
+            return {"as_sym_bool": {"as_name": name}}
+        if type(value) is bool:
+            self.answers[name] = {"as_bool": value}
+            return {"as_sym_bool": {"as_name": name}}
+        if isinstance(value, (int, Symbolic)):
+            self.sizes[name] = self._size(value)
+            return {"as_sym_int": {"as_name": name}}
+        raise refused(f"a .pt2 file cannot hold the value of {name}: {type(value).__name__}")
+
+    def _facts(self, value: Tensor, tracked: bool, dense: bool = False) -> dict:
+        shape = tuple(value.shape)
+        strides = value.contiguous().stride() if dense else value.stride()
+        return {
+            "dtype": _code(value.dtype), "sizes": [self._size(n) for n in shape],
+            "requires_grad": tracked, "device": {"type": "cpu", "index": None},
+            "strides": [self._size(n) for n in strides], "storage_offset": {"as_int": 0},
+            "layout": _STRIDED}
+
+    def _size(self, size: Any) -> dict:
+        if type(size) is int:
+            return {"as_int": size}
+        hint = size.node.hint
+        return {"as_expr": {"expr_str": _expression(size.node.expr),
+                            "hint": None if hint is None else {"as_int": int(hint)}}}
+
+    def _argument(self, value: Any) -> dict:
+        if isinstance(value, Node):
+            name, val = self.names.get(value, value.name), value.meta.get("val")
+            if isinstance(val, Tensor):
+                return {"as_tensor": {"name": name}}
+            truth = isinstance(val, (bool, SymBool))
+            return {"as_sym_bool" if truth else "as_sym_int": {"as_name": name}}
+        if isinstance(value, (list, tuple)):
+            return self._list(list(value))
+        if value is None:
+            return {"as_none": True}
+        if isinstance(value, DType):
+            return {"as_scalar_type": _code(value)}
+        if isinstance(value, Device):
+            return {"as_device": {"type": value.type, "index": value.index}}
+        if isinstance(value, memory_format):
+            return {"as_memory_format": _LAYOUTS[value.name]}
+        if isinstance(value, layout) and value.name == "strided":
+            return {"as_layout": _STRIDED}
+        for kind, key in ((bool, "as_bool"), (int, "as_int"), (str, "as_string")):
+            if isinstance(value, kind):
+                return {key: value}
+        if isinstance(value, float):
+            return {"as_float": _float(value)}
+        if isinstance(value, complex):
+            return {"as_complex": {"real": value.real, "imag": value.imag}}
+        raise refused(f"a .pt2 file cannot hold {value!r:.60}")
+
+    def _list(self, values: list) -> dict:
+        made = [self._argument(v) for v in values]
+        kinds = {next(iter(m)) for m in made}
+        if not kinds or kinds == {"as_int"}:
+            return {"as_ints": values}
+        if kinds == {"as_tensor"}:
+            return {"as_tensors": [m["as_tensor"] for m in made]}
+        if kinds <= {"as_tensor", "as_none"}:
+            return {"as_optional_tensors": made}
+        if kinds <= {"as_int", "as_sym_int"}:
+            return {"as_sym_ints": [m.get("as_sym_int", m) for m in made]}
+        if kinds <= {"as_float", "as_int"}:
+            return {"as_floats": [_float(float(v)) for v in values]}
+        if kinds in ({"as_bool"}, {"as_string"}):
+            return {f"{kinds.pop()}s": values}
+        raise refused(f"a .pt2 file cannot hold the list {values!r:.60}")
+
+
+def _regions(graph: Graph) -> list[tuple[Any, list[Node]]]:
+    """The calls of a graph, those in one grad mode together."""
+    switches = grad_modes(graph.nodes)
+    found: list[tuple[Any, list[Node]]] = [(CALLERS, [])]
+    for node in graph.nodes:
+        if node in switches:
+            found.append((switches[node][0], []))
+        elif node.op == "call_function" and node.target is not operator.getitem:
+            found[-1][1].append(node)
+    return [(mode, nodes) for mode, nodes in found if nodes]
+
+
+def _picked(node: Node) -> list[Node]:
+    return [user for user in node.users if user.target is operator.getitem]
+
+
+class _Writing(_Graph):
+    """A whole program."""
+
+    def __init__(self, program: ExportedProgram):
+        super().__init__(program.graph_module)
+        self.program = program
 
     def records(self) -> dict[str, bytes]:
         """The files of the archive."""
@@ -107,7 +316,7 @@ class _Writing:
                     ranges[s.name] = {"min_val": int(low), "max_val": most}
         return {
             "graph_module": {
-                "graph": self._graph(), "signature": self._signature(),
+                "graph": self.written(), "signature": self._signature(),
                 "module_call_graph": [{"fqn": "", "signature": {
                     "inputs": [], "outputs": [], "in_spec": _tree(program.call_spec.in_spec),
                     "out_spec": _tree(program.call_spec.out_spec),
@@ -117,129 +326,18 @@ class _Writing:
             "schema_version": {"major": MAJOR, "minor": 20}, "verifiers": ["ATEN"],
             "torch_version": "2.13.0", "guards_code": []}
 
-    def _graph(self) -> dict:
-        graph, nodes = self.program.graph, []
+    def inputs(self) -> list[dict]:
+        """Parameters, buffers, constants, arguments."""
+        found = []
         specs = self.program.graph_signature.input_specs
-        inputs = []
-        for spec, node in zip(specs, graph.find_nodes(op="placeholder")):
+        for spec, node in zip(specs, self.program.graph.find_nodes(op="placeholder")):
             if isinstance(spec.arg, ConstantArgument):
-                inputs.append(self._argument(spec.arg.value))
+                found.append(self._argument(spec.arg.value))
             else:
                 tracked = spec.kind is InputKind.PARAMETER and (
                     self.program.tensor(spec.target).requires_grad)
-                inputs.append(self._noted(node, node.meta["val"], tracked))
-        for node in graph.nodes:
-            if node.op not in ("placeholder", "output") and node.target is not operator.getitem:
-                nodes.append(self._call(node))
-        outputs = [self._argument(value) for value in graph.output_node().args[0]]
-        return {
-            "inputs": inputs, "outputs": outputs, "nodes": nodes, "tensor_values": self.tensors,
-            "sym_int_values": self.sizes, "sym_bool_values": {}, "is_single_tensor_return": False,
-            "custom_obj_values": {}, "sym_float_values": {}}
-
-    def _call(self, node: Node) -> dict:
-        target = node.target
-        if isinstance(target, OpOverload) and not target.custom:
-            text = f"torch.ops.{target}"
-            names = [a.name for a in target.schema.args]
-        elif getattr(target, "__module__", "") == "_operator" and target.__name__ in _OPERATORS:
-            text, names = f"_operator.{target.__name__}", ["a", "b"]
-        else:
-            raise refused(f"a .pt2 file cannot hold the call of {target} ({node.name})")
-        if text.count(".") == 3 and isinstance(target, OpOverload):
-            text += ".default"
-        inputs = [{"name": n, "arg": self._argument(a), "kind": 1}
-                  for n, a in zip(names, node.args)]
-        inputs += [{"name": n, "arg": self._argument(a), "kind": 2}
-                   for n, a in node.kwargs.items()]
-        trace = {"stack_trace": node.stack_trace} if node.stack_trace else {}
-        return {"target": text, "inputs": inputs, "outputs": self._results(node),
-                "metadata": trace, "is_hop_single_tensor_return": None, "name": node.name}
-
-    def _results(self, node: Node) -> list[dict]:
-        """The values of a call; several are what the nodes that pick them are called."""
-        val = node.meta.get("val")
-        if not isinstance(val, (list, tuple)):
-            return [] if val is None else [self._noted(node, val)]
-        picked: dict[int, str] = {}
-        for user in node.users:
-            if user.target is operator.getitem:
-                self.names[user] = picked.setdefault(user.args[1], user.name)
-        found = [picked.get(i, f"{node.name}_unused_{i}") for i in range(len(val))]
-        made = [self._noted(name, v) for name, v in zip(found, val)]
-        if isinstance(node.target, OpOverload) and len(node.target.schema.returns) == 1:
-            return [{"as_tensors": [m["as_tensor"] for m in made]}]
-        return made
-
-    def _noted(self, node: Node | str, value: Any, tracked: bool = False) -> dict:
-        """A value by its name, whose facts are written down."""
-        name = node if isinstance(node, str) else self.names.get(node, node.name)
-        if isinstance(value, Tensor):
-            self.tensors[name] = self._facts(value, tracked)
-            return {"as_tensor": {"name": name}}
-        if isinstance(value, (int, Symbolic)):
-            self.sizes[name] = self._size(value)
-            return {"as_sym_int": {"as_name": name}}
-        raise refused(f"a .pt2 file cannot hold the value of {name}: {type(value).__name__}")
-
-    def _facts(self, value: Tensor, tracked: bool, dense: bool = False) -> dict:
-        shape = tuple(value.shape)
-        strides = value.contiguous().stride() if dense else value.stride()
-        return {
-            "dtype": _code(value.dtype), "sizes": [self._size(n) for n in shape],
-            "requires_grad": tracked, "device": {"type": "cpu", "index": None},
-            "strides": [self._size(n) for n in strides], "storage_offset": {"as_int": 0},
-            "layout": _STRIDED}
-
-    def _size(self, size: Any) -> dict:
-        if type(size) is int:
-            return {"as_int": size}
-        hint = hinted((size,))[0]
-        return {"as_expr": {"expr_str": _expression(size.node.expr),
-                            "hint": {"as_int": int(hint)}}}
-
-    def _argument(self, value: Any) -> dict:
-        if isinstance(value, Node):
-            name, val = self.names.get(value, value.name), value.meta.get("val")
-            return {"as_tensor": {"name": name}} if isinstance(val, Tensor) else {
-                "as_sym_int": {"as_name": name}}
-        if isinstance(value, (list, tuple)):
-            return self._list(list(value))
-        if value is None:
-            return {"as_none": True}
-        if isinstance(value, DType):
-            return {"as_scalar_type": _code(value)}
-        if isinstance(value, Device):
-            return {"as_device": {"type": value.type, "index": value.index}}
-        if isinstance(value, memory_format):
-            return {"as_memory_format": _LAYOUTS[value.name]}
-        if isinstance(value, layout) and value.name == "strided":
-            return {"as_layout": _STRIDED}
-        for kind, key in ((bool, "as_bool"), (int, "as_int"), (str, "as_string")):
-            if isinstance(value, kind):
-                return {key: value}
-        if isinstance(value, float):
-            return {"as_float": _float(value)}
-        if isinstance(value, complex):
-            return {"as_complex": {"real": value.real, "imag": value.imag}}
-        raise refused(f"a .pt2 file cannot hold {value!r:.60}")
-
-    def _list(self, values: list) -> dict:
-        made = [self._argument(v) for v in values]
-        kinds = {next(iter(m)) for m in made}
-        if not kinds or kinds == {"as_int"}:
-            return {"as_ints": values}
-        if kinds == {"as_tensor"}:
-            return {"as_tensors": [m["as_tensor"] for m in made]}
-        if kinds <= {"as_tensor", "as_none"}:
-            return {"as_optional_tensors": made}
-        if kinds <= {"as_int", "as_sym_int"}:
-            return {"as_sym_ints": [m.get("as_sym_int", m) for m in made]}
-        if kinds <= {"as_float", "as_int"}:
-            return {"as_floats": [_float(float(v)) for v in values]}
-        if kinds in ({"as_bool"}, {"as_string"}):
-            return {f"{kinds.pop()}s": values}
-        raise refused(f"a .pt2 file cannot hold the list {values!r:.60}")
+                found.append(self._noted(node, node.meta["val"], tracked))
+        return found
 
     def _signature(self) -> dict:
         inputs, outputs = [], []
@@ -288,9 +386,22 @@ def _expression(expr: Expr) -> str:
         for atom, power in monomial:
             if atom.kind != "symbol":
                 raise refused(f"a .pt2 file cannot hold the size {expr}")
-            parts += [f"Symbol('{atom.text}', positive=True, integer=True)"] * power
+            positive = "" if atom.text.startswith("u") else "positive=True, "
+            parts += [f"Symbol('{atom.text}', {positive}integer=True)"] * power
         terms.append(parts[0] if len(parts) == 1 else f"Mul({', '.join(parts)})")
     return terms[0] if len(terms) == 1 else f"Add({', '.join(terms)})"
+
+
+_RELATIONS = {">": "StrictGreaterThan", ">=": "GreaterThan", "<": "StrictLessThan",
+              "<=": "LessThan", "==": "Equality", "!=": "Unequality"}
+
+
+def _question(asked: Any) -> str:
+    """A comparison of sizes in SymPy's spelling."""
+    if not isinstance(asked, Relation):
+        raise refused(f"a .pt2 file cannot hold the question {asked}")
+    sides = [_expression(e) if isinstance(e, Expr) else f"Integer({e})" for e in asked[1:]]
+    return f"{_RELATIONS[asked.op]}({', '.join(sides)})"
 
 
 def _tree(spec: TreeSpec) -> str:

@@ -3,6 +3,8 @@
 `python tests/export/pt2_programs.py` with PyTorch writes the files, and what the programs gave.
 """
 
+import importlib
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,7 @@ def inputs(torch, name):
         "trees": lambda: (({"a": real(4, 3)}, (real(4, 2), real(2, 2))), {}),
         "conv": lambda: ((real(2, 3, 6, 6),), {}),
         "branches": lambda: ((real(3),), {}),
+        "loops": lambda: ((real(4, 2), torch.tensor(3)), {}),
         "sizes": lambda: ((real(3, 2), real(3, 4)), {}),
         "narrow": lambda: ((real(2, 3).bfloat16(),), {}),
     }[name]()
@@ -85,6 +88,17 @@ def modules(torch):
         def forward(self, x, y):
             return torch.cat([x, y, x], 1).reshape(x.shape[0], -1) + x.shape[0]
 
+    class Loops(nn.Module):
+        def forward(self, x, n):
+            higher = importlib.import_module(f"{torch.__name__}._higher_order_ops")
+            sums, steps = higher.scan(lambda c, row: (c + row, c * row), x[0], x)
+            rows = higher.map(lambda row, y: row.sin() + y, x, sums)
+            count, out = higher.while_loop(
+                lambda i, y: i < n, lambda i, y: (i + 1, y * 2),
+                (torch.zeros((), dtype=torch.int64), sums))
+            chosen = torch.cond(x.shape[0] > 3, lambda x: x.sum(0), lambda x: x.prod(0), (x,))
+            return steps, rows, count, out, chosen
+
     dim = getattr(torch.export, "Dim", None)
     return {
         "buffers": (Buffers(), {"x": {0: dim("batch", min=2, max=100)}, "y": None}, False),
@@ -92,6 +106,7 @@ def modules(torch):
         "trees": (Trees(), None, False),
         "conv": (Conv(), None, True),
         "branches": (Branches(), None, False),
+        "loops": (Loops(), {"x": {0: dim("rows", min=2)}, "n": None}, False),
         "sizes": (Sizes(), {"x": {0: dim.AUTO}, "y": {0: dim.AUTO, 1: dim.AUTO}}, False),
         "narrow": (nn.Linear(3, 2).bfloat16(), None, False),
     }
@@ -103,8 +118,11 @@ def record():
 
     DATA.mkdir(exist_ok=True)
     torch.manual_seed(0)
-    found = {}
+    wanted = sys.argv[1:]  # all by default
+    found = dict(np.load(DATA / "expected.npz")) if wanted else {}
     for name, (module, dims, decomposed) in modules(torch).items():
+        if wanted and name not in wanted:
+            continue
         args, kwargs = inputs(torch, name)
         program = torch.export.export(module, args, kwargs, dynamic_shapes=dims)
         if decomposed:
