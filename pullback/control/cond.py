@@ -10,7 +10,6 @@ from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.state import state
-from ..core.symbolic.env import Relation
 from ..core.symbolic.number import SymBool
 from ..core.table import ops
 from ..func.grad import jvp, vjp
@@ -82,9 +81,7 @@ def _decided(pred: Any) -> Any:
     if not levels or levels[-1].recorder.sizes is None or any(
             level.adopts and not getattr(level, "exports", False) for level in levels):
         return bool(pred)
-    asked = pred.node.raw
-    known = pred.node.shape_env.static(asked) if isinstance(asked, Relation) else None
-    return pred if known is None else known
+    return pred
 
 
 def _visible(pred: Any) -> str:

@@ -202,7 +202,7 @@ class _Map(Function):
 
 def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple:
     """`carry, y = combine_fn(carry, x)` for each `x` along `dim` of `xs`: the last carry, and all
-    `y` stacked along `dim`.
+    `y` stacked along `dim`, or along the first where they have too few.
     """
     _refuse("scan", combine_fn, dim, reverse)
     carry, carry_spec = _tensors(init, "scan: init")
@@ -211,6 +211,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         return init, xs
     if not carry:
         raise errors.RefusedValue(f"scan() needs an init value ({errors.user_line(2)})")
+    place = wrap_dim(dim, flat[0].ndim)
     flat = [_in_front(t, wrap_dim(dim, t.ndim), 0) for t in flat]
     _length(flat, "scan")
     flat = [ops.flip(t, (0,)) for t in flat] if reverse else flat
@@ -241,7 +242,8 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
             leaves, y_spec = _tensors(y, "scan: what the function returns")
             steps.append(leaves)
         ys = list(_stacked(steps))
-    ys = [_in_front(ops.flip(t, (0,)) if reverse else t, 0, dim) for t in ys]
+    ys = [_in_front(ops.flip(t, (0,)) if reverse else t, 0, place if place < t.ndim else 0)
+          for t in ys]
     return tree_unflatten(list(carry), carry_spec), tree_unflatten(ys, y_spec)
 
 
