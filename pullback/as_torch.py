@@ -98,6 +98,7 @@ PLACES = {
     "torch._library.infer_schema": "core.hints",
     "torch._higher_order_ops.cond": "control.cond control",
     "torch._higher_order_ops.map": "control.loops control",
+    "torch._higher_order_ops.out_dtype": "control.out_dtype",
     "torch._higher_order_ops.scan": "control.loops control",
     "torch._higher_order_ops.while_loop": "control.whiles control",
     "torch._higher_order_ops.associative_scan": "control.loops control",

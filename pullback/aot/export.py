@@ -33,6 +33,7 @@ from . import signature as sig
 from .capture import Capture, CaptureRecorder, capture
 from .context import config
 from .descriptors import (
+    BackwardTokenAOTInput,
     BackwardTokenAOTOutput,
     BufferAOTInput,
     ForwardTokenAOTInput,
@@ -48,7 +49,7 @@ from .descriptors import (
 from .joint import Joint, Sizes
 from .results import Output
 from .retrace import renumbered, traced_again
-from .tokens import Threaded, effectful
+from .tokens import Threaded, effectful, unthreaded
 
 __all__ = [
     "JointWithDescriptors", "aot_compile_joint_with_descriptors", "aot_export_joint_simple",
@@ -463,12 +464,43 @@ def _threaded(
         made.meta["desc"] = [*map(ForwardTokenAOTOutput, range(len(found.last))),
                              *output.meta["desc"],
                              *map(BackwardTokenAOTOutput, range(len(found.late)))]
-    for i, node in zip(range(len(found.last)), found.graph.find_nodes(op="placeholder")):
+    placeholders = found.graph.find_nodes(op="placeholder")
+    for i, node in zip(range(len(found.last)), placeholders):
         node.meta["desc"] = ForwardTokenAOTInput(i)
+    for i, node in enumerate(placeholders[len(placeholders) - len(found.late):]):
+        node.meta["desc"] = BackwardTokenAOTInput(i)
     found.graph.eliminate_dead_code()
     module.graph = found.graph
     module.recompile()
     return found.copied, len(found.last), len(found.late)
+
+
+def _thread_joint(module: GraphModule, inputs: int, results: int) -> int:
+    """The same for a joint graph; gives the number of tokens in front of its outputs."""
+    if not effectful(module.graph):
+        return 0
+    tangents = len(module.graph.find_nodes(op="placeholder")) - inputs
+    _, first, last = _threaded(module, "primals_{1}")
+    given = (0,) * (inputs + first), [0] * (tangents + last)
+    ends = (0,) * (results + first), (0,) * (inputs + last)
+    module.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
+                               tree_flatten(ends)[1])
+    module.recompile()
+    return first
+
+
+def _drop_tokens(graph: Any) -> None:
+    """A joint graph as it was before its effects became chains."""
+    output = graph.output_node()
+    descs = output.meta.get("desc") or []
+    kept = [i for i, d in enumerate(descs)
+            if not isinstance(d, (ForwardTokenAOTOutput, BackwardTokenAOTOutput))]
+    if len(kept) == len(descs):
+        return
+    output.args = (tuple([output.args[0][i] for i in kept]),)
+    tokens = {n for n in graph.find_nodes(op="placeholder")
+              if isinstance(n.meta.get("desc"), (ForwardTokenAOTInput, BackwardTokenAOTInput))}
+    unthreaded(graph, tokens)
 
 
 def _symbols(held: list[Tensor], arguments: Any) -> Sizes:
@@ -589,15 +621,7 @@ def aot_export_joint_simple(
     plain = [PlainAOTInput(i) for i in range(len(found.inputs))]
     if trace_joint:
         module = _joint_graph(found, plain)[0]
-        if effectful(module.graph):
-            inputs, results = len(found.inputs), len(found.results)
-            tangents = len(module.graph.find_nodes(op="placeholder")) - inputs
-            _, first, last = _threaded(module, "primals_{1}")
-            given = (0,) * (inputs + first), [0] * (tangents + last)
-            ends = (0,) * (results + first), (0,) * (inputs + last)
-            module.graph.trees = Trees(("primals", "tangents"), tree_flatten(given)[1],
-                                       tree_flatten(ends)[1])
-            module.recompile()
+        _thread_joint(module, len(found.inputs), len(found.results))
         return module
     for node, desc in zip(found.inputs, plain):
         node.meta["desc"] = desc
@@ -744,7 +768,9 @@ def aot_export_joint_with_descriptors(
     count = len(found.inputs) - len(names)
     descs = [*map(ParamAOTInput, parameters), *map(BufferAOTInput, buffers),
              *map(PlainAOTInput, range(count))]
+    inputs = len(found.inputs)
     module, outputs = _joint_graph(found, descs)
+    _thread_joint(module, inputs, len(module.graph.output_node().args[0]) - inputs)
     in_spec = tree_flatten(([*held, *args], kwargs))[1]
     return JointWithDescriptors(module, list(parameters), list(buffers), in_spec,
                                 found.joint.out_spec, found, outputs)
@@ -765,6 +791,7 @@ def aot_compile_joint_with_descriptors(
 
     found = jd._exported
     joint, graph = found.joint, jd.graph_module.graph
+    _drop_tokens(graph)
     flat, count = list(graph.output_node().args[0]), len(found.inputs)
     gradients = flat[len(flat) - count:]
     forward = [flat[i] for i in jd._outputs]

@@ -134,3 +134,25 @@ class Threaded:
         made = self.graph.call_function(operator.getitem, (node, i))
         made.meta = {**node.meta, "val": val}
         return made
+
+
+def unthreaded(graph: Graph, tokens: set[Node]) -> None:
+    """Take the chains out of a graph again: calls as any others, without the given inputs."""
+    for node in reversed(graph.find_nodes(op="call_function", target=with_effects)):
+        _, op, *args = node.args
+        with graph.inserting_before(node):
+            made = graph.call_function(op, tuple(args), node.kwargs)
+        made.meta = dict(node.meta)
+        _, *vals = node.meta["val"]
+        several = len(getattr(getattr(op, "schema", None), "returns", ())) > 1
+        made.meta["val"] = vals if several else vals[0]
+        for user in list(node.users):
+            if user.target is operator.getitem and user.args[1]:
+                if several:
+                    user.args = (made, user.args[1] - 1)
+                    continue
+                user.replace_all_uses_with(made)
+            graph.erase_node(user)
+        graph.erase_node(node)
+    for node in tokens:
+        graph.erase_node(node)

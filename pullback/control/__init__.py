@@ -10,11 +10,12 @@ from .cond import cond
 from .effects import operator_print as print
 from .effects import with_effects
 from .loops import associative_scan, map, scan
+from .out_dtype import out_dtype
 from .subgraph import HigherOrder, operators
 from .whiles import while_loop
 
-__all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "print", "scan",
-           "while_loop", "with_effects"]
+__all__ = ["HigherOrder", "associative_scan", "cond", "map", "operators", "out_dtype", "print",
+           "scan", "while_loop", "with_effects"]
 
 cond_op, map_impl = operators["cond"], operators["map_impl"]
 scan_op, while_loop_op = operators["scan"], operators["while_loop"]

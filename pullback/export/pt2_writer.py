@@ -1,8 +1,8 @@
 """Programs as PyTorch's `.pt2` files, for `torch.export.load` of PyTorch 2.13; see `pt2.py`.
 
 A graph is written as it is: one call of the operator table per node, with the facts of its results,
-and the graphs of branches, loops and grad modes inside of the calls that take them.  Sizes that are no
-polynomials of others are refused.
+and the graphs of branches, loops and grad modes inside of the calls that take them.  Sizes that are
+no polynomials of others are refused.
 """
 
 from __future__ import annotations

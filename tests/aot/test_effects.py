@@ -507,3 +507,39 @@ def test_registrations():
         torch.library._register_effectful_op(3, ORDERED)
     with pytest.raises(TypeError, match="EffectType or None"):
         torch.library._register_effectful_op("aten::cos", "ordered")
+
+
+def test_tokens_of_described_joint_graphs(zoo):
+    from contextlib import ExitStack
+
+    from pullback.aot import descriptors as d
+    from pullback.aot.export import (
+        aot_compile_joint_with_descriptors,
+        aot_export_joint_with_descriptors,
+    )
+
+    class Zoo(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            return torch.ops.effects_test.zoo(x * self.w)
+
+    module = Zoo()
+    with ExitStack() as stack:
+        joint = aot_export_joint_with_descriptors(stack, module, (torch.ones(2),))
+        inputs = [n.meta["desc"] for n in joint.graph_module.graph.find_nodes(op="placeholder")]
+        assert inputs == [
+            d.ForwardTokenAOTInput(0), d.ParamAOTInput("w"), d.PlainAOTInput(0),
+            d.TangentAOTInput(d.PlainAOTOutput(0)), d.BackwardTokenAOTInput(0)]
+        assert joint.graph_module.graph.output_node().meta["desc"] == [
+            d.ForwardTokenAOTOutput(0), d.PlainAOTOutput(0),
+            d.GradAOTOutput(d.ParamAOTInput("w")), None, d.BackwardTokenAOTOutput(0)]
+        assert joint.graph_module.code.count("with_effects(") == 2
+        function = aot_compile_joint_with_descriptors(joint)
+    zoo.clear()
+    out = function(module.w, torch.tensor([1.0, 3.0]))
+    assert out.tolist() == [2.0, 6.0] and zoo == ["zoo"]
+    out.sum().backward()
+    assert module.w.grad.tolist() == [1.0, 3.0] and zoo == ["zoo", "zoo2"]

@@ -8,7 +8,7 @@ import pullback as torch
 from pullback import func
 from pullback.aot import aot_function
 from pullback.as_torch import counterpart
-from pullback.control import associative_scan, map, scan, while_loop
+from pullback.control import associative_scan, map, out_dtype, scan, while_loop
 from pullback.core.pytree import tree_leaves
 from pullback.fx.make_fx import make_fx
 
@@ -316,3 +316,47 @@ def test_eager_forms():
     n, v = while_loop(lambda i, v: i < 3, lambda i, v: (i + 1, v * 2), (0, x))
     assert n == 3 and type(n) is int and v.tolist() == (x * 8).tolist()
     assert torch.cond(1, lambda a: a, lambda a: -a, (x,)) is x
+
+
+def test_products_with_a_wider_dtype():
+    x = torch.tensor([[100, -3], [7, 127]], dtype=torch.int8)
+    w = torch.tensor([[90, 2], [-1, 120]], dtype=torch.int8)
+
+    def function(x, w):
+        return out_dtype(torch.ops.aten.mm.default, torch.int32, x, w)
+
+    exact = (x.int() @ w.int())
+    assert torch.equal(function(x, w), exact) and function(x, w).dtype is torch.int32
+    scaled = out_dtype(torch.ops.aten.mul.Scalar, torch.int32, x, 3)
+    assert scaled.tolist() == [[300, -9], [21, 381]]
+    for mode in ("real", "symbolic"):
+        graph = make_fx(function, tracing_mode=mode)(x, w)
+        assert "higher_order.out_dtype(torch.ops.aten.mm.default, torch.int32, x_1," in graph.code
+        assert torch.equal(graph(x, w), exact)
+    assert torch.equal(torch.compile(function)(x, w), exact)
+    a = torch.ones(2, 2, requires_grad=True)
+    torch.compile(lambda a: out_dtype(torch.ops.aten.mm.default, torch.float64, a, a).sum())(
+        a).backward()
+    assert torch.equal(a.grad, torch.full((2, 2), 4.0))
+    aten = torch.ops.aten
+    for op, says in ((aten.add.Tensor, "only allows"), (aten.mm, "must be an OpOverload"),
+                     (aten.add_.Tensor, "functional"), (aten.topk.default, "single tensor")):
+        with pytest.raises(ValueError, match=says):
+            out_dtype(op, torch.int32, x, w)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_scans_stack_where_they_can(dim):
+    xs = torch.arange(24.0).reshape(2, 3, 4)
+
+    def step(carry, x):
+        return carry + 1, x.sum(), x.sum(0), x + carry
+
+    _, (small, row, same) = scan(
+        lambda c, x: (step(c, x)[0], step(c, x)[1:]), torch.zeros(()), xs, dim=dim)
+    slices = xs.movedim(dim, 0)
+    place = dim % 3
+    assert torch.equal(small, slices.sum((1, 2)))
+    assert torch.equal(row, slices.sum(1) if place > 1 else slices.sum(1).movedim(0, place))
+    want = torch.stack([x + i for i, x in enumerate(slices)]).movedim(0, place)
+    assert torch.equal(same, want)
