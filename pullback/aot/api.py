@@ -11,6 +11,7 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ from .subclasses import Inside, Wrapped, desugared
 from .tokens import is_late, without_forward_effects
 
 _ndarray = np.ndarray
-_plain = {_ndarray}
+_lying = attrgetter("shape", "strides", "dtype", "__class__")  # of an array
 DECISIONS = 8  # captures of one signature for different values that the function reads
 SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
 FACTS = 5  # entries of a signature before the arguments
@@ -67,7 +68,8 @@ def key_of(value) -> tuple:
         data = value._data
         flags = getattr(data, "flags", None)  # a tensor without data has none
         contiguous = value.is_contiguous() if flags is None else flags.c_contiguous
-        return data.shape, data.dtype, value._edge is not None, contiguous
+        # results lie as inputs do, and only some can be looked at in another shape
+        return data.shape, data.dtype, value._edge is not None, contiguous or data.strides
     try:
         hash(value)
     except TypeError:
@@ -104,7 +106,7 @@ class Compiled:
         self.captures: dict = {}  # signature -> how often its decisions were new
         self._modules: list | None = None  # that the function reaches; None: not yet known
         self._last: tuple | None = None  # facts and program of the last call with tensors alone
-        self._recent: dict = {}  # the same of earlier ones, by shapes
+        self._recent: dict = {}  # the same of earlier ones, by what `_lying` says of the arrays
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -121,18 +123,16 @@ class Compiled:
         if last is not None and not kwargs and not fast["ACTIVE"]:
             try:
                 arrays = [t._data for t in args]
-                shapes = [a.shape for a in arrays]
-                if last[0] != shapes:
-                    last = self._last = self._recent.get(tuple(shapes), last)
+                lying = list(map(_lying, arrays))
+                if last[0] != lying:
+                    last = self._last = self._recent.get(tuple(lying), last)
                 if (
-                    last[0] == shapes
+                    last[0] == lying
                     and last[1] == [t._edge is not None for t in args]
-                    and last[2] == [a.dtype for a in arrays]
-                    and _plain.issuperset([a.__class__ for a in arrays])
-                    and last[3] == state.record[0]
-                    and last[4] is dt._default
+                    and last[2] == state.record[0]
+                    and last[3] is dt._default
                 ):
-                    return last[5].enter(args, arrays)
+                    return last[4].enter(args, arrays)
             except AttributeError:  # something else than a tensor among the arguments
                 pass
         return self._general(args, kwargs)
@@ -198,20 +198,14 @@ class Compiled:
             and key[-1] is None
             and program.closed
             and not program.written
-            and all(t._data.flags.c_contiguous and t._link is None for t in tensors)
+            and all(t._link is None for t in tensors)
         ):
-            shapes = [t._data.shape for t in tensors]
-            self._last = (
-                shapes,
-                [t._edge is not None for t in tensors],
-                [t._data.dtype for t in tensors],
-                state.record[0],
-                dt.default(),
-                program,
-            )
+            lying = [_lying(t._data) for t in tensors]
+            edges = [t._edge is not None for t in tensors]
+            self._last = lying, edges, state.record[0], dt.default(), program
             if len(self._recent) >= SIZES:
                 self._recent.pop(next(iter(self._recent)))
-            self._recent[tuple(shapes)] = self._last
+            self._recent[tuple(lying)] = self._last
         return program.run(tensors, [t._data for t in tensors])
 
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:

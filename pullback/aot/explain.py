@@ -87,6 +87,13 @@ def _outside(compiled: Any) -> str:
     return "what the function finds outside of its arguments has changed"
 
 
+def _lying(facts: tuple) -> str:
+    _, dtype, _, steps = facts
+    if steps is True:
+        return "the strides of rows"
+    return f"strides {tuple([n // dtype.itemsize for n in steps])}"
+
+
 def _difference(compiled: Any, key: tuple, names: list[str]) -> str:
     """The first thing in which the arguments differ from those of the last program."""
     last = next(reversed(compiled.programs))[0]
@@ -102,9 +109,11 @@ def _difference(compiled: Any, key: tuple, names: list[str]) -> str:
             continue
         if len(b) != 4 or len(a) != 4:
             return f"{name} is {b[-1]!r}, the program is for {a[-1]!r}"
-        facts = ("shape", "dtype", "requires_grad", "contiguity")
+        facts = ("shape", "dtype", "requires_grad")
         if len(a[0]) != len(b[0]):
             return f"{name} has {len(b[0])} dims, the program is for {len(a[0])}"
-        return next(f"{name} has {fact} {y}, the program is for {x}"
-                    for fact, x, y in zip(facts, a, b) if x != y)
+        return next(
+            (f"{name} has {fact} {y}, the program is for {x}"
+             for fact, x, y in zip(facts, a, b) if x != y),
+            f"{name} has {_lying(b)}, the program is for {_lying(a)}")
     return _outside(compiled) if last == key else "other arguments are the same object"

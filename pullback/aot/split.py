@@ -191,6 +191,7 @@ class JointGraph:
             self.early_effects,
             description and [*description[:count], *[None] * len(saved)],
         )
+        forward.output_node().meta["saved"] = len(saved)
         backward = extract(
             self._order_on_demand(saved) if on_demand else self.nodes,
             [*sorted(saved, key=is_tensor_node), *self.tangents],  # sizes first, as PyTorch has it

@@ -382,6 +382,7 @@ def graph_text(gm: object) -> str:
             f"{'' if effect_of(node.target) is None else ' effect'}"
             f"{' given away' * bool(node.meta.get('donated'))}"
             f"{' tight' * bool(node.meta.get('tight'))}"
+            f"{node.meta.get('saved', '')}"
         )
         if node.op == "get_attr" and "val" not in node.meta:
             lines.append(graph_text(attribute(gm, node.target)))

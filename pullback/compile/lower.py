@@ -119,13 +119,13 @@ def lower(gm: object) -> Lowered:
         elif node.op == "call_function":
             continue
     _constants(b, out, env, constants, gm)
-    returned = {_base(n) for n in gm.graph.output_node().all_input_nodes}
+    returned = _returned(gm.graph.output_node())
     for node in gm.graph.nodes:
         if node.op == "call_function":
             b.name, b.origin = node.name, origin_of(node)
             env[node] = _call(b, out, env, node)
             if node in returned:
-                env[node] = _laid_out(b, env[node], node.meta.get("val"))
+                env[node] = _laid_out(b, env[node], node.meta.get("val"), returned[node])
         elif node.op == "output":
             out.outputs = _outputs(b, env, node.args[0], {})
         elif node.op not in ("placeholder", "get_attr"):
@@ -160,18 +160,32 @@ def _is_dense(shape: tuple, strides: tuple) -> bool:
     return True
 
 
-def _laid_out(b: Builder, made: object, example: object, own: bool = False) -> object:
+def _returned(output: object) -> dict:
+    """The nodes whose memory is returned, and whether the user sees it: values that are saved for
+    the backward, the last ones, may lie as they happen to, if eager execution has them in rows."""
+    found: dict = {}
+    nodes, saved = output.all_input_nodes, output.meta.get("saved", 0)
+    seen = [n for n in output.args[0][:-saved] if hasattr(n, "op")] if saved else nodes
+    for node in nodes:
+        base = _base(node)
+        found[base] = found.get(base, False) or node in seen
+    return found
+
+
+def _laid_out(
+    b: Builder, made: object, example: object, seen: bool = True, own: bool = False
+) -> object:
     """A result in the memory layout that eager execution gives it, which the user can see; with
     `own` it is a copy in any case."""
     if isinstance(made, (list, tuple)) and not isinstance(made, Ref):
-        return [_laid_out(b, m, e) for m, e in zip(made, example)]
+        return [_laid_out(b, m, e, seen) for m, e in zip(made, example)]
     if not isinstance(made, Ref) or made.dtype not in CTYPES and not own:
         return made
     wanted = tuple(map(whole, example.stride())) if hasattr(example, "stride") else ()
     if len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted):
         wanted = contiguous(made.shape)
     same = same_strides(made.shape, made.strides, wanted)
-    if not own and (same or wanted == contiguous(made.shape)):
+    if not own and (same or not seen and wanted == contiguous(made.shape)):
         return made
     order = sorted(range(len(wanted)), key=lambda i: (-wanted[i], i))
     look = permute(made, order)

@@ -15,7 +15,7 @@ from ..core.dims import broadcast_shapes, numel
 from ..core.handle import make
 from ..core.layout import STRIDED
 from ..core.table import ops
-from ..ops.attention import attention
+from ..ops.attention import attention, fusable, fused
 from ..ops.contraction import _common_sizes, read_equation
 
 PARTS: dict[str, Callable] = {}
@@ -264,21 +264,12 @@ def _at_least(x, least):
 
 @spells("scaled_dot_product_attention")
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-    given = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    plain = query.ndim == key.ndim == value.ndim == 4 and not (
-        enable_gqa or dropout_p or 0 in query.shape or 0 in key.shape)
-    masked = attn_mask is not None and (attn_mask._edge is not None or attn_mask.ndim not in (2, 4))
-    if not plain or masked or not query.shape[-1] == key.shape[-1] == value.shape[-1] or (
-            query.shape[:2] != key.shape[:2] or key.shape[:3] != value.shape[:3]
-            or any(t.stride()[-1] != 1 for t in (query, key, value))):
-        if attn_mask is None and not (is_causal or dropout_p or enable_gqa) and query.ndim > 2 and (
-                query.dtype.itemsize > 2 and query.shape[-1]):
-            return _attention_by_products(query, key, value, scale)
-        return attention(*given)[0]
-    if attn_mask is not None and attn_mask.dtype is dt.bool_:
-        attn_mask = ops.where(attn_mask, 0.0, number(-math.inf, query))
-    return ops._scaled_dot_product_flash_attention_for_cpu(
-        query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)[0]
+    if fusable(query, key, value, attn_mask, dropout_p, enable_gqa):
+        return fused(query, key, value, attn_mask, is_causal, scale)
+    if attn_mask is None and not (is_causal or dropout_p or enable_gqa) and query.ndim > 2 and (
+            query.dtype.itemsize > 2 and query.shape[-1]):
+        return _attention_by_products(query, key, value, scale)
+    return attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
 
 
 def _attention_by_products(query, key, value, scale):

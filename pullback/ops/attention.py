@@ -10,6 +10,7 @@ import math
 from contextlib import nullcontext
 
 from ..core import dtype as dt
+from ..core.layout import strides_order
 from ..core.op import Composite
 from ..core.state import state
 from ..core.table import ops
@@ -65,6 +66,30 @@ def attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_
     return ops.matmul(weights, value), weights
 
 
+def fusable(query, key, value, attn_mask, dropout_p, enable_gqa) -> bool:
+    """Does PyTorch have one operator for it?"""
+    if not query.ndim == key.ndim == value.ndim == 4 or dropout_p:
+        return False
+    if attn_mask is not None and (attn_mask._edge is not None or attn_mask.ndim not in (2, 4)):
+        return False
+    own, shared = query.shape[1], key.shape[1]
+    heads = own % shared == 0 if enable_gqa and shared else own == shared
+    return (
+        heads and not (0 in query.shape or 0 in key.shape)
+        and query.shape[0] == key.shape[0] and key.shape[:3] == value.shape[:3]
+        and query.shape[3] == key.shape[3] == value.shape[3]
+        and query.stride()[3] == key.stride()[3] == value.stride()[3] == 1
+    )
+
+
+def fused(query, key, value, attn_mask, is_causal, scale):
+    """By one operator, block after block of the queries."""
+    if attn_mask is not None and attn_mask.dtype is dt.bool_:
+        attn_mask = ops.where(attn_mask, 0.0, ops.scalar_tensor(-math.inf, dtype=query.dtype))
+    return ops._scaled_dot_product_flash_attention_for_cpu(
+        query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+
+
 def _weights(query, key, attn_mask, is_causal):
     """What each query takes of each value."""
     scores = ops.matmul(query, key.transpose(-2, -1))
@@ -92,7 +117,16 @@ class scaled_dot_product_attention(Composite):
     namespace = "nn.functional"
 
     def compose(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa):
-        return attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)[0]
+        fits = fusable(query, key, value, attn_mask, dropout_p, enable_gqa)
+        if fits and len(state.stack) == 1 and query.device.type == "cpu":
+            _check(query, key, value, attn_mask, is_causal, enable_gqa)
+            return fused(query, key, value, attn_mask, is_causal, scale)
+        out, _ = attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        order = strides_order(query.shape, query.stride()) if fits else None
+        if order is None:
+            return out
+        back = sorted(range(out.ndim), key=order.__getitem__)  # it lies as the query does
+        return out.permute(order).contiguous().permute(back)
 
     def samples(s):
         yield s(s.real(2, 3, 4), s.real(2, 5, 4), s.real(2, 5, 6))

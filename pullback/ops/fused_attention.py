@@ -10,13 +10,16 @@ Read `attention.py` for what people call.
 
 from __future__ import annotations
 
+import functools
 import math
 from itertools import pairwise
 
 from ..core import dtype as dt
+from ..core.layout import memory_order, ordered
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
 from ..errors import DTypeError, NotInThisBuild, ShapeError
+from .norm import narrowed, widened
 
 BLOCK = 1 << 22  # bytes of scores at a time
 
@@ -104,6 +107,7 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
               " float? scale=None) -> (Tensor output, Tensor logsumexp)")
     method = False
     function = False
+    lies, arranges = "self", True
     diff_outputs = (True, False)
     grad = {"query, key, value": (
         "(None, None, None) if grad is None else"
@@ -115,15 +119,18 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
 
     def run(xp, query, key, value, dropout_p, is_causal, attn_mask, scale):
         _check(query, key, value, dropout_p, attn_mask)
-        out = xp.zeros((*query.shape[:3], value.shape[3]), dtype=query.dtype)
-        total = xp.zeros(query.shape[:3], dtype=query.dtype)
+        dtype, order = query.dtype, memory_order(query)
+        query, key, value, attn_mask = (
+            None if a is None else widened(xp, a) for a in (query, key, value, attn_mask))
+        zeros = functools.partial(xp.zeros, dtype=query.dtype)
+        out, total = ordered(zeros, query.shape, order), zeros(query.shape[:3])
         if out.size and key.shape[2]:
             blocks = _Blocks(xp, query, key, attn_mask, is_causal, scale)
             outs, totals = blocks.grouped(out), blocks.grouped(total)  # views
             for part, weights, sums in blocks:
                 outs[..., part, :] = xp.matmul(weights, value[:, :, None])
                 totals[..., part] = sums
-        return out, total
+        return narrowed(out, dtype), total
 
     def shape(query, key, value, dropout_p, is_causal, attn_mask, scale):
         _check(query, key, value, dropout_p, attn_mask)
@@ -170,6 +177,9 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
         if tuple(grad_out.shape) != (*query.shape[:3], value.shape[3]):
             raise ShapeError("scaled_dot_product_attention: expected a gradient of shape "
                              f"{[*query.shape[:3], value.shape[3]]}, got {list(grad_out.shape)}")
+        dtype = query.dtype
+        grad_out, query, key, value, attn_mask = (
+            None if a is None else widened(xp, a) for a in (grad_out, query, key, value, attn_mask))
         dq = xp.zeros(query.shape, dtype=query.dtype)
         dk = xp.zeros(key.shape, dtype=key.dtype)
         dv = xp.zeros(value.shape, dtype=value.dtype)
@@ -183,7 +193,7 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
                 dqs[..., part, :] = xp.matmul(inner, blocks.k)
                 dk += xp.matmul(inner.swapaxes(-1, -2), q).sum(axis=2)
                 dv += xp.matmul(weights.swapaxes(-1, -2), g).sum(axis=2)
-        return dq, dk, dv
+        return tuple(narrowed(a, dtype) for a in (dq, dk, dv))
 
     def decomp(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale):
         from ..formulas.attention import attention_grads
