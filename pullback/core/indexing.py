@@ -182,7 +182,8 @@ def _basic(x: Tensor, key, for_write: bool = False):
             out = _call("select", out, here, _checked(item, out, here))
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
-            if not (start == 0 and stop in (None, END) and step == 1):
+            if not (start == 0 and stop in (None, END) and step == 1) or isinstance(
+                    out._data.shape[here], Symbolic) and spelled():
                 out = _call("slice", out, here, start, stop, step)
             dim += 1
         elif item is Ellipsis:

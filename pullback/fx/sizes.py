@@ -17,12 +17,13 @@ from ..core.size import Symbolic
 from ..core.state import state
 from ..core.symbolic.env import COMPARE, ShapeEnv, Source
 from ..core.symbolic.expr import Atom, Expr
-from ..core.symbolic.number import SymInt, sym_ite, sym_max, sym_min
+from ..core.symbolic.number import SymInt, SymNode, sym_ite, sym_max, sym_min
 from ..core.symbolic.views import following_strides
 from .node import Node, map_aggregate
 
 _SIZE, _READ = overload("sym_size.int"), overload("_local_scalar_dense")
 _ASSERT = overload("_assert_scalar")
+_COUNT = overload("sym_numel")
 _FUNCTIONS = {"floordiv": operator.floordiv, "mod": operator.mod, "max": sym_max, "min": sym_min,
               "and": operator.and_, "or": operator.or_, "xor": operator.xor}
 _CHOICES = {"if_zero": operator.eq, "unless_negative": operator.ge}
@@ -42,6 +43,10 @@ class SizeNodes:
         self.checks = False  # are promises about data part of the graph?
         self._nodes: dict[Any, Node] = {}  # expression -> its node
         self._sizes: dict[Expr, tuple[Node, int]] = {}  # expression -> a tensor that has this size
+        # Where the user's own arithmetic is recorded, each number is its own node, as in PyTorch,
+        # also if another has the same value: by the identity of numbers, which are kept.
+        self._own: dict[int, tuple[Any, Node]] = {}
+        self._places: dict[int, tuple[Any, tuple[Node, int]]] = {}
 
     def note(self, node: Node, shape: tuple) -> None:
         """A tensor was recorded: its sizes can be asked for."""
@@ -49,6 +54,8 @@ class SizeNodes:
         for d, n in enumerate(shape):
             if isinstance(n, Symbolic) and not (late and n.node.hint is not None):
                 self._sizes.setdefault(n.node.raw, (node, d))
+                if not self.inputs_only:
+                    self._places.setdefault(id(n.node), (n.node, (node, d)))
 
     def number(self, node: Node, value: int) -> Any:
         """An integer argument, which is a symbol, too."""
@@ -84,6 +91,13 @@ class SizeNodes:
             self.recorder.place(
                 self.recorder.graph.call_function(_ASSERT, (asked, text)).meta)
 
+    def counted(self, t: Tensor, value: Any) -> Any:
+        """The number of elements of a tensor: a node of its own, not a product of sizes."""
+        if self.live is None or getattr(t._data, "interp", None) is not self.live:
+            return value
+        node = value.node
+        return SymInt(SymNode(node.raw, self.env, int, node.hint, how=(_COUNT, (t,))))
+
     def drop_unused(self) -> None:
         """Without the numbers that nobody needed."""
         for node in reversed(list(self.recorder.graph.nodes)):
@@ -115,7 +129,9 @@ class SizeNodes:
     def node(self, value: Any) -> Any:
         """The node of a symbolic number; a plain number where it is known by now."""
         raw = value.node.raw
-        found = self._nodes.get(raw)
+        found = self._apart(value) if self.live is not None else None
+        if found is None:
+            found = self._nodes.get(raw)
         if found is not None:
             return found
         number = value.node.maybe_as_int()
@@ -139,7 +155,28 @@ class SizeNodes:
             self._nodes[raw] = found
         return found
 
+    def _apart(self, value: Any) -> Node | None:
+        """The node of this very number: the size that was asked for, or the user's arithmetic."""
+        known = self._own.get(id(value.node))
+        if known is not None:
+            return known[1]
+        raw, place = value.node.raw, self._places.get(id(value.node))
+        if value.node.maybe_as_int() is not None:
+            return None
+        if place is not None:
+            found = self._call(_SIZE, place[1], value)
+        elif value.node.how is not None:
+            function, args = value.node.how
+            found = self._call(function, tuple([self._operand(a) for a in args]), value)
+        else:
+            return None
+        self._own[id(value.node)] = value.node, found
+        self._nodes.setdefault(raw, found)
+        return found
+
     def _operand(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self.live.node(value)
         return self.node(value) if isinstance(value, Symbolic) else value
 
     def _part(self, e: Any) -> Any:

@@ -14,7 +14,8 @@ from ..core.fake import Fake, allowed, contiguous_strides
 from ..core.handle import INFERENCE, Box, Tensor, make
 from ..core.layout import STRIDED, is_arranged
 from ..core.reading import concrete, shown
-from ..core.size import Size, is_symbolic
+from ..core.size import Size, Symbolic, is_symbolic
+from ..core.state import state
 from ..core.views import base_of_view, view_of, view_of_any
 
 _ndarray = np.ndarray
@@ -88,7 +89,12 @@ def size(self: Tensor, dim: int | None = None):
 
 def numel(self: Tensor) -> int:
     """Number of elements."""
-    return self._data.size if type(self._data) is _ndarray else _shape(self).numel()
+    if type(self._data) is _ndarray:
+        return self._data.size
+    count = _shape(self).numel()
+    if isinstance(count, Symbolic) and state.sizes is not None and state.sizes.recorder is not None:
+        return state.sizes.recorder.counted(self, count)
+    return count
 
 
 def _number(device) -> int:

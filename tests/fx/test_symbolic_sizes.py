@@ -317,3 +317,34 @@ def test_comparisons_of_tensors_are_not_decided():
     for function in (torch.allclose, torch.equal):
         with pytest.raises(errors.GuardOnDataDependentSymNode):
             make_fx(function, tracing_mode="symbolic")(torch.zeros(3), torch.zeros(3))
+
+
+@pytest.mark.parametrize(("function", "shapes", "expected"), [
+    (lambda a, b: a.new_empty(a.shape[0] + b.shape[0], a.shape[1] + b.shape[1]),
+     ((3, 4), (5, 4)),
+     ["sym_size_int = torch.ops.aten.sym_size.int(a_1, 0)",
+      "sym_size_int_1 = torch.ops.aten.sym_size.int(b_1, 0)",
+      "add = sym_size_int + sym_size_int_1;  sym_size_int = sym_size_int_1 = None",
+      "sym_size_int_2 = torch.ops.aten.sym_size.int(a_1, 1)",
+      "sym_size_int_3 = torch.ops.aten.sym_size.int(b_1, 1);  b_1 = None",
+      "add_1 = sym_size_int_2 + sym_size_int_3;  sym_size_int_2 = sym_size_int_3 = None"]),
+    (lambda a: (a.new_zeros(a.shape[0] * 2), a.new_ones((a.shape[0] * 2) // 2)), ((4,),),
+     ["sym_size_int = torch.ops.aten.sym_size.int(a_1, 0)",
+      "mul = sym_size_int * 2",
+      "new_zeros = torch.ops.aten.new_zeros.default(a_1, [mul], pin_memory = False);  mul = None",
+      "mul_1 = sym_size_int * 2;  sym_size_int = None",
+      "floordiv = mul_1 // 2;  mul_1 = None"]),
+    (lambda a: a.sum() / a.numel(), ((4, 6),),
+     ["sum_1 = torch.ops.aten.sum.default(a_1)",
+      "sym_numel_default = torch.ops.aten.sym_numel.default(a_1);  a_1 = None"]),
+    (lambda a: a[:, :2], ((4, 5),),
+     ["slice_1 = torch.ops.aten.slice.Tensor(a_1, 0, 0, 9223372036854775807);  a_1 = None",
+      "slice_2 = torch.ops.aten.slice.Tensor(slice_1, 1, 0, 2);  slice_1 = None"]),
+])
+def test_each_size_that_is_asked_for_is_a_node(function, shapes, expected):
+    """Also where another has the same value; as PyTorch records it."""
+    inputs = [torch.ones(shape) for shape in shapes]
+    made = captured(function, *inputs)
+    assert lines(made)[1:1 + len(expected)] == expected
+    for got, want in zip(tree_leaves(made(*inputs)), tree_leaves(function(*inputs)), strict=True):
+        assert got.shape == want.shape

@@ -180,8 +180,12 @@ def _integer(function: Callable, rule: Callable, a: Any, b: Any) -> Any:
         return NotImplemented
     if not (isinstance(x, Expr) and isinstance(y, Expr)):
         return _float(function, a, b)
-    env = _env(a, b)
-    return _told(env, SymInt.of(env, rule(x, y), None, (function, (a, b))))
+    env, made = _env(a, b), rule(x, y)
+    same = a if made == x and isinstance(a, SymInt) else b if made == y and isinstance(
+        b, SymInt) else None
+    if same is not None and not asked_by_user():
+        return _told(env, same)  # times 1 or plus 0 in a rule of ours is no step of the program
+    return _told(env, SymInt.of(env, made, None, (function, (a, b))))
 
 
 def _told(env: ShapeEnv, made: Any) -> Any:
