@@ -480,3 +480,21 @@ def test_pieces_of_an_input_at_other_sizes(cut, requires_grad):
             got = torch.autograd.grad(sum(t.sum() * i for i, t in enumerate(found)), x)
             assert torch.equal(*got, *torch.autograd.grad(
                 sum(t.sum() * i for i, t in enumerate(wanted)), x))
+
+
+def test_arguments_twice_and_sizes_as_results():
+    """One tensor in two places, `torch.Size` among results, `x.expand(x.shape)`."""
+    def f(x, y):
+        return (x * y).sum(0) + x.expand(x.shape)[0], x.size(), y.shape[0] * 2
+
+    for same in (True, False):
+        g = aot_function(f, lambda m, _: m, dynamic=True)
+        for n in (3, 5):
+            x = torch.randn(n, 4, requires_grad=True)
+            y = x if same else torch.randn(n, 4)
+            got, want = g(x, y), f(x, y)
+            assert torch.allclose(got[0], want[0])
+            assert type(got[1]) is tuple and got[1] == tuple(want[1]) and got[2] == want[2]
+            grads = [torch.autograd.grad(out[0].sum(), x)[0] for out in (got, want)]
+            assert torch.allclose(*grads)
+        assert captures(g) == 1

@@ -10,6 +10,8 @@ import pullback as torch
 from pullback import errors
 from pullback.aot import api
 from pullback.compile import cache, native, warm
+from pullback.testing.two_tensor import TwoTensor
+from pullback.utils.checkpoint import checkpoint
 
 F = torch.nn.functional
 
@@ -55,6 +57,45 @@ def aliases(x, w):
     return y.t(), y[0], x, x.view(-1), 3, w.detach()
 
 
+class Cubed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return 5 * grad * x * x  # not the derivative: this formula is the one that counts
+
+
+def shapes_written(x, w):
+    y = x.clone()
+    y.t_()
+    y.mul_(2)
+    y[0].add_(w.sum())
+    return y, y[1:]
+
+
+def no_grad_part(x, w):
+    with torch.no_grad():
+        scale = (x @ w).abs().amax()
+    return (x / scale) @ w
+
+
+def hooked(x, w):
+    y = x * 2
+    if y.requires_grad:
+        y.register_hook(lambda grad: grad * 3)
+    return y @ w
+
+
+def wrapped(x, w):
+    two = TwoTensor(x, x * 2)
+    out = two * w.sum()
+    return out.a, out.b
+
+
 FUNCTIONS = {
     "loss": lambda x, w: ((x @ w).relu() ** 2).mean(),
     "split": lambda x, w: (x @ w).tanh().sin(),
@@ -65,6 +106,15 @@ FUNCTIONS = {
     "normed": lambda x, w: F.layer_norm(x @ w, (4,)).softmax(-1),
     "writes": writes,
     "aliases": aliases,
+    "custom function": lambda x, w: Cubed.apply(x) @ w,
+    "shapes written": shapes_written,
+    "no_grad part": no_grad_part,
+    "hooked": hooked,
+    "same argument": lambda x, w: (lambda a, b: a * b + a)(x, x) @ w,
+    "sizes": lambda x, w: (x.expand(x.shape) @ w / x.shape[0], x.size(), x.numel()),
+    "autocast": lambda x, w: torch.autocast("cpu")(torch.mm)(x, w).float(),
+    "checkpoint": lambda x, w: checkpoint(lambda a: (a @ w).sin(), x, use_reentrant=False),
+    "wrapped": wrapped,
 }
 
 
@@ -102,6 +152,28 @@ def test_a_second_compilation_finds_everything(name, folder, work):
     assert before["simplified"]
     same(outcome(torch.compile(f)), first)
     assert work == before and cache.info()["misses"] == misses
+
+
+def test_symbolic_sizes_find_everything(folder, work):
+    """One entry serves all sizes, in the next process, too."""
+    f = FUNCTIONS["normed"]
+
+    def several(function):
+        found = []
+        for n in (2, 3, 5):
+            torch.manual_seed(n)
+            x, w = torch.randn(n, 3, requires_grad=True), torch.randn(3, 4)
+            out = function(x, w)
+            out.pow(2).sum().backward()
+            found += [out.detach().numpy().copy(), x.grad.numpy().copy()]
+        return found
+
+    first = several(torch.compile(f, dynamic=True))
+    for a, b in zip(first, several(f)):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    misses, compiled = cache.info()["misses"], cache.info()["compiled"]
+    same(several(torch.compile(f, dynamic=True)), first)
+    assert cache.info()["misses"] == misses and cache.info()["compiled"] == compiled
 
 
 def test_graphs_and_second_derivatives_are_made_when_asked_for(folder, work):
