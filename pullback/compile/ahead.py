@@ -89,25 +89,26 @@ class DebugInterpreter(Interpreter):
         if hasattr(expected, "shape") and hasattr(result, "shape"):
             for what in ("dtype", "shape", "stride"):
                 want, have = (_told(getattr(t, what)) for t in (expected, result))
-                if what != "dtype":
-                    same = len(want) == len(have) and all(
-                        self._is(w, h) for w, h, size in zip(want, have, result.shape)
-                        if what == "shape" or size > 1)
+                if what == "dtype" or len(want) != len(have):
+                    other = [] if want == have else [(want, have)]
                 else:
-                    same = want == have
-                if not same:
-                    raise AssertionError(f"{n}: {what} is {have}, captured as {want}")
+                    pairs = [(self._value(w, h), h) for w, h, size in zip(want, have, result.shape)
+                             if what == "shape" or size > 1]
+                    other = [pair for pair in pairs if pair[0] != pair[1]]
+                if other:
+                    raise AssertionError(f"{n}: {what} is {have}, captured as {want}: "
+                                         f"{other[0][0]} != {other[0][1]}")
         return result
 
-    def _is(self, want, have: int) -> bool:
-        """Is a number the captured one?  The first that a symbol stands for is its value."""
+    def _value(self, want, have: int) -> int:
+        """A captured number; what a symbol is first compared with is its value."""
         if not isinstance(want, Symbolic):
-            return want == have
+            return want
         expr = want.node.expr
         if expr.symbol is not None:
-            return self.symbols.setdefault(expr.symbol, have) == have
-        return not expr.symbols() <= self.symbols.keys() or expr.value(
-            self.symbols.__getitem__) == have
+            return self.symbols.setdefault(expr.symbol, have)
+        known = expr.symbols() <= self.symbols.keys()
+        return expr.value(self.symbols.__getitem__) if known else have
 
 
 def _told(fact):

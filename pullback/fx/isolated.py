@@ -53,12 +53,12 @@ def get_isolated_graphmodule(
 ) -> GraphModule:
     """The graph of a call, captured apart from whatever is being captured already."""
     wrapped, flat = wrapper_and_args_for_make_fx(func, args, kwargs)
-    flat = [_example(v) for v in flat]
+    flat = [example_of(v) for v in flat]
     with disable_proxy_modes_tracing():
         return make_fx(wrapped, decomposition_table, tracing_mode)(flat)
 
 
-def _example(value: Any) -> Any:
+def example_of(value: Any) -> Any:
     """The example value of a tensor of a capture."""
     while isinstance(getattr(value, "_data", None), Traced):
         value = value._data.inner

@@ -25,7 +25,7 @@ from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
-from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.size import is_symbolic
 from ..core.stack import bind
 from ..core.state import state
@@ -264,6 +264,8 @@ class Recorder:
             steps = [(aten.copy_.default, (box.node,))]
             if tuple(node.meta["val"].shape) != tuple(value.shape):
                 steps.insert(0, (ops.resize_.default, (list(value.shape),)))
+        if self.sizes is not None:
+            steps = [(target, self.sizes.in_place_of(args)) for target, args in steps]
         for target, args in steps:
             node = self.graph.call_function(target, (node, *args))
             node.meta["val"] = fake_of(value)
@@ -378,6 +380,11 @@ def make_fx(
 
     @functools.wraps(f)
     def traced(*args: Any) -> GraphModule:
+        if isinstance(get_proxy_mode(), Trace):  # inside of a capture, which is not told of this
+            from .isolated import disable_proxy_modes_tracing, example_of
+
+            with disable_proxy_modes_tracing():
+                return traced(*tree_map(example_of, args))
         flat, spec = tree_flatten(args)
         fake = tracing_mode != "real"
         recorder = _Strict(True) if fake and not _allow_non_fake_inputs else Recorder(fake)

@@ -1,6 +1,7 @@
 """Guards as texts over inputs, and questions about sizes: recorded from PyTorch 2.13."""
 
 import math
+import re
 
 import pytest
 
@@ -29,7 +30,10 @@ def fakes(*shapes):
 def texts(program, *shapes):
     env, made = fakes(*shapes)
     program(*made)
-    return env, env.produce_guards(made, "xyz"[:len(made)])
+    found = env.produce_guards(made, "xyz"[:len(made)])
+    assert env.produce_guards(made, list(map(ConstantSource, "xyz"[:len(made)]))) == [
+        re.sub(r"L\['(\w)'\]", r"\1", text) for text in found]  # whose names are as they stand
+    return env, [re.sub(r"L\['(\w)'\]", r"\1", text) for text in found]
 
 
 LYING = "x.stride()[0] == x.size()[1]"
@@ -109,7 +113,21 @@ def test_one_text_for_all():
 def test_numbers_among_inputs():
     env = ShapeEnv()
     n = env.create_symintnode(env.create_symbol(5, ConstantSource("n")), hint=5)
-    assert n > 3 and env.produce_guards([n], ["n"]) == ["4 <= n"]
+    assert n > 3 and env.produce_guards([n], ["n"]) == ["4 <= L['n']"]
+    assert env.replacements == {} and n.node.expr not in env.replacements
+
+
+def test_simplified_texts():
+    """Expected texts are PyTorch's."""
+    env, (x, y) = fakes((16, 12), (16, 24))
+    assert x.shape[0] < 20 and x.shape[1] < x.shape[0] and torch.cat([x, x], 1) + y is not None
+    assert env.produce_guards([x, y], "xy", _simplified=True) == [
+        "L['x'].size()[1] < L['x'].size()[0]",
+        "3 <= L['x'].size()[0] and L['x'].size()[0] <= 19", "L['x'].size()[1] <= 18"]
+    assert y.shape[1].node.raw in env.replacements
+    assert env.replacements[y.shape[1].node.raw] == x.shape[1].node.raw.times(2)
+    with pytest.raises(KeyError):
+        env.replacements[x.shape[0].node.raw]
 
 
 def test_contexts_and_sources():

@@ -33,6 +33,18 @@ class Source(NamedTuple):
     dim: int = -1  # -1: the input is the number itself
 
 
+class ByName(dict):
+    """Expressions by the names of symbols, which may be asked for by the symbols themselves."""
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, getattr(key, "symbol", key))
+
+    def __missing__(self, key: Any) -> Expr:
+        if isinstance(key, Expr) and key in self:
+            return self[key.symbol]
+        raise KeyError(key)
+
+
 @dataclass
 class Symbol:
     """One unknown size."""
@@ -87,7 +99,7 @@ class ShapeEnv:
         self.assume_static_by_default = assume_static_by_default
         self.symbols: dict[str, Symbol] = {}
         self.guards: list[Guard] = []
-        self.replacements: dict[str, Expr] = {}
+        self.replacements = ByName()
         self.frozen = False  # no more guards: sizes that would need one are refused
         self.plain = False  # do its numbers pass for Python's own (`isinstance`, `str`)?
         self.recorder: Any = None  # told of numbers that are computed or read
@@ -505,9 +517,8 @@ class ShapeEnv:
                                 self._at_least(other - const(int(before[0])))
                             if before[1] < MOST:
                                 self._at_least(const(int(before[1])) - other)
-                    self.replacements = {
-                        s: e.replaced(new) for s, e in self.replacements.items()
-                    } | new
+                    self.replacements = ByName(
+                        {s: e.replaced(new) for s, e in self.replacements.items()} | new)
                     self._simple = {}
                     self._lower = {e.replaced(new): n for e, n in self._lower.items()}
                     self._unequal = {e.replaced(new) for e in self._unequal}
@@ -577,11 +588,11 @@ class ShapeEnv:
 
     def produce_guards(self, placeholders: Sequence, sources: Sequence, *,
                        guards: Sequence | None = None, ignore_static: bool = True,
-                       **ignored: Any) -> list[str]:
+                       _simplified: bool = False, **ignored: Any) -> list[str]:
         """What must hold of inputs so that the capture is right for them, as Python texts."""
         from .guards import produce
 
-        return produce(self, placeholders, sources, guards, ignore_static)
+        return produce(self, placeholders, sources, guards, ignore_static, _simplified)
 
     def produce_guards_verbose(self, placeholders: Sequence, sources: Sequence,
                                **options: Any) -> list:
@@ -593,7 +604,7 @@ class ShapeEnv:
         """The same as one text over `L['t0']`, `L['t1']`, ...; None if nothing must hold."""
         from .guards import produce
 
-        sources = [f"L['t{i}']" for i in range(len(placeholders))]
+        sources = [f"t{i}" for i in range(len(placeholders))]
         return " and ".join(
             produce(self, placeholders, sources, guards, ignore_static)) or None
 

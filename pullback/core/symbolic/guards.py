@@ -161,13 +161,15 @@ def _facts(env: ShapeEnv, placeholders: Sequence, sources: Sequence[str]) -> Fac
 
 def produce(
     env: ShapeEnv, placeholders: Sequence, sources: Sequence[str], guards: Sequence | None = None,
-    ignore_static: bool = True
+    ignore_static: bool = True, simplified: bool = False
 ) -> list[str]:
-    """What must hold of inputs, one text each."""
-    facts, known = _facts(env, placeholders, list(map(str, sources))), _known(env)
+    """What must hold of inputs, one text each; `simplified`: not which sizes and strides follow
+    from others, nor that they are 2 at least."""
+    given = [LocalSource(s) if type(s) is str else str(s) for s in sources]
+    facts, known = _facts(env, placeholders, given), _known(env)
     names = facts.sources.__getitem__
     out = []
-    for where, e in facts.places:
+    for where, e in () if simplified else facts.places:
         number = e.number if isinstance(e, Expr) else e
         if number is None or not ignore_static:
             if number is not None or e.symbols() <= facts.sources.keys():
@@ -182,7 +184,8 @@ def produce(
             out.append(relation_text(simple, names))
     for name, where in facts.sources.items():
         low, high = env.symbols[name].range
-        tests = [f"{_whole(low)} <= {where}"] if low > -MOST and not math.isinf(low) else []
+        least = 2 if simplified else -MOST
+        tests = [f"{_whole(low)} <= {where}"] if low > least and not math.isinf(low) else []
         if high < MOST and not math.isinf(high):
             tests.append(f"{where} <= {_whole(high)}")
         if tests and low != high:
