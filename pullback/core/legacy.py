@@ -13,7 +13,7 @@ from . import dtype as dt
 from .data import make_tensor_data
 from .fake import fake_like
 from .handle import Tensor, make
-from .size import Size
+from .size import Size, Symbolic, is_symbolic
 from .state import state
 
 NAMES = {
@@ -61,6 +61,8 @@ def array_of(dtype: dt.DType | None, args: tuple, kwargs: dict) -> np.ndarray:
         raise errors.ArgumentError(errors.text(
             f"the legacy constructor takes sizes or data, not {kwargs or device} "
             f"({errors.user_line(3)})", cure="use torch.tensor(data, ...) or torch.empty(sizes)"))
+    if is_symbolic(args):
+        args = _known(args)
     if len(args) == 1 and not isinstance(args[0], int):
         data = args[0]
         if isinstance(data, Tensor):
@@ -78,6 +80,13 @@ def array_of(dtype: dt.DType | None, args: tuple, kwargs: dict) -> np.ndarray:
     if not all(isinstance(n, int) for n in args):
         raise errors.ArgumentError(f"sizes must be integers, got {args} ({errors.user_line(3)})")
     return np.empty(args or (0,), (dtype or dt.default()).np)
+
+
+def _known(value):
+    """Sizes among sizes or data as numbers, for which a capture is then made."""
+    if type(value) in (list, tuple):
+        return type(value)(map(_known, value))
+    return int(value) if isinstance(value, Symbolic) else value
 
 
 class TensorType(type):
