@@ -429,6 +429,8 @@ def aot_export_module(
     descs = None
     gradients: dict[int, Node] = {}
     if trace_joint:
+        _drop_ends(found)
+        written, results = found.outputs("written"), found.results
         gradients = _gradients_of_loss(found)
     else:
         for node, desc in zip(inputs, plain):
@@ -726,6 +728,44 @@ def _joint_graph(
     return module, [where[k] for k in range(joint.forward_count) if k in where]
 
 
+def _drop_ends(found: Exported) -> None:
+    """Without the marks where histories end: nobody differentiates the graph again."""
+    for node in found.module.graph.find_nodes(op="call_function", target=overload("detach")):
+        if node.meta.get("silent"):  # no call of the user's
+            node.replace_all_uses_with(node.args[0])
+            found.results = [node.args[0] if r is node else r for r in found.results]
+
+
+def _forward_graph(found: Exported, descs: list, keep: bool) -> tuple[GraphModule, list]:
+    """The graph of a function that is not differentiated; see `_joint_graph`.
+
+    Where an output of the capture is none of the user's (the base of views), it is its node.
+    """
+    joint, inputs = found.joint, found.inputs
+    _drop_ends(found)
+    own = found.outputs("forward")
+    written = [(m, own[m.output]) for m in joint.mutated]
+    count = 0 if keep else len(written)
+    exact = {o.index: count + i for i, o in enumerate(joint.outputs)
+             if isinstance(o, Output) and o.kind == "graph"}
+    places = [exact.get(k, own[k]) for k in range(joint.forward_count)]
+    for i, (m, _) in enumerate(written):
+        places[m.output] = None if keep else i  # those that the graph writes are taken out of it
+    for node, desc in zip(inputs, descs):
+        node.meta["desc"] = desc
+    values = [] if keep else [value for _, value in written]
+    shown = [] if keep else [InputMutationAOTOutput(descs[m.input]) for m, _ in written]
+    module = finish(found, (*values, *found.results),
+                    [*shown, *map(PlainAOTOutput, range(len(found.results)))],
+                    [(inputs[m.input], value) for m, value in written] if keep else ())
+    module._class_name = "<lambda>"
+    _rename(inputs)
+    module.recompile()
+    if effectful(module.graph):
+        _threaded(module)
+    return module, places
+
+
 # --- joint graphs with descriptors ----------------------------------------------------------------
 
 
@@ -739,7 +779,7 @@ class JointWithDescriptors:
     in_spec: TreeSpec
     out_spec: TreeSpec
     _exported: Exported
-    _outputs: list[int]  # positions of the capture's forward outputs among the graph's
+    _outputs: list[Any]  # the capture's forward outputs: positions among the graph's, or nodes
 
 
 def aot_export_joint_with_descriptors(
@@ -769,11 +809,25 @@ def aot_export_joint_with_descriptors(
     descs = [*map(ParamAOTInput, parameters), *map(BufferAOTInput, buffers),
              *map(PlainAOTInput, range(count))]
     inputs = len(found.inputs)
-    module, outputs = _joint_graph(found, descs)
-    _thread_joint(module, inputs, len(module.graph.output_node().args[0]) - inputs)
+    if found.joint.differentiable:
+        module, outputs = _joint_graph(found, descs)
+        _thread_joint(module, inputs, len(module.graph.output_node().args[0]) - inputs)
+    else:
+        module, outputs = _forward_graph(found, descs, keep_inference_input_mutations)
     in_spec = tree_flatten(([*held, *args], kwargs))[1]
     return JointWithDescriptors(module, list(parameters), list(buffers), in_spec,
                                 found.joint.out_spec, found, outputs)
+
+
+def _taken_out(graph: Any, found: Exported) -> dict[int, Node]:
+    """The values that a graph writes to its inputs itself, which the run time will write."""
+    inputs = found.inputs
+    new: dict[int, Node] = {}
+    for node in graph.find_nodes(op="call_function", target=ops.copy_.default):
+        if node.args[0] in inputs:
+            new[inputs.index(node.args[0])] = node.args[1]
+            node.replace_all_uses_with(node.args[1])
+    return new
 
 
 def aot_compile_joint_with_descriptors(
@@ -794,11 +848,22 @@ def aot_compile_joint_with_descriptors(
     _drop_tokens(graph)
     flat, count = list(graph.output_node().args[0]), len(found.inputs)
     gradients = flat[len(flat) - count:]
-    forward = [flat[i] for i in jd._outputs]
+    new = _taken_out(graph, found)
+    by_output = {m.output: new[m.input] for m in joint.mutated if m.input in new}
+    forward = [by_output[k] if i is None else i if isinstance(i, Node) else flat[i]
+               for k, i in enumerate(jd._outputs)]
+    nodes = set(graph.nodes)
+    if any(isinstance(n, Node) and n not in nodes for n in forward):
+        raise errors.ExportError(errors.text(
+            "a value that results of the function are views of is gone from the graph "
+            f"({errors.user_line(2)})", cure="change the graph in place, and keep its views"))
     kept = [gradients[i] for i in joint.grad_of] if joint.differentiable else []
     graph.trees = None
     graph.output_node().args = ((*forward, *kept),)
     graph.output_node().meta.pop("desc", None)
+    for node in graph.find_nodes(op="call_function", target=ops.copy_.default):
+        if not node.users:
+            graph.erase_node(node)
     jd.graph_module.recompile()
     joint.module = jd.graph_module
 

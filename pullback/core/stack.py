@@ -225,6 +225,9 @@ def bind(ov, flat: tuple):
         return state.autocast.run(ov, flat)
     if ov.is_composite:
         if active and state.keeping is not None:
+            for t in tensors_in(flat):
+                if t._link is not None:  # its memory may have been written through another
+                    surface.refresh(t)
             out = state.keeping.whole(ov, flat)
             if out is not NotImplemented:
                 return out

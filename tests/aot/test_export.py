@@ -269,3 +269,60 @@ def test_joint_functions_compile_again():
     torch.testing.assert_close(out, model(x))
     out.sum().backward()
     assert torch.equal(model.bias.grad, torch.full((2,), 4.0))
+
+
+class Writing(nn.Module):
+    """Is not differentiated: its parameter is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(2))
+        self.register_buffer("b", torch.ones(2))
+
+    def forward(self, x):
+        self.b.add_(1)
+        x.mul_(2)
+        return x + self.b, self.b
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_described_graphs_without_gradients(keep):
+    module, eager = Writing(), Writing()
+    x, other = torch.ones(2), torch.ones(2)
+    with ExitStack() as stack:
+        described = export.aot_export_joint_with_descriptors(
+            stack, module, (x,), keep_inference_input_mutations=keep)
+        graph = described.graph_module.graph
+        written = [descriptors.InputMutationAOTOutput(i) for i in (
+            descriptors.BufferAOTInput("b"), descriptors.PlainAOTInput(0))]
+        assert graph.output_node().meta["desc"] == [
+            *([] if keep else written), *map(descriptors.PlainAOTOutput, range(2))]
+        names = [n.name for n in graph.find_nodes(op="placeholder")]
+        assert names == ["arg0_1", "arg1_1", "arg2_1"]
+        assert described.graph_module.code.count("copy_.default") == (2 if keep else 0)
+        function = export.aot_compile_joint_with_descriptors(described)
+    for _ in range(2):
+        out, want = function(module.w, module.b, x), eager(other)
+        assert torch.equal(out[0], want[0]) and out[1] is module.b
+        assert torch.equal(x, other) and torch.equal(module.b, eager.b)
+
+
+def test_views_of_what_is_written_are_read_anew():
+    class Viewed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("b", torch.ones(3, 3))
+
+        def forward(self, y):
+            view = self.b.view(-1).view(3, 3)
+            self.b.mul_(2)
+            return y @ view, nn.functional.linear(view, y)
+
+    y = torch.arange(9.0).reshape(3, 3)
+    want = Viewed()(y)
+    for pre_dispatch in (True, False):
+        graph, _ = export.aot_export_module(
+            Viewed(), (y,), trace_joint=False, pre_dispatch=pre_dispatch)
+        _, *out = graph(torch.ones(3, 3), y)
+        torch.testing.assert_close(tuple(out), want)
+    torch.testing.assert_close(torch.export.export(Viewed(), (y,)).module()(y), want)
