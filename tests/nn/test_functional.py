@@ -89,3 +89,15 @@ if __name__ == "__main__":
     answers = {call: answer(function(call), torch) for call in CALLS if call != "signatures"}
     lines = [f"{json.dumps(call)}: {json.dumps(a)}" for call, a in answers.items()]
     DATA.write_text("{" + ",\n".join([f'"signatures": {json.dumps(taken)}', *lines]) + "}\n")
+
+
+def test_variances_of_the_gaussian_loss_may_broadcast_in_one_dim():
+    loss = pullback.nn.functional.gaussian_nll_loss
+    x, y = pullback.arange(12.0).reshape(4, 3), pullback.ones(4, 3)
+    whole = pullback.linspace(0.5, 2.0, 12).reshape(4, 3)
+    for var in (whole[:, :1], whole[:1], whole[:, 0]):
+        full = (var.unsqueeze(-1) if var.ndim == 1 else var).expand(4, 3)
+        assert pullback.allclose(loss(x, y, var), loss(x, y, full))
+    for var in (whole[:2], whole[0], whole[:1, :1], pullback.ones(4, 1, 3)):
+        with pytest.raises(ValueError, match="incorrect size"):
+            loss(x, y, var)
