@@ -531,7 +531,7 @@ def capture(
     ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
-    level.literal = recorder.spelled = literal
+    level.literal = level.takes_again = recorder.spelled = literal
     level.spelling = spelling.of("aot", level.keeps_composites) if literal else None
     if watch:
         from .eager import Diary

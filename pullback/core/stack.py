@@ -26,6 +26,7 @@ class Interpreter:
     """One level of the stack; a subclass says what an operator means there."""
 
     literal = False  # are its graphs to be PyTorch's to the letter?
+    takes_again = False  # is a view of what was written taken again when it is first used?
     spelling = None  # how its graphs show what PyTorch has in another form (`fx/spelling.py`)
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too

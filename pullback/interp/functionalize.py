@@ -37,6 +37,7 @@ class Functionalize(Interpreter):
 
     modal = True
     random = True
+    takes_again = True
     title = "func.functionalize"
     label = "FunctionalTensor"
 
@@ -45,6 +46,9 @@ class Functionalize(Interpreter):
 
     def wrap(self, t: Tensor) -> Tensor:
         return make(Functional(self, t))
+
+    def written(self, cell) -> bool:
+        return cell.version > 0
 
     def unwrap(self, t):
         return t._data.inner if self.mine(t) else t

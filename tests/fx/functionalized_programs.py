@@ -109,6 +109,18 @@ def programs(torch) -> dict:
         y.mul_(2)
         return torch.cat([y, x])
 
+    def view_of_written(x):
+        y = x.clone()
+        y.add_(1)
+        y.view(8).add_(1)
+        return y
+
+    def resized_out(x):
+        out = torch.empty(())
+        torch.add(x, x, out=out)
+        out.view(8).add_(1)
+        return out
+
     x, i = ones(2, 2), torch.tensor([0, 1])
     return {
         "simple": (simple, (ones(4, 2),)),
@@ -125,6 +137,6 @@ def programs(torch) -> dict:
         "places": (places, (ones(3, 2), i)),
         **{f.__name__: (f, (ones(4, 2),)) for f in (
             several_results, strided, sized_pieces, reshaped, other_dtype, chained, deep_view,
-            out_is_a_view, joined)},
+            out_is_a_view, joined, view_of_written, resized_out)},
         "linear": (linear, (ones(3, 4), ones(5, 4), ones(5))),
     }
