@@ -54,6 +54,7 @@ class State(threading.local):
     undispatched = 0  # operators ask no subclasses
     pulled = None  # the node whose formula runs, where somebody looks at its operators
     casting = None  # what this thread has asked of autocast so far
+    filling = False  # is a tensor of a transform overwritten with the numbers that are drawn?
 
 
 state = State()

@@ -104,7 +104,11 @@ def inplace(ov, flat: tuple) -> Tensor:
         store(x._data, new)
         bump(x)
         return x
-    new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
+    before, state.filling = state.filling, ov.is_random
+    try:
+        new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
+    finally:
+        state.filling = before
     check_result(ov, x, new._data.shape, new.dtype)
     if ov.op.inplace_node:
         _rename(ov, new._edge)

@@ -16,6 +16,7 @@ from ..core import random as rng
 from ..core.dims import broadcast_shapes
 from ..core.layout import memory_order, order_like, ordered
 from ..core.op import Random
+from ..core.state import state
 from ..core.table import ops
 from ..errors import DTypeError
 from .create import LONG_OPTIONS, OPTIONS, checked_size, given, given_or_self, made_like
@@ -466,7 +467,10 @@ class bernoulli_p(Random):
         return placed(xp, rng.bernoulli(source(generator), float(p), self.shape, self.dtype))
 
     def batch(n, batched, self, p, generator):
-        return ops.bernoulli(in_front(self, batched[0], n), p, generator=generator)
+        self = in_front(self, batched[0], n)
+        if state.filling:  # in the order of memory, in which `run` draws in none
+            return ops.bernoulli_(ops.empty_like(self), p, generator=generator)
+        return ops.bernoulli(self, p, generator=generator)
 
     def samples(s):
         yield s(s.real(2, 3), 0.5)

@@ -130,3 +130,12 @@ def test_loop_over_examples():
         inside._set_vmap_fallback_warning_enabled(True)
     with pytest.raises(RuntimeError, match="dims of size 0"):
         batching.Vmap(0)._loop(ov, (True, False, False), (x, 0, None))
+
+
+@pytest.mark.parametrize("draw", [
+    lambda t: t.bernoulli_(0.5), lambda t: t.uniform_(), lambda t: t.random_(100)])
+def test_drawing_in_place_follows_memory(draw):
+    torch.manual_seed(3)
+    found = vmap(draw, in_dims=1, randomness="different")(torch.zeros(5, 4))
+    torch.manual_seed(3)
+    assert torch.equal(found, draw(torch.zeros(5, 4).t()))
