@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -56,6 +57,11 @@ def cond(
             f"of tensor leaves ({errors.user_line(2)})")
     seen = _visible(pred)
     if seen == "value":
+        if not isinstance(pred, Tensor) and getattr(state.stack[state.mode], "exports", False):
+            warnings.warn(
+                "Pred is a Python constant. When used with torch.cond, it specializes on one of the"
+                " branches: make it a tensor, or a question about sizes that vary, to keep both.",
+                UserWarning, stacklevel=2)
         return true_fn(*operands) if pred else false_fn(*operands)
     if seen != "hidden":
         return _both(pred, seen, true_fn(*operands), false_fn(*operands))

@@ -140,7 +140,8 @@ def _module_stack(mod: Module) -> Iterator[None]:
         def hook(module: Any, args: tuple) -> None:
             number = calls[path] = calls.get(path, -1) + 1
             title = path if number == 0 else f"{path}@{number}"
-            stack[title] = (title, type(module))
+            kind = type(module)
+            stack[title] = (title, f"{kind.__module__}.{kind.__qualname__}")
             notes["nn_module_stack"] = dict(stack)
 
         return hook
@@ -291,6 +292,8 @@ class _Builder:
         for name, value in zip(names, self.found.arguments[skip:]):
             tensor = isinstance(value, Tensor)
             node = self._placeholder(name, next(self.inputs) if tensor else None)
+            if not tensor:
+                node.meta["val"] = value
             arg: Argument = TensorArgument(node.name) if tensor else ConstantArgument(
                 node.name, value)
             self.signature.input_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))

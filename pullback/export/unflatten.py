@@ -12,6 +12,7 @@ from typing import Any
 
 from ..core.pytree import tree_unflatten
 from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..nn.module import Module
 from ..nn.parameter import Parameter
@@ -33,6 +34,7 @@ class UnflattenedModule(Module):
         object.__setattr__(self, "_program", program)
         object.__setattr__(self, "_writes", _places(program))
         self.held: dict[str, str] = {}  # name of an input of the graph -> where it is
+        self.titles: set[str] = set()  # of the calls that have a module
         for spec in program.graph_signature.input_specs:
             if spec.kind is not InputKind.USER_INPUT:
                 value = program.tensor(spec.target)
@@ -46,6 +48,7 @@ class UnflattenedModule(Module):
         inputs = [n for n in program.graph.find_nodes(op="placeholder")
                   if n.name not in self.held]
         object.__setattr__(self, "_inner", part.module(inputs, outputs, always_tuple=True))
+        _take_graphs(self, self, self.graph)
 
     @property
     def graph(self) -> Graph:
@@ -143,7 +146,11 @@ class _Part:
         gone = {n for o in outputs for n in _nodes(o)}
         results = [n for n in part.nodes if n in gone or any(u not in inside for u in n.users)]
         inner = part.module(list(given), results)
-        name = part.title
+        name, number = part.title, 0
+        while name in self.root.titles:  # calls of it that others interrupt
+            number += 1
+            name = f"{part.path}@{number}"
+        self.root.titles.add(name)
         _install(self.root, name, part.path, inner)
         local = name.removeprefix(f"{self.path}.") if self.path else name
         call = graph.call_module(local, tuple([value(n) for n in given]))
@@ -177,13 +184,21 @@ def _install(root: Module, name: str, path: str, graph: Graph) -> None:
             holder.add_module(part, Module())
         holder = holder._modules[part]
     owner = _at(root, path)
+    _take_graphs(root, owner, graph)
     made = InterpreterModule(owner, graph)
-    for key, child in owner._modules.items():
-        made._modules.setdefault(key, child)
+    made._modules.update(owner._modules)  # the graph's way to a tensor is through them
     made._parameters.update(owner._parameters)
-    for key, value in owner._buffers.items():
-        made._buffers.setdefault(key, value)
+    made._buffers.update(owner._buffers)
     holder._modules[last] = made
+
+
+def _take_graphs(root: Any, owner: Module, graph: Graph) -> None:
+    """Give a module the branches and bodies of loops that its graph calls."""
+    for node in graph.find_nodes(op="get_attr"):
+        found = getattr(root._program.graph_module, node.target, None) if (
+            "." not in node.target) else None
+        if isinstance(found, GraphModule):
+            owner.__dict__[node.target] = found
 
 
 def _at(root: Module, path: str) -> Module:

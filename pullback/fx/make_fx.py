@@ -282,6 +282,8 @@ class Recorder:
         picked = self.graph.call_function(operator.getitem, (node, i))
         picked.meta["val"] = fake_of(out)
         picked.meta["stack_trace"] = node.meta.get("stack_trace")
+        if "nn_module_stack" in node.meta:
+            picked.meta["nn_module_stack"] = node.meta["nn_module_stack"]
         if self.fresh is not None:
             self.fresh.append(picked)
         if self.sizes is not None:

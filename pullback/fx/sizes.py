@@ -108,6 +108,7 @@ class SizeNodes:
     def read(self, value: Any, source: Node) -> None:
         """A number was read from a tensor."""
         node = self.recorder.graph.create_node("call_function", _READ, (source,))
+        self.recorder.place(node.meta)
         how = value.node.how
         number = how[1][0] if how is not None else value  # the truth of a bool asks for 1
         self.defined(number, node)
@@ -186,11 +187,13 @@ class SizeNodes:
         return self.node(made) if isinstance(made, Symbolic) else made
 
     def _call(self, function: Any, args: tuple, value: Any) -> Node:
-        from .traceback import source_line
+        from . import traceback
 
         node = self.recorder.graph.call_function(function, args)
         node.meta["val"] = value
-        node.meta["stack_trace"] = source_line(3)
+        node.meta["stack_trace"] = traceback.source_line(3)
+        if traceback.current_meta:
+            node.meta.update(traceback.noted())
         return node
 
     def _spelled(self, e: Expr) -> Any:

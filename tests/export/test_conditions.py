@@ -122,3 +122,57 @@ def test_unflattened_calls_side_by_side():
     assert torch.equal(parts(X), module(X))
     parts.set_submodule("part@1", nn.Identity())
     assert torch.equal(parts(X), module.part(X))
+
+
+def test_constant_conditions_are_warned_about():
+    class Constant(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.ndim == 2, torch.sin, torch.cos, (x,))
+
+    with pytest.warns(UserWarning, match="Pred is a Python constant"):
+        program = torch.export.export(Constant(), (X,))
+    assert "cond" not in program.graph_module.code
+
+
+class Leaf(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("buf", torch.ones(1))
+
+    def forward(self, x):
+        y = torch.cond(x.sum() > 0, lambda x: x + self.buf, lambda x: x - self.buf, (x,))
+        self.buf.add_(1)
+        return y
+
+
+class Middle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.leaf = Leaf()
+
+    def forward(self, x, n):
+        k = n.item()
+        torch._check(k >= x.shape[0] - 9)
+        return self.leaf(x + self.leaf.buf) * k
+
+
+class Top(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.middle = Middle()
+
+    def forward(self, x, n):
+        x = self.middle(x, n) + self.middle.leaf.buf
+        return self.middle.leaf(x) + self.middle(x, n)
+
+
+def test_unflattened_branches_and_buffers():
+    eager, args = Top(), (X, torch.tensor(2))
+    parts = torch.export.unflatten(torch.export.export(Top(), args))
+    found = {name for name, _ in parts.named_modules()}
+    assert {"middle", "middle.leaf", "middle@1", "middle.leaf@1"} <= found
+    for x in (X, -X):
+        torch.testing.assert_close(parts(x, args[1]), eager(x, args[1]))
+    assert torch.equal(parts.middle.leaf.buf, eager.middle.leaf.buf)
+    node = next(n for n in parts.middle.graph.nodes if n.op == "call_function")
+    assert node.meta["nn_module_stack"]["middle"][1].endswith("test_conditions.Middle")
