@@ -705,20 +705,34 @@ def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
     if isinstance(self._data, Box):
         return _resize_boxed(self, size)
     owner = memory.owner_of(self, "resize_")
+    _countable(size, self._data.dtype.itemsize)
     changed = size != tuple(self._data.shape)
     if changed:
         memory.show(self, owner, size, memory.row_major(size), self.storage_offset())
-    if memory_format is not None and str(memory_format).endswith("channels_last"):
-        if len(size) != 4:
+    kind = str(memory_format).rpartition(".")[2]
+    if kind in ("channels_last", "channels_last_3d"):
+        rank = 4 if kind == "channels_last" else 5
+        if len(size) != rank:
             raise errors.ShapeError(
-                f"required rank 4 tensor to use channels_last format ({errors.user_line()})"
+                f"required rank {rank} tensor to use {kind} format ({errors.user_line()})"
             )
-        _, c, h, w = size
-        stride = (c * h * w, 1, w * c, c)
+        n, c, *rest = size
+        inner = memory.row_major((n, *rest, c))
+        stride = (inner[0], inner[-1], *inner[1:-1])
         memory.show(self, memory.owner_of(self), size, stride, self.storage_offset())
     if changed:
         surface.bump(self)
     return self
+
+
+def _countable(size: tuple, itemsize: int) -> None:
+    """Refuse sizes whose strides or bytes are no 64-bit numbers."""
+    steps = math.prod(max(int(n), 1) for n in size[1:])
+    whole = math.prod(size) * itemsize
+    if steps >= 2**63 or whole >= 2**63:
+        what = "Stride" if steps >= 2**63 else "Storage size"
+        raise errors.ShapeError(
+            f"{what} calculation overflowed with sizes={list(size)} ({errors.user_line()})")
 
 
 def _resize_boxed(self: Tensor, size: tuple) -> Tensor:

@@ -134,7 +134,7 @@ STORED = (
 uint64 = STORED[2]
 _BY_NP |= {d.np: d for d in STORED}
 _BY_NAME |= {d.name: d for d in (*STORED, *UNHELD)}
-_FROM_PYTHON = {float: "default", int: int64, bool: bool_, complex: "complex"}
+_FROM_PYTHON = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 ALIASES = {
     "half": float16,
@@ -194,14 +194,7 @@ def as_dtype(value) -> DType | None:
     if value is None or type(value) is DType:
         return value
     if value in _FROM_PYTHON:
-        found = _FROM_PYTHON[value]
-        return (
-            _default
-            if found == "default"
-            else _default.to_complex()
-            if found == "complex"
-            else found
-        )
+        return _FROM_PYTHON[value]
     if isinstance(value, Unheld):
         return value.np  # refuses
     return of(np.dtype(value))

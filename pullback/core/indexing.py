@@ -171,6 +171,7 @@ def _basic(x: Tensor, key, for_write: bool = False):
         raise IndexError(f"too many indices for tensor of dimension {ndim}")
     rest = ndim - used
     out, dim, indices, numbers = x, 0, [], []  # dims are counted behind those of `numbers`
+    taken = 0  # dims that numbers have taken away
 
     def put(index):
         indices.extend([None] * (dim + 1 - len(indices)))
@@ -179,7 +180,8 @@ def _basic(x: Tensor, key, for_write: bool = False):
     for item in entries:
         here = dim + len(numbers)
         if type(item) is int or isinstance(item, Symbolic):
-            out = _call("select", out, here, _checked(item, out, here))
+            out = _call("select", out, here, _checked(item, out, here, taken))
+            taken += 1
         elif isinstance(item, slice):
             start, stop, step = _bounds(item)
             if not (start == 0 and stop in (None, END) and step == 1) or isinstance(
@@ -310,7 +312,7 @@ def _index_tensor(data, x: Tensor) -> Tensor:
     return index if x.device.type == "cpu" else index.to(x.device)
 
 
-def _checked(index: int, x: Tensor, dim: int) -> int:
+def _checked(index: int, x: Tensor, dim: int, taken: int = 0) -> int:
     """The index, or the error in the words that `x[i]` uses."""
     shape = x._data.shape  # a view that awaits a refresh has the right shape already
     if dim >= len(shape):
@@ -320,7 +322,8 @@ def _checked(index: int, x: Tensor, dim: int) -> int:
         )
     size = shape[dim]
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(
+            f"index {index} is out of bounds for dimension {dim + taken} with size {size}")
     return index
 
 

@@ -7,6 +7,8 @@ Accumulating kernels add in the order of the indices, so results do not change f
 
 from __future__ import annotations
 
+import warnings
+
 from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel, wrap_dim
 from ..core.evaluate import Spec
@@ -66,6 +68,9 @@ def checked_indices(xp, indices, shape) -> list:
         if index is None:
             out.append(None)
         elif is_mask(index):
+            if index.dtype.name == "uint8":
+                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a "
+                              "dtype torch.bool instead.", UserWarning, stacklevel=2)
             start = len(out)
             for k, size in enumerate(index.shape):
                 have = shape[start + k] if start + k < len(shape) else None

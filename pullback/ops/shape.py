@@ -533,11 +533,14 @@ class expand(View):
     def run(xp, self, size, implicit):
         shape = expanded_shape(self.shape, size)
         extra = len(shape) - self.ndim
-        strides = (0,) * extra + tuple(
+        strides = [
             old if have == want else 0
             for have, want, old in zip(self.shape, shape[extra:], self.strides, strict=True)
-        )
-        return strided(xp, self, shape, strides)
+        ]
+        for i in reversed(range(extra)):  # new dims of size 1 lie as `unsqueeze` makes them
+            beside = shape[i + 1] * strides[0] if strides else 0
+            strides.insert(0, beside if shape[i] == 1 else 0)
+        return strided(xp, self, shape, tuple(strides))
 
     def batch(n, batched, self, size, implicit):
         shape = expanded_shape(self.shape[1:], size)

@@ -199,11 +199,15 @@ def _split_at(self, bounds, dim):
     return [ops.slice(self, dim, a, b, 1) for a, b in itertools.pairwise(edges)]
 
 
-def _tensor_split(self, sections: int, dim: int):
+def _has_dims(self) -> None:
     if self.ndim == 0:
         raise RuntimeError(
             "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"
         )
+
+
+def _tensor_split(self, sections: int, dim: int):
+    _has_dims(self)
     dim = wrap_dim(dim, self.ndim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
@@ -232,6 +236,7 @@ class tensor_split_indices(Composite):
     schema = "tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]"
 
     def compose(self, indices, dim):
+        _has_dims(self)
         return _split_at(self, indices, wrap_dim(dim, self.ndim, scalar_ok=False))
 
     def samples(s):

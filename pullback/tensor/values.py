@@ -330,6 +330,12 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
     return made.requires_grad_(True) if requires_grad else made
 
 
+def _delitem(self, key) -> None:
+    raise errors.ArgumentError(errors.text(
+        f"Tensor does not support deleting items ({errors.user_line()})",
+        cure="select the others: torch.cat([x[:i], x[i + 1:]])"))
+
+
 def new(self: Tensor, *args) -> Tensor:
     """An uninitialised tensor of the given sizes, or one of given values, in this dtype."""
     if len(args) == 1 and isinstance(args[0], Size):
@@ -398,6 +404,7 @@ METHODS = {
     "__hash__": object.__hash__,
     "__getitem__": _getitem,
     "__setitem__": _setitem,
+    "__delitem__": _delitem,
     "__new__": __new__,
     "new_tensor": new_tensor,
     "new": new,

@@ -1,0 +1,56 @@
+"""Small things that programs rely on: Python types as dtypes, strides, errors of indices."""
+
+import warnings
+
+import pytest
+
+import pullback as torch
+
+
+def test_python_types_are_dtypes_of_double_precision():
+    for kind, wanted in ((float, torch.float64), (complex, torch.complex128), (int, torch.int64),
+                         (bool, torch.bool)):
+        assert torch.zeros(2, dtype=kind).dtype is wanted
+        assert torch.ones(2).to(kind).dtype is wanted
+        assert torch.tensor([1], dtype=kind).dtype is wanted
+
+
+def test_expand_keeps_strides_of_new_dims_of_size_one():
+    x = torch.ones(5)
+    assert x.expand(1, 1, 5).stride() == x.unsqueeze(0).unsqueeze(1).stride() == (5, 5, 1)
+    assert torch.ones(3, 1).expand(1, 3, 4).stride() == (3, 1, 0)
+    assert torch.ones(()).expand(1, 1).stride() == (0, 0)
+    assert torch.ones(3, 4).t().expand(1, 2, 4, 3).stride() == (0, 0, 1, 4)
+    assert [t.stride() for t in torch.broadcast_tensors(torch.ones(1, 3), x[:3])] == [(3, 1)] * 2
+
+
+def test_resize_follows_memory_formats_and_refuses_what_cannot_be_counted():
+    x = torch.ones(288).resize_((3, 2, 3, 4, 4), memory_format=torch.channels_last_3d)
+    assert x.stride() == (96, 1, 32, 8, 2)
+    x = torch.ones(96).resize_((3, 2, 4, 4), memory_format=torch.channels_last)
+    assert x.stride() == (32, 1, 8, 2)
+    for size, what in (([2, 4, 2**29, 2**29], "Storage size"), ([0, 4, 2**61], "Stride")):
+        with pytest.raises(RuntimeError, match=f"{what} calculation overflowed"):
+            torch.empty(()).resize_(size)
+
+
+def test_errors_of_indices_name_the_dim_that_the_user_counts():
+    x = torch.zeros(2, 5, 10)
+    for key, text in (((0, 5), "5 is out of bounds for dimension 1 with size 5"),
+                      ((0, 1, 15), "15 is out of bounds for dimension 2 with size 10"),
+                      ((None, 0, ..., 15), "15 is out of bounds for dimension 3 with size 10")):
+        with pytest.raises(IndexError, match=f"index {text}"):
+            x[key]
+    with pytest.raises(TypeError, match="does not support deleting"):
+        del x[0]
+    with pytest.raises(RuntimeError, match="at least a 1-dimensional tensor"):
+        torch.ones(()).tensor_split((10,))
+
+
+def test_masks_of_bytes_warn():
+    x, mask = torch.arange(3.0), torch.tensor([1, 0, 1], dtype=torch.uint8)
+    with pytest.warns(UserWarning, match=r"torch\.uint8 is now deprecated"):
+        assert x[mask].tolist() == [0, 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert x[mask.bool()].tolist() == [0, 2]
