@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import types
+import warnings
 from collections import OrderedDict
 
 from . import errors
@@ -198,26 +199,52 @@ cuda = _accelerator(
        for name, (run, otherwise) in _CUPY.items()})
 
 
-def _cuda_amp() -> Facts:
+class _OldName(type):
+    """The class of old names: they make objects of the class that they derive from."""
+
+    def __instancecheck__(cls, value) -> bool:
+        return isinstance(value, cls.__base__)
+
+
+def _amp_of(kind: str, fast: str) -> Facts:
+    """Mixed precision under its old names, which are those of one device."""
     from .amp.autocast_mode import autocast, custom_bwd, custom_fwd
     from .amp.grad_scaler import GradScaler
+    from .core import dtype as dt
 
-    # under their old names they are always CUDA's
-    return Facts("cuda.amp", "Mixed precision under its old name.", {
-        "GradScaler": functools.partial(GradScaler, "cuda"),
-        "autocast": functools.partial(autocast, "cuda"),
-        "custom_fwd": functools.partial(custom_fwd, device_type="cuda"),
-        "custom_bwd": functools.partial(custom_bwd, device_type="cuda"),
+    def old(name: str) -> None:
+        warnings.warn(f"`torch.{kind}.amp.{name}(args...)` is deprecated. Please use "
+                      f"`torch.amp.{name}('{kind}', args...)` instead.", FutureWarning,
+                      stacklevel=3)
+
+    class OldAutocast(autocast, metaclass=_OldName):
+        def __new__(cls, enabled: bool = True, dtype=None, cache_enabled: bool = True):
+            old("autocast")
+            return autocast(kind, getattr(dt, fast) if dtype is None else dtype, enabled,
+                            cache_enabled)
+
+    class OldScaler(GradScaler, metaclass=_OldName):
+        def __new__(cls, *args, **options):
+            old("GradScaler")
+            return GradScaler(kind, *args, **options)
+
+    OldAutocast.__name__, OldScaler.__name__ = "autocast", "GradScaler"
+    return Facts(f"{kind}.amp", "Mixed precision under its old name.", {
+        "GradScaler": OldScaler,
+        "autocast": OldAutocast,
+        "custom_fwd": functools.partial(custom_fwd, device_type=kind),
+        "custom_bwd": functools.partial(custom_bwd, device_type=kind),
         "common": types.SimpleNamespace(amp_definitely_not_available=always(_cupy() is None)),
     })
 
 
 class _Lazily(Facts):
-    """`cuda`: its mixed precision is loaded when it is asked for."""
+    """`cuda` and `cpu`: their mixed precision is loaded when it is asked for."""
 
     def __getattr__(self, name: str):
         if name == "amp":
-            return _cuda_amp()
+            kind = self.__name__.rpartition(".")[2]
+            return _amp_of(kind, "bfloat16" if kind == "cpu" else "float16")
         return super().__getattr__(name)
 
 
@@ -249,6 +276,7 @@ cpu = Facts("cpu", "The device that is always there.", {
     "Stream": _Shell, "Event": _Shell, "StreamContext": _Shell,
     "current_stream": lambda device=None: _Shell(), "stream": lambda stream: _Shell(),
 })
+cpu.__class__ = _Lazily
 
 # backends
 

@@ -148,7 +148,7 @@ def _device_type(name: str) -> str:
             f"Expected `device_type` of type `str`, got: `{type(name)}`")
     if name not in DEVICES:
         raise errors.DeviceError(errors.text(
-            f"autocast was asked for device type '{name}' ({errors.user_line(3)})",
+            f"autocast: Invalid device string: '{name}' ({errors.user_line(3)})",
             f"known are {', '.join(DEVICES)}", "use 'cpu'"))
     return name
 

@@ -292,3 +292,17 @@ def test_constants_of_a_scaler_are_set_by_name():
     scaler.set_growth_interval(new_interval=7)
     found = scaler.get_growth_factor(), scaler.get_backoff_factor(), scaler.get_growth_interval()
     assert found == (3.0, 0.25, 7)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("cpu", torch.bfloat16), ("cuda", torch.float16)])
+def test_old_names_take_their_old_arguments(kind, dtype):
+    old = getattr(torch, kind).amp
+    with pytest.warns(FutureWarning, match=rf"torch\.{kind}\.amp\.autocast\(args"):
+        block = old.autocast(False)
+    assert isinstance(block, old.autocast) and type(block) is torch.amp.autocast
+    assert (block._enabled, block.device, block.fast_dtype) == (False, kind, dtype)
+    with pytest.warns(FutureWarning, match="GradScaler"):
+        scaler = old.GradScaler(enabled=False)
+    assert isinstance(scaler, old.GradScaler) and not scaler.is_enabled()
+    with pytest.raises(RuntimeError, match="Invalid device string: 'nowhere'"):
+        torch.autocast("nowhere")
