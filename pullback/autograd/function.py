@@ -70,6 +70,7 @@ class FunctionCtx:
     _kept: tuple | None = ()  # saved for backward: (handle, number of the output that it is or -1)
     _node = None  # weak reference to the node, once there is one
     _pushing = False  # is `jvp` reading?
+    _clears = False  # is what was saved let go when it is read?
     _forward_cls: type | None = None
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -109,6 +110,11 @@ class FunctionCtx:
         kept = self._kept
         if kept is None:
             raise freed(node or types.SimpleNamespace(name=self.name, where=None))
+        if kept is _CLEARED:
+            raise errors.GraphFreed(errors.text(
+                "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True "
+                f"is set on the autograd.Function ({errors.user_line()}): {self.name()}",
+                cure="keep what it returns in variables, or set it to False"))
         stamp = 0 if node is None else node.stamp
         if kept.__class__ is not tuple:  # a checkpoint dropped them: they are computed again
             kept, stamp = kept.take()
@@ -129,7 +135,15 @@ class FunctionCtx:
                 elif not is_buffer(value._data) and hasattr(value._data, "interp"):
                     value = value._data.interp.unpacked(value)
             values.append(value)
+        if self._clears:  # who asked has them now
+            self._kept, node.saved, self._to_save = _CLEARED, (), ()
         return tuple(values)
+
+    def maybe_clear_saved_tensors(self) -> None:
+        """Let the saved tensors go now, unless there may be another backward."""
+        node = None if self._node is None else self._node()
+        if node is not None and state.task is not None and not state.task.keep:
+            node.release()
 
     @property
     def saved_variables(self) -> tuple:
@@ -174,6 +188,9 @@ class FunctionCtx:
     def name(self) -> str:
         """The name of the node, e.g. `SquareBackward`."""
         return type(self).__name__
+
+
+_CLEARED = object()  # in the place of saved tensors that were read
 
 
 def _savable(tensors: tuple, method: str) -> tuple:
@@ -229,7 +246,7 @@ class FunctionNode(Node):
     @property
     def _raw_saved_tensors(self) -> tuple:
         """What `forward` saved, as it is kept."""
-        if self.ctx._kept is None:
+        if self.ctx._kept is None or self.ctx._kept is _CLEARED:
             raise freed(self)
         return tuple([_Kept(self, i) for i in range(len(self.ctx._kept))])
 
@@ -360,7 +377,8 @@ class _Plan:
         self.context = type(
             f"{cls.__name__}Backward",
             (FunctionCtx,),
-            {"_forward_cls": cls, "__module__": cls.__module__},
+            {"_forward_cls": cls, "__module__": cls.__module__,
+             "_clears": bool(cls.clear_saved_tensors_on_access)},
         )
         facts = {"__slots__": ()}
         if cls.boxed_grads_call:
@@ -414,6 +432,7 @@ class Function(metaclass=_Meta):
     _single_level = False  # does `forward` run on the level of its arguments?
     generate_vmap_rule = False
     boxed_grads_call = False  # does `backward` take the gradients in one list?
+    clear_saved_tensors_on_access = False  # may `saved_tensors` be read once only?
 
     def __init__(self, *args, **kwargs):
         warnings.warn(

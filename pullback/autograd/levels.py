@@ -693,7 +693,7 @@ def once_differentiable(fn):
 
 
 def _saved(ctx) -> list:
-    kept = ctx._kept or ()
+    kept = ctx._kept if isinstance(ctx._kept, tuple) else ()
     held = [t for t, _ in kept if isinstance(t, Tensor)]  # what a hook packed is not looked at
     return held + [t for t in ctx._to_save if t is not None]
 

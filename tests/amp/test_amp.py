@@ -306,3 +306,27 @@ def test_old_names_take_their_old_arguments(kind, dtype):
     assert isinstance(scaler, old.GradScaler) and not scaler.is_enabled()
     with pytest.raises(RuntimeError, match="Invalid device string: 'nowhere'"):
         torch.autocast("nowhere")
+
+
+def normalised(x, w):
+    moved = torch.nn.functional.batch_norm(x, None, None, w, None, True)
+    return torch.einsum("bcij,c->bij", moved, w).float().softmax(-1) + (moved.sum(1) @ moved[:, 0])
+
+
+@pytest.mark.parametrize("way", [
+    lambda f: torch.aot.aot_function(f, torch.aot.nop), torch.compile], ids=["aot", "compile"])
+def test_compiled_programs_cast_as_eager_ones(way):
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 3, 4, 4), torch.randn(3)
+    found = []
+    for run in (normalised, way(normalised)):
+        leaves = [t.clone().requires_grad_() for t in (x, w)]
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            out = run(*leaves)
+            with torch.autocast("cpu", enabled=False):
+                plain = run(*leaves)
+        assert plain.dtype is torch.float32
+        found.append((out, plain, *torch.autograd.grad(out.float().sin().sum(), leaves)))
+    for a, b in zip(*found, strict=True):
+        assert a.dtype is b.dtype
+        torch.testing.assert_close(a, b, atol=0.05, rtol=0.05)

@@ -1193,3 +1193,59 @@ def test_gradients_in_a_box_are_let_go():
     kept = torch.ones(3), torch.ones(3)
     torch.autograd.backward(Boxed.apply(x, y), kept)
     assert gone[2] == [False, False]  # the caller has them
+
+
+@pytest.mark.parametrize("clears", [False, True])
+def test_saved_tensors_may_be_let_go_when_they_are_read(clears):
+    import weakref
+
+    seen = []
+
+    class Product(torch.autograd.Function):
+        clear_saved_tensors_on_access = clears
+
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y, x * y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y, z = ctx.saved_tensors
+            ref = weakref.ref(z)
+            del z
+            seen.append(ref() is None)
+            return g * y, g * x
+
+    x = torch.ones(2, requires_grad=True)
+    out = Product.apply(x, x.detach())
+    out.sum().backward(retain_graph=True)
+    assert seen == [clears] and x.grad.tolist() == [1, 1]
+    if not clears:
+        out.sum().backward()
+        return
+    for again in (lambda: out.sum().backward(), lambda: out.grad_fn.saved_tensors):
+        with pytest.raises(RuntimeError, match="can only be accessed once"):
+            again()
+
+
+def test_saved_tensors_may_be_let_go_by_hand():
+    class Sine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            ctx.maybe_clear_saved_tensors()
+            return g * x.cos()
+
+    x = torch.zeros(2, requires_grad=True)
+    out = Sine.apply(x)
+    out.sum().backward(retain_graph=True)  # nothing is let go: there may be another one
+    out.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="second time"):
+        out.sum().backward()
