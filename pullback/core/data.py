@@ -62,12 +62,12 @@ def _dtype_of_kind(kind) -> dt.DType:
     if isinstance(kind, dt.DType):
         return kind
     if kind in _PYTHON:
-        return dt.as_dtype(kind)
+        return dt.of_number(kind)
     if isinstance(kind, type) and issubclass(kind, np.generic):
         return dt.of(np.dtype(kind))
     for python in (bool, int, float, complex):
         if isinstance(kind, type) and issubclass(kind, python):
-            return dt.as_dtype(python)
+            return dt.of_number(python)
     if kind in (str, bytes):
         raise TypeError(f"new(): invalid data type '{kind.__name__}'")
     raise RuntimeError(f"Could not infer dtype of {getattr(kind, '__name__', kind)}")

@@ -200,6 +200,13 @@ def as_dtype(value) -> DType | None:
     return of(np.dtype(value))
 
 
+def of_number(kind: type) -> DType:
+    """The dtype of a tensor made of such Python numbers, which is the default one of its kind."""
+    if kind is float:
+        return _default
+    return _default.to_complex() if kind is complex else _FROM_PYTHON[kind]
+
+
 def default() -> DType:
     """The dtype of new floating tensors."""
     return _default

@@ -142,10 +142,10 @@ def test_half_precision_computes_in_float32(name):
 
 def test_of_numpy_and_python_types():
     assert dt.of(np.dtype(">f4")) is torch.float32
-    assert dt.as_dtype(float) is torch.float32
+    assert dt.as_dtype(float) is torch.float64
     assert dt.as_dtype(int) is torch.int64
     assert dt.as_dtype(bool) is torch.bool
-    assert dt.as_dtype(complex) is torch.complex64
+    assert dt.as_dtype(complex) is torch.complex128
     assert dt.as_dtype(np.float64) is torch.float64
     assert dt.as_dtype(None) is None
     with pytest.raises(TypeError, match="no dtype"):

@@ -13,6 +13,8 @@ def test_python_types_are_dtypes_of_double_precision():
         assert torch.zeros(2, dtype=kind).dtype is wanted
         assert torch.ones(2).to(kind).dtype is wanted
         assert torch.tensor([1], dtype=kind).dtype is wanted
+    made = [torch.tensor(v).dtype for v in (0.5, [0.5], 1j, [1j], 1, True)]
+    assert made == [torch.float32] * 2 + [torch.complex64] * 2 + [torch.int64, torch.bool]
 
 
 def test_expand_keeps_strides_of_new_dims_of_size_one():

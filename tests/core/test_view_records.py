@@ -95,7 +95,8 @@ def facts(t, variables):
     base = t._base
     number = next((i for i, v in enumerate(variables) if v is base), "other")
     return [list(t.shape), t._version, t.requires_grad, is_leaf,
-            None if node is None else node.name(), None if base is None else number,
+            None if node is None else node.name().rpartition("::")[2],
+            None if base is None else number,
             t.retains_grad]  # fmt: skip
 
 
