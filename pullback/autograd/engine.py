@@ -31,7 +31,6 @@ from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
 from ..interp.vmap import Vmap
-from ..switches import is_warn_always_enabled
 
 _ndarray = np.ndarray
 
@@ -627,6 +626,8 @@ def backward(
 
 def _warn_of_cycles() -> None:
     """Say once that a leaf and a gradient with a history hold each other."""
+    from ..switches import is_warn_always_enabled
+
     global _warned
     if not _warned or is_warn_always_enabled():
         _warned = True

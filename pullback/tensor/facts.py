@@ -55,6 +55,15 @@ def _of_fake(t: Tensor, name: str):
     return make(found) if name == "constant" and found is not None else found
 
 
+def _dir(self: Tensor) -> list[str]:
+    """The names that this tensor has: those of fakes only if it is one."""
+    fake = type(self._data) is Fake
+    return [n for n in object.__dir__(self) if fake or n not in _OF_FAKES]
+
+
+_OF_FAKES = ("constant", "fake_device", "fake_mode")
+
+
 def storage_offset(self: Tensor) -> int:
     """Distance of the first element from the start of the memory, in elements."""
     data = shown(self)
@@ -133,6 +142,7 @@ PROPERTIES = {
     "names": property(lambda t: (None,) * t.ndim),
 }
 METHODS = {
+    "__dir__": _dir,
     "stride": stride,
     "storage_offset": storage_offset,
     "is_contiguous": is_contiguous,

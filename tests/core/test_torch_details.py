@@ -56,3 +56,9 @@ def test_masks_of_bytes_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert x[mask.bool()].tolist() == [0, 2]
+
+
+def test_all_names_of_a_tensor_are_there():
+    x = torch.ones(2, 2)
+    assert [n for n in dir(x) if n != "imag" and not hasattr(x, n)] == []
+    assert hasattr(torch.ones(2, dtype=torch.complex64), "imag")
