@@ -354,7 +354,8 @@ class Opening:
             raise freed(self)
         for i, (local, _, _, _) in enumerate(self.rule.saves):
             if local == name:
-                return self.value_of(i)
+                value = self.value_of(i)
+                return tuple(value) if type(value) is list else value
         raise AttributeError(f"{self.name()} saved no '{name}'")
 
 
@@ -420,11 +421,30 @@ class SavedTensor:
         return f"<SavedTensor of {self._node.name()}>"
 
 
-def raw_saved(node: Node, name: str) -> SavedTensor:
-    """The raw form of a saved tensor, by its name in the formulas."""
+class _Item(SavedTensor):
+    """One of a list of saved values."""
+
+    def __init__(self, node: Node, index: int, place: int):
+        super().__init__(node, index)
+        self._place = place
+
+    def _held(self):
+        held = self._node.saved
+        return None if held is None else {self._index: held[self._index][self._place]}
+
+    def _keep(self, kept: Packed) -> None:
+        items = list(self._node.saved[self._index])
+        items[self._place] = kept
+        super()._keep(items)
+
+
+def raw_saved(node: Node, name: str) -> SavedTensor | tuple[SavedTensor, ...]:
+    """The raw form of a saved tensor (or several), by its name in the formulas."""
     if node.saved is None:
         raise freed(node)
     for i, (local, kind, _, _) in enumerate(node.rule.saves):
         if local == name and kind in ("arg", "out"):
+            if type(node.saved[i]) is list:
+                return tuple([_Item(node, i, k) for k in range(len(node.saved[i]))])
             return SavedTensor(node, i)
     raise AttributeError(f"{node.name()} saved no tensor '{name}'")

@@ -18,7 +18,6 @@ from . import dtype as dt
 from . import recorder
 from .expression import fact_name, fact_value
 from .handle import INFERENCE, Tensor, cell_of, is_buffer, make
-from .size import Symbolic
 from .state import fast, sequence, state
 
 _COMPLEX = {d.np for d in dt.ALL if d.is_complex}
@@ -129,8 +128,7 @@ class Node(Edge):
             raise freed(self)
         for (local, _, _, _), value in zip(self.rule.saves, self.unpack()):
             if local == name:
-                numbers = type(value) is list and all(isinstance(v, (int, Symbolic)) for v in value)
-                return tuple(value) if numbers else value
+                return tuple(value) if type(value) is list else value
         raise AttributeError(f"{self.name()} saved no '{name}'")
 
     def unpack(self) -> list:

@@ -443,3 +443,15 @@ def test_checkpoints_save_the_same_object():
     y = torch.ones(())
     torch.utils.checkpoint.checkpoint(Keeps.apply, leaf(), y, use_reentrant=False).backward()
     assert seen[0] is y
+
+
+def test_lists_of_saved_tensors_are_tuples_and_take_hooks():
+    a = torch.ones(2, 2, requires_grad=True)
+    places = torch.tensor([0, 1])
+    node = a[:, places].grad_fn
+    assert node._saved_indices[0] is None and node._saved_indices[1].equal(places)
+    none, raw = node._raw_saved_indices
+    raw.register_hooks(lambda t: t, lambda t: t.flip(0))
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        none.register_hooks(lambda t: t, lambda t: t)
+    assert node(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist() == [[2, 1], [4, 3]]
