@@ -78,11 +78,11 @@ def _has_history(t: Tensor) -> bool:
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The array itself, sharing memory."""
     if not force and _has_history(self):
+        have = "requires grad" if self.requires_grad else "has a tangent"
         raise errors.NoGraph(
             errors.text(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
-                f"instead. ({errors.user_line(2)})",
-                "" if self.requires_grad else "it has a tangent of forward mode",
+                f"Can't call numpy() on Tensor that {have}. Use tensor.detach().numpy() instead. "
+                f"({errors.user_line(2)})",
             )
         )
     array = concrete(self, "numpy()")
