@@ -440,11 +440,9 @@ class _Item(SavedTensor):
 
 def raw_saved(node: Node, name: str) -> SavedTensor | tuple[SavedTensor, ...]:
     """The raw form of a saved tensor (or several), by its name in the formulas."""
-    if node.saved is None:
-        raise freed(node)
     for i, (local, kind, _, _) in enumerate(node.rule.saves):
         if local == name and kind in ("arg", "out"):
-            if type(node.saved[i]) is list:
+            if node.saved is not None and type(node.saved[i]) is list:
                 return tuple([_Item(node, i, k) for k in range(len(node.saved[i]))])
             return SavedTensor(node, i)
     raise AttributeError(f"{node.name()} saved no tensor '{name}'")
