@@ -26,9 +26,10 @@ from ..core.handle import Tensor, make
 from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
-from ..core.size import is_symbolic
+from ..core.size import Symbolic, is_symbolic
 from ..core.stack import bind
 from ..core.state import state
+from ..core.symbolic import ShapeEnv
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
@@ -396,8 +397,9 @@ def make_fx(
         level.shares = len(state.stack) == 1  # tensors from outside keep their histories
         recorder.level, recorder.spelled = level, True
         level.spelling = spelling.of(tracing_mode, pre_dispatch)
-        if tracing_mode == "symbolic":
-            recorder.sizes = SizeNodes(recorder)
+        symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
+        if symbolic or env is not None:
+            recorder.sizes = SizeNodes(recorder, None if symbolic else env)
         with (level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes),
               _computing(fake)):
             names = _names(f, len(args))
@@ -406,7 +408,7 @@ def make_fx(
             titles = [
                 f"{name}_{i}" for name, own in zip(names, leaves) for i in range(1, len(own) + 1)
             ]
-            inputs = [_input(level, recorder, name, v) for name, v in zip(titles, flat)]
+            inputs = [_input(level, recorder, name, v, symbolic) for name, v in zip(titles, flat)]
             before = [getattr(v, "_data", None) for v in inputs]
             if recorder.sizes is not None:
                 recorder.sizes.live = level
@@ -471,19 +473,30 @@ def _without_data(t: Tensor) -> Tensor:
     return type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
 
 
-def _input(level: Trace, recorder: Recorder, name: str, value: Any) -> Any:
+def _sizes_of(values: list) -> ShapeEnv | None:
+    """The environment of symbolic numbers and of sizes of fakes among arguments."""
+    for value in values:
+        for n in value.shape if isinstance(value, Tensor) else (value,):
+            if isinstance(n, Symbolic):
+                return n.node.shape_env
+    return None
+
+
+def _input(level: Trace, recorder: Recorder, name: str, value: Any, symbolic: bool) -> Any:
     """A leaf of the arguments as the function sees it."""
     sizes = recorder.sizes
     if not isinstance(value, Tensor):
         node = recorder.graph.placeholder(name)
-        if sizes is not None and type(value) is int:
+        if symbolic and type(value) is int:
             return sizes.number(node, value)
+        if sizes is not None and isinstance(value, Symbolic):
+            sizes.defined(value, node)
         return value
     if isinstance(value._data, Outer):
         example = _without_data(value) if recorder.fake else make(value._data)
     else:
         example = fake_of(value) if recorder.fake else make(value._data)
-    if sizes is not None and not isinstance(value._data, Outer):
+    if symbolic and not isinstance(value._data, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
     if state.reals and isinstance(value._data, np.ndarray):

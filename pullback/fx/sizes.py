@@ -75,6 +75,7 @@ class SizeNodes:
         """A number that a node computes from data."""
         node.meta["val"] = value
         self._nodes[value.node.raw] = node
+        self._own[id(value.node)] = value.node, node
 
     def made(self, value: Any) -> None:
         """Python has computed a number: recorded at once where the user's operators are."""

@@ -348,3 +348,20 @@ def test_each_size_that_is_asked_for_is_a_node(function, shapes, expected):
     assert lines(made)[1:1 + len(expected)] == expected
     for got, want in zip(tree_leaves(made(*inputs)), tree_leaves(function(*inputs)), strict=True):
         assert got.shape == want.shape
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_fakes_with_symbolic_sizes_among_the_inputs(mode):
+    """Their sizes are nodes, numbers among the arguments are inputs; texts are PyTorch's."""
+    real = torch.ones(3, 1), torch.ones(5)
+    with FakeTensorMode(shape_env=ShapeEnv()) as fakes:
+        x, y = map(fakes.from_tensor, real)
+        made = make_fx(lambda n, m, x, y: (torch.broadcast_shapes(x.shape, y.shape),
+                                           torch.empty(x.shape[0])),
+                       tracing_mode=mode)(x.shape[0], y.shape[0], x, y)
+        assert lines(made)[1:] == [
+            "empty = torch.ops.aten.empty.memory_format([n_1], device = device(type='cpu'), "
+            "pin_memory = False)", "return ((n_1, m_1), empty)"]
+        made = make_fx(lambda x, y: x * y.shape[0], tracing_mode=mode)(x, y)
+    assert lines(made)[1] == "sym_size_int = torch.ops.aten.sym_size.int(y_1, 0);  y_1 = None"
+    assert torch.equal(made(*real), real[0] * 5)
