@@ -10,6 +10,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Creation, Op, Pointwise
+from ..core.size import Symbolic
 from ..core.table import ops
 from .layout import overwritten
 
@@ -102,6 +103,8 @@ class ones(Creation):
 
 def fill_number(dtype: dt.DType, value):
     """A number as an element of a dtype: fractions are cut off for integers."""
+    if isinstance(value, Symbolic):  # data are made of it: it is the number that it is here
+        value = value.node.pytype(value)
     if isinstance(value, complex) and not dtype.is_complex:
         if dtype.category == 0:
             return value != 0

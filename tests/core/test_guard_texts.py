@@ -269,3 +269,13 @@ def test_choices_and_bits_of_sizes():
         assert (s & 3).node.expr.value(of) == n & 3 and (s | t).node.expr.value(of) == n | m
     assert not env.guards
     assert chosen == 3 and len(env.guards) == 1
+
+
+@pytest.mark.parametrize("make", [
+    torch.tensor, torch.Tensor, torch.LongTensor, torch.HalfTensor,
+    lambda data: torch.tensor(data, dtype=torch.bfloat16), lambda data: torch.tensor([data])[0]])
+def test_tensors_of_sizes(make):
+    """Data are made of them: they are numbers from then on, with a guard."""
+    env, (x,) = fakes((4, 3))
+    assert make([*x.shape, 1]).tolist() == [4, 3, 1]
+    assert [str(g) for g in env.guards] == ["Eq(s93, 4)", "Eq(s44, 3)"]
