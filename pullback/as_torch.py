@@ -107,7 +107,7 @@ PLACES = {
     "torch._decomp": "decomp",
     "torch._decomp.decompositions": "decomp",
     "torch._subclasses": "fx.fake_mode utils.crossref",
-    "torch._subclasses.fake_tensor": "fx.fake_mode nn.fake_copy",
+    "torch._subclasses.fake_tensor": "fx.fake_mode nn.fake_copy utils.crossref",
     "torch._guards": "fx.fake_mode",
     "torch._subclasses.functional_tensor": "func.functional_tensor",
     "torch.fx.proxy": "fx.proxy fx.errors fx",

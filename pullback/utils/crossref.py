@@ -7,11 +7,13 @@ result, or shares memory where that does not, is an error with the operator's na
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
 from ..core.fake import is_fake
 from ..core.handle import Tensor
+from ..core.layout import suggest_memory_format
 from ..core.memory import root_of
 from ..core.pytree import tree_leaves, tree_map
 from ..errors import MetadataMismatchError
@@ -35,6 +37,39 @@ def compare_tensor_meta(a: Any, b: Any, check_sizes: bool = True, check_strides:
     for what, one, other in facts:
         if one != other and not (allow_rhs_unbacked and what in ("shape", "strides")):
             raise MetadataMismatchError(f"the {what} differ: {one} and {other}")
+
+
+@dataclass(frozen=True)
+class TensorMetadata:
+    """All facts of a tensor but its data: what two calls of an operator may have in common."""
+
+    dtype: Any
+    shape: tuple
+    stride: tuple
+    device: Any
+    layout: Any
+    memory_format: Any
+    storage_offset: int
+    storage_bytes: int | None
+    requires_grad: bool
+    is_quantized: bool
+    is_conj: bool
+    is_neg: bool
+    is_inference: bool
+    is_sparse: bool
+    is_coalesced: bool | None = None
+    dense_dim: int | None = None
+    sparse_dim: int | None = None
+
+
+def extract_tensor_metadata(t: Tensor) -> TensorMetadata:
+    """The facts of a tensor; the memory format is None where its memory has gaps."""
+    wanted = suggest_memory_format(t)
+    return TensorMetadata(
+        t.dtype, t.shape, t.stride(), t.device, t.layout,
+        wanted if t.is_contiguous(memory_format=wanted) else None, t.storage_offset(),
+        t.untyped_storage().nbytes(), t.requires_grad, t.is_quantized, t.is_conj(), t.is_neg(),
+        t.is_inference(), t.is_sparse)
 
 
 def _steps(t: Tensor) -> list:

@@ -19,6 +19,7 @@ from pullback.nn.utils.stateless import _reparametrize_module
 from pullback.utils.crossref import (
     CrossRefFakeMode,
     compare_tensor_meta,
+    extract_tensor_metadata,
     output_alias_each_other,
     outputs_alias_inputs,
     try_convert_fake_to_real,
@@ -57,6 +58,14 @@ def test_facts_of_two_tensors():
             compare_tensor_meta(x, other)
     with pytest.raises(errors.MetadataMismatchError, match="strides"):
         compare_tensor_meta(x, torch.ones(3, 2).t(), check_strides=True)
+    view = torch.ones(2, 3).t()[1:]
+    facts = extract_tensor_metadata(view)  # as PyTorch tells them
+    assert (facts.stride, facts.memory_format, facts.storage_offset, facts.storage_bytes) == (
+        (1, 3), None, 1, 24)
+    assert facts == extract_tensor_metadata(FakeTensorMode().from_tensor(view))
+    last = torch.ones(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    assert extract_tensor_metadata(last).memory_format is torch.channels_last
+    assert len({extract_tensor_metadata(t) for t in (x, x + 1, x.double(), x.t())}) == 3
     assert outputs_alias_inputs(x[0], [x]) and not outputs_alias_inputs(x + 1, [x])
     assert output_alias_each_other([x[0], x[1]]) and not output_alias_each_other([x, x + 1])
 
