@@ -130,7 +130,8 @@ PLACES = {
     "torch._functorch._aot_autograd.utils": "aot",
     "torch._functorch._aot_autograd.logging_utils": "aot",
     "torch._functorch._aot_autograd.subclass_parametrization": "nn.utils.unwrapping",
-    "torch._functorch.compile_utils": "fx.passes.cse aot.split aot.extraction",
+    "torch._functorch.compile_utils": "fx.passes.cse aot.split aot.extraction fx.minifier",
+    "torch._functorch.fx_minifier": "fx.minifier",
     "torch._functorch.compilers": "aot compile.ahead fx.make_fx",
     "torch._functorch.config": "=aot.config",
     "torch._functorch.partitioners": "aot.partition aot.extraction aot",
@@ -145,7 +146,7 @@ PLACES = {
     "torch._functorch.make_functional": "nn.older",
     "torch._functorch.functional_call": "func",
     "functorch": "nn.functorch fx.make_fx",
-    "functorch.compile": "aot aot.partition compile.ahead decomp fx.make_fx",
+    "functorch.compile": "aot aot.partition compile.ahead decomp fx.make_fx fx.minifier",
     "functorch.experimental": "func func.vmap",
 }
 NAMES = ("torch", "functorch")

@@ -751,8 +751,8 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
         return surface.inplace_view(ops.as_strided.default, (self, size, strides, None))
     if link is not None:
         text = errors.text(
-            f"Attempted to resize a view tensor to a larger size ({errors.user_line()}), which is "
-            "not possible inside of a transform or a captured function",
+            "Attempted to resize a view tensor to a larger size. This is not allowed in the "
+            f"functionalization pass, nor in other transforms and captures ({errors.user_line()})",
             f"from {list(self.shape)} to {list(size)}", "resize a clone() of it")
         interp = getattr(self._data, "interp", None)
         literal = interp is None or not interp.adopts or interp.literal

@@ -35,6 +35,10 @@ def _decompositions() -> dict:
 def __getattr__(name: str) -> Any:
     if name == "default_decompositions":
         return _decompositions()
+    if name == "pythonkey_decompose":
+        from ..fx.isolated import decompose
+
+        return decompose
     raise AttributeError(f"pullback.compile.ahead has no attribute '{name}'")
 
 

@@ -28,6 +28,7 @@ class Interpreter:
     literal = False  # are its graphs to be PyTorch's to the letter?
     takes_again = False  # is a view of what was written taken again when it is first used?
     spelling = None  # how its graphs show what PyTorch has in another form (`fx/spelling.py`)
+    keeps_apart = False  # refuses writes to windows that overlap?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
     pull = None  # runs nodes of the tape, to know what the operators of their formulas are for

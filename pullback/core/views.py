@@ -393,6 +393,14 @@ def _scatter_by_position(chain, base, new):
             continue
         places = run_raw(ov, (places, *map(_fixed, rest)))
         places = places if number is None else places[number]
+        owner = getattr(base._data, "interp", None)
+        if ov.name == "unfold" and owner is not None and (owner.literal or owner.keeps_apart) and (
+                _last(places.reshape(-1)) is not None):
+            raise errors.ViewWriteError(errors.text(
+                f"while executing {ov.name}, functionalization encountered a tensor being mutated "
+                f"that has internal overlap ({errors.user_line(2)}): what it would be is not "
+                "defined", f"shape {list(places.shape)} of {list(shape)}",
+                "clone() it before it is written"))
     return _put(base, places.reshape(-1), new)
 
 

@@ -15,7 +15,7 @@ from ..core.pytree import tree_unflatten
 from ._pytree import tree_flatten_spec
 from .codegen import CodeGen
 from .errors import GraphError, LintError, NodeError
-from .naming import Namespace, name_of_target
+from .naming import Namespace, is_operator_overload, name_of_target, overload_name
 from .node import Node, fetch_attribute, map_aggregate, map_arg
 from .passes.dce import eliminate_dead_code
 from .printer import (
@@ -81,6 +81,7 @@ class Graph:
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self._namespace = Namespace()
         self._names: dict[Any, str] = {}  # target -> the name its nodes ask for
+        self._is_users = False  # new calls of overloads are `add_tensor`, in captures `add`
         self._root = Node(self, "", "root", "", (), {})
         self._count = 0
         self._ranked = True  # whether the ranks of the nodes grow along the list
@@ -108,6 +109,12 @@ class Graph:
         # Weak, so that dropping the module frees its tensors without waiting for the collector.
         self._owner = None if module is None else weakref.ref(module)
 
+    def _hand_over(self) -> None:
+        """From now on a user writes it: names of new nodes have the overloads that they call."""
+        if not self._is_users:
+            self._is_users = True
+            self._names.clear()
+
     # Building -----------------------------------------------------------------------------------
 
     def create_node(
@@ -130,7 +137,9 @@ class Graph:
         if name is None:
             name = self._names.get(target)
             if name is None:
-                name = self._names[target] = name_of_target(target)
+                by_overload = self._is_users and is_operator_overload(target)
+                name = overload_name(target) if by_overload else name_of_target(target)
+                self._names[target] = name
         name = self._namespace.create_name(name)
         node = Node(self, name, op, target, args or (), kwargs or {}, type_expr)
         if self._cursor_after:

@@ -38,6 +38,7 @@ class Functionalize(Interpreter):
     modal = True
     random = True
     takes_again = True
+    keeps_apart = True
     title = "func.functionalize"
     label = "FunctionalTensor"
 

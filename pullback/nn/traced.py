@@ -58,6 +58,7 @@ class TracedModule(GraphModule, Module, metaclass=_Kind):
         Module.__init__(self)
         self.training = getattr(root, "training", True)
         GraphModule.__init__(self, root, graph, class_name)
+        graph._hand_over()
 
     __call__ = Module.__call__
     __repr__ = Module.__repr__

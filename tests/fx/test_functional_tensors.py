@@ -3,6 +3,8 @@
 import pytest
 
 import pullback as pb
+from pullback.aot import aot_function, nop
+from pullback.func import functionalize
 from pullback.func.functional_tensor import (
     FunctionalTensor,
     FunctionalTensorMode,
@@ -121,3 +123,27 @@ def test_copies_in_a_ring_keep_their_order():
         gm(a, b)
         f(c, d)
         assert pb.equal(a, c) and pb.equal(b, d)
+
+
+def test_writes_to_overlapping_windows_are_refused():
+    def overlapping(x):
+        return (x + x).unfold(1, 3, 2).abs_()
+
+    def apart(x):
+        return (x + x).unfold(1, 2, 2).abs_()
+
+    x = pb.ones(1, 5)
+    assert functionalize(apart)(x).shape == (1, 2, 2)
+    for function in (functionalize(overlapping), aot_function(overlapping, nop)):
+        with pytest.raises(RuntimeError, match="tensor being mutated that has internal overlap"):
+            function(x)
+    assert overlapping(x).shape == (1, 2, 3)  # as ever in eager mode
+
+
+def test_views_do_not_grow():
+    def f(x):
+        return (x + 1).view(4, 4).resize_(5, 5)
+
+    with pytest.raises(RuntimeError, match=r"to a larger size\. This is not "
+                                           "allowed in the functionalization pass"):
+        functionalize(f)(pb.ones(8, 2))

@@ -151,3 +151,13 @@ def test_python_always_dispatches():
         assert pb.ones(2).sum().item() == 2
 
 
+
+
+def test_calls_that_users_add_are_named_by_overload():
+    gm = make_fx(lambda x: x + 1)(pb.ones(2))
+    graph = gm.graph
+    with graph.inserting_before(graph.output_node()):
+        made = [graph.call_function(target, (next(iter(graph.nodes)),)).name for target in (
+            pb.ops.aten.add.Tensor, pb.ops.aten.sin.default, pb.ops.aten.add_.Tensor,
+            pb.ops.aten.add, pb.sin)]
+    assert made == ["add_tensor", "sin_default", "add__tensor", "add_1", "sin"]

@@ -1,8 +1,8 @@
 """`reinplace`: writes in the place of new results, where nobody can tell.
 
-`add(a, 1)` becomes `add_(a, 1)` if nobody reads `a`, or a view of its memory, afterwards, and if
-that memory is no input of the graph.  A scatter whose source has been written through the same
-view is nothing then, and goes.
+`add(a, 1)` becomes `add_(a, 1)` if nobody reads what was in `a`, or in a view of its memory,
+afterwards, and if that memory is no input of the graph.  A scatter of what has been written into
+the region that it stands for is nothing then, and goes; any other becomes a `copy_` into a view.
 """
 
 from __future__ import annotations
@@ -11,37 +11,138 @@ from typing import Any
 
 from ...core.op import OpOverload
 from ...core.table import ops
+from ..fake_mode import FakeTensorMode
 from ..graph_module import GraphModule
-from ..node import Node
-from ..traits import viewed
-from .shape_prop import ShapeProp
+from ..node import Node, map_arg
+from ..traits import cost_of
+from .fake_tensor_prop import FakeTensorProp
 
-# scatter -> the view that it writes through: same arguments, but for the source
+# scatter -> the view that it writes through: the same arguments but for the source
 _VIEWS = {"select_scatter": "select.int", "slice_scatter": "slice.Tensor",
           "diagonal_scatter": "diagonal.default", "as_strided_scatter": "as_strided.default"}
 
 
 def reinplace(gm: GraphModule, *sample_args: Any) -> GraphModule:
     """Change the calls of a functional graph that may write into their first argument."""
-    ShapeProp(gm).propagate(*sample_args)
-    for node in list(gm.graph.nodes):
-        if node.op != "call_function" or not isinstance(node.target, OpOverload) or not (
-                node.args and isinstance(node.args[0], Node)):
-            continue
-        name, _, overload = node.target.name.partition(".")
-        own, scattered = node.args[0], _VIEWS.get(name)
-        if viewed(own).op in ("placeholder", "get_attr"):
-            continue
-        if scattered is not None:
-            _drop_scatter(gm, node, scattered)
-        elif not node.target.is_view and _same(own, node) and not _read_after(own, node, gm):
-            written = _in_place(name, overload or "default")
-            if written is not None:
-                node.target = written
-                for user in list(node.users):
-                    user.replace_input_with(node, own)
+    mode = FakeTensorMode()
+    FakeTensorProp(gm, mode).propagate(*sample_args)
+    with mode:
+        _Reinplacing(gm).run()
     gm.recompile()
     return gm
+
+
+class _Reinplacing:
+    """The walk over a graph: what each value looks like, and in whose memory it is."""
+
+    def __init__(self, gm: GraphModule) -> None:
+        self.graph = gm.graph
+        self.value = {n: n.meta.get("val") for n in gm.graph.nodes}
+        self.memory: dict[Node, Node] = {}
+
+    def run(self) -> None:
+        for node in list(self.graph.nodes):
+            if _is_view(node):  # of what may be in another place by now
+                self.value[node] = _again(node, self.value)
+                self.memory[node] = self.memory[node.args[0]]
+                continue
+            self.memory[node] = node
+            if not isinstance(node.target, OpOverload) or not (
+                    node.args and isinstance(node.args[0], Node)):
+                continue
+            own = node.args[0]
+            if self.memory[own].op in ("placeholder", "get_attr"):
+                continue
+            if _view_of(node) is not None:
+                self._scatter(node, own, node.args[1])
+            elif (list(node.args).count(own) == 1 and _same(self.value[own], self.value[node])
+                  and not self._is_read_after(node, own)):
+                name, _, overload = node.target.name.partition(".")
+                written = _in_place(name, overload or "default")
+                if written is not None:
+                    node.target = written
+                    self._become(node, own)
+
+    def _become(self, node: Node, own: Node) -> None:
+        for user in list(node.users):
+            user.replace_input_with(node, own)
+
+    def _scatter(self, node: Node, base: Node, source: Any) -> None:
+        if not isinstance(source, Node):
+            return
+        region = _region(_sliced(node, self.value[base]))
+        through = self.memory[source] is self.memory[base] and (
+            _region(self.value[source]) == region)
+        if not through:
+            if self._is_read_after(node, base):
+                return
+            with self.graph.inserting_before(node):
+                view = self.graph.call_function(
+                    _view_of(node), (base, *node.args[2:]), dict(node.kwargs))
+                self.graph.call_function(ops.copy_.default, (view, source))
+            self.memory[view], self.value[view] = self.memory[base], None
+        self._become(node, base)
+        self.graph.erase_node(node)
+
+    def _is_read_after(self, node: Node, own: Node) -> bool:
+        """Is what was in the memory of `own` read later, scatters that will go aside?"""
+        memory = self.memory[own]
+        own_region = _region(self.value[own])
+        for arg in node._inputs:
+            if arg is not own and self.memory[arg] is memory and (
+                    _region(self.value[arg]) != own_region):
+                return True
+        written = {node: self.value[own]}  # what will be in that memory, and how it looks there
+        old = {n for n, place in self.memory.items() if place is memory}
+        later = node._next
+        while later is not self.graph._root:
+            source = later.args[0] if later.args else None
+            if _is_view(later) and source in written:
+                try:
+                    written[later] = _again(later, written)
+                except RuntimeError:  # what is a view of a new result may be none of that memory
+                    return True
+            elif _is_view(later) and source in old:
+                old.add(later)
+            elif any(n in old for n in later._inputs):
+                if _view_of(later) is None or later.args[1] not in written or (
+                        any(n in old for n in later._inputs if n is not source)):
+                    return True
+                base = self.value[source]
+                if _region(_sliced(later, base)) != _region(written[later.args[1]]):
+                    return True
+                written[later] = base
+            later = later._next
+        return False
+
+
+def _is_view(node: Node) -> bool:
+    return node.op == "call_function" and cost_of(node.target) == "view" and bool(
+        node.args and isinstance(node.args[0], Node))
+
+
+def _view_of(node: Node) -> Any:
+    """The view that a scatter writes through, None for anything else."""
+    name = _VIEWS.get(getattr(node.target, "name", "").partition(".")[0])
+    if name is None:
+        return None
+    name, _, overload = name.partition(".")
+    return getattr(getattr(ops, name), overload)
+
+
+def _again(node: Node, values: dict[Node, Any]) -> Any:
+    """The result of a node on other values."""
+    args, kwargs = map_arg((node.args, node.kwargs), lambda n: values.get(n, n.meta.get("val")))
+    return node.target(*args, **kwargs)
+
+
+def _sliced(scatter: Node, base: Any) -> Any:
+    args, kwargs = map_arg((scatter.args[2:], scatter.kwargs), lambda n: n.meta["val"])
+    return _view_of(scatter)(base, *args, **kwargs)
+
+
+def _region(value: Any) -> tuple:
+    return tuple(value.shape), tuple(value.stride()), value.storage_offset()
 
 
 def _in_place(name: str, overload: str) -> Any:
@@ -52,32 +153,8 @@ def _in_place(name: str, overload: str) -> Any:
         return None
 
 
-def _same(own: Node, result: Node) -> bool:
-    a, b = own.meta.get("tensor_meta"), result.meta.get("tensor_meta")
-    return (hasattr(a, "shape") and hasattr(b, "shape") and a.shape == b.shape
-            and a.dtype == b.dtype and 0 not in [s for s, n in zip(a.stride, a.shape) if n > 1])
-
-
-def _read_after(own: Node, node: Node, gm: GraphModule) -> bool:
-    """Whether the memory of `own` is read after `node`, other than by a scatter that will go."""
-    memory = viewed(own)
-    for other in gm.graph.nodes:
-        if other > node and any(viewed(source) is memory for source in other._inputs):
-            scattered = _VIEWS.get(getattr(other.target, "name", "").partition(".")[0])
-            if not (scattered and other.args[1] is node and _is_through(own, other, scattered)):
-                return True
-    return any(viewed(arg) is memory for arg in node._inputs if arg is not own)
-
-
-def _is_through(view: Node, scatter: Node, name: str) -> bool:
-    """Whether `view` is the region of memory that the scatter writes."""
-    base, _, *where = scatter.args
-    return (getattr(view.target, "name", None) == name and list(view.args[1:]) == where
-            and view.args[0] is base and view.kwargs == scatter.kwargs)
-
-
-def _drop_scatter(gm: GraphModule, node: Node, name: str) -> None:
-    base, source = node.args[:2]
-    if isinstance(source, Node) and _is_through(source, node, name):
-        node.replace_all_uses_with(base)
-        gm.graph.erase_node(node)
+def _same(own: Any, result: Any) -> bool:
+    """Does a result fit where the argument is, which has a place for every number?"""
+    return (hasattr(own, "shape") and hasattr(result, "shape") and own.shape == result.shape
+            and own.dtype == result.dtype
+            and 0 not in [s for s, n in zip(own.stride(), own.shape) if n > 1])
