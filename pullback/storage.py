@@ -704,6 +704,8 @@ def resize_(self: Tensor, size: tuple, memory_format=None) -> Tensor:
     size = tuple(size)
     if isinstance(self._data, Box):
         return _resize_boxed(self, size)
+    if state.mode:
+        state.stack[state.mode].reshapes(self)
     owner = memory.owner_of(self, "resize_")
     _countable(size, self._data.dtype.itemsize)
     changed = size != tuple(self._data.shape)

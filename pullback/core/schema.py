@@ -361,6 +361,8 @@ def _convert_symbolic(spec: Argument, value, number_ok: bool = False):
 
 def _convert_list(spec: Argument, value):
     base = spec.base
+    if spec.optional_items and isinstance(value, Tensor) and value.ndim:
+        value = list(value)  # `ops.aten.index(x, indices)`: one index for each dimension
     if isinstance(value, (list, tuple)):
         plain = base == "int" and {*map(type, value)} <= {int}
         items = list(value) if plain else []

@@ -72,6 +72,9 @@ class Interpreter:
         """What a backward gets for a tensor that was saved: it may write there."""
         return t
 
+    def reshapes(self, t: Tensor) -> None:
+        """Told of a tensor that is about to get another shape in place."""
+
     def uncounted(self, t: Tensor) -> None:
         """Told of a tensor that was written through its `.data`."""
 

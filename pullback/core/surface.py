@@ -159,6 +159,11 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     interp = getattr(x._data, "interp", None)
     if interp is not None and interp.adopts:
         interp.reviewed(x, (ov, flat[1:]), new._data, x if link is None else link.base)
+    made_by = getattr(new._data, "interp", None)
+    if made_by is not None and not made_by.adopts:
+        made_by.reshapes(x)
+        if made_by is not interp:  # of a tensor from outside
+            made_by.note_rebinding(x, x._data)
     x._data = new._data
     recorded = state.record[tape.level_own(x._data)]
     if recorded:

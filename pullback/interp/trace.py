@@ -188,6 +188,16 @@ class Trace(Interpreter):
         self.own[id(t._data)] = t._data
         return ops.lift_fresh_copy(t) if self.keeps_copies else None
 
+    def reshapes(self, t: Tensor) -> None:
+        held = next((old for ref, old in self.rebound if ref() is t), t._data)
+        if self.fake and not self.adopts and isinstance(held, np.ndarray) and (
+                id(held) not in self.own):
+            raise errors.TransformError(errors.text(
+                "Can't call metadata mutating ops on non-Fake Tensor inputs: a tensor with data "
+                f"gets another shape in place ({errors.user_line(2)})",
+                f"tensor: {t.dtype.name}{list(t.shape)}, from outside of the function",
+                "pass it as an argument, or give a view of it the other shape"))
+
     def __enter__(self):
         self.keeping = state.keeping
         if self.keeps_composites or self.keeps_copies or self.spelling is not None:

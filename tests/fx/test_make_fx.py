@@ -231,3 +231,35 @@ def test_gradients_left_in_tensors_from_outside():
     graph = make_fx(function)(x)
     assert torch.equal(layer.weight.grad, x.expand(3, 2))
     assert torch.equal(graph(x + 1), 2 * (x + 1).expand(3, 2))
+
+
+@pytest.mark.parametrize("write", [
+    lambda t: t.add_(3).resize_([20]), lambda t: t.resize_(20), lambda t: t.t_(),
+    lambda t: t.unsqueeze_(0)])
+def test_modules_stay_whole_when_their_buffers_change_shape(write):
+    class Writing(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("held", torch.ones(4, 5))
+
+        def forward(self, x):
+            write(self.held)
+            return x.sum() + self.held.sum()
+
+    for mode in ("fake", "symbolic"):
+        module = Writing()
+        with pytest.raises(RuntimeError, match="Can't call metadata mutating ops on non-Fake"):
+            make_fx(module, tracing_mode=mode, _allow_non_fake_inputs=True)(torch.ones(2))
+        assert module.held.shape == (4, 5) and module.held.sum() == 20
+    module = Writing()
+    gm = make_fx(module)(torch.ones(2))
+    assert module.held.sum() == 20  # a tensor of eager mode again
+    assert gm(torch.ones(2)) in (22, 82)
+
+
+def test_a_tensor_of_indices_is_one_for_each_dimension():
+    x, places = torch.arange(4).reshape(2, 2), torch.ones(2, dtype=torch.long)
+    gm = make_fx(torch.func.functionalize(lambda a, b: torch.ops.aten.index(a, b)))(x, places)
+    assert "unbind = torch.ops.aten.unbind.int(b_1)" in gm.code
+    assert "index.Tensor(a_1, [getitem, getitem_1])" in gm.code
+    assert gm(x, places) == 3 and torch.ops.aten.index.Tensor(x, places) == 3
