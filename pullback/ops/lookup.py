@@ -88,6 +88,7 @@ class embedding_dense_backward(Op):
             raise ShapeError(
                 f"embedding_backward: expected a row of the gradient for each index, got gradient "
                 f"{list(grad_output.shape)} and indices {list(indices.shape)}")
+        table = xp.zeros((num_weights, width), grad_output.dtype)  # refuses a negative size first
         index = in_range(xp, indices.reshape(-1), num_weights, 0, negative=False)
         rows = grad_output.reshape((-1, width))
         if padding_idx >= 0:
@@ -96,7 +97,6 @@ class embedding_dense_backward(Op):
         if scale_grad_by_freq and index.size:
             rows = rows / xp.bincount(index, minlength=num_weights)[index][:, None]
             rows = rows.astype(grad_output.dtype)
-        table = xp.zeros((num_weights, width), grad_output.dtype)
         return add_rows(xp, table, index, rows)
 
     def batch(n, batched, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
