@@ -19,13 +19,15 @@ from .core.handle import Tensor as TensorBase
 from .core.handle import disabled as _disabled_torch_dispatch_impl
 from .core.handle import disabled as _disabled_torch_function_impl
 from .core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
+from .core.overriding import Enabled as _EnableTorchFunction
 from .core.size import Size
 from .core.state import state, uncast
 from .errors import LinAlgError as _LinAlgError
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet",
-    "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_ExcludeDispatchKeyGuard",
+    "Generator", "Size", "TensorBase", "_DisableTorchDispatch", "_EnableTorchFunction",
+    "_ExcludeDispatchKeyGuard",
     "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl", "_dispatch_tls_local_exclude_set", "_get_default_device",
     "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
@@ -94,6 +96,29 @@ _excluded = _Excluded()
 def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
     """The steps that `_ExcludeDispatchKeyGuard` skips at the moment."""
     return _excluded.keys
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Do functions ask neither classes nor modes?"""
+    return state.plainly == 2
+
+
+class _AutoDispatchBelowAutograd(no_grad):
+    """A block below the tape."""
+
+
+def _get_autograd_fallback_mode() -> str:
+    """What happens in a sweep through an operator that nobody registered a gradient for."""
+    from .library.fallback import autograd_fallback_mode
+
+    return autograd_fallback_mode()
+
+
+def _set_autograd_fallback_mode(mode: str) -> None:
+    """Set that to "warn" or "nothing"."""
+    from .library.fallback import set_autograd_fallback_mode
+
+    set_autograd_fallback_mode(mode)
 
 
 def _get_tracing_state() -> None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
+import keyword
 import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import Any
 
 from .core import overriding
@@ -32,7 +35,7 @@ __all__ = [
     "TorchFunctionMode", "enable_reentrant_dispatch", "get_default_nowrap_functions",
     "get_ignored_functions", "get_overridable_functions", "get_testing_overrides",
     "handle_torch_function", "has_torch_function", "is_tensor_like",
-    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 
@@ -98,6 +101,9 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
         state.function_modes = before
 
 
+_enable_torch_function = overriding.Enabled
+
+
 @contextlib.contextmanager
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside of `__torch_dispatch__`: functions ask and operators are recorded again."""
@@ -115,6 +121,12 @@ def enable_reentrant_dispatch() -> Iterator[None]:
 
 def has_torch_function(relevant_args: Iterable) -> bool:
     """Is somebody to be asked, an argument that takes part or a mode?"""
+    if state.unasked:
+        state.unasked = False
+        return False
+    if not isinstance(relevant_args, Iterable):
+        raise TypeError("expected a sequence of arguments to ask, got "
+                        f"{type(relevant_args).__name__}")
     if state.plainly == 2:
         return False
     return bool(state.function_modes or not state.plainly and members(tuple(relevant_args)))
@@ -133,7 +145,27 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable, relevant_args: Iterable, *args: Any,
                           **kwargs: Any) -> Any:
     """Give a call to the mode, or to the first argument whose `__torch_function__` takes it."""
-    return answered(public_api, members(tuple(relevant_args)), args, kwargs)
+    given = () if state.plainly else members(tuple(relevant_args))
+    return answered(public_api, given, args, kwargs)
+
+
+def redispatch_function(func: Callable, types: tuple, args: tuple = (),
+                        kwargs: dict | None = None) -> Any:
+    """From within `__torch_function__`: run a function without asking again for this one call.
+
+    Functions that it calls ask as ever.
+    """
+    kwargs = kwargs or {}
+    if "_asks" in getattr(func, "__dict__", ()):
+        return func.__wrapped__(*args, **kwargs)
+    if isinstance(func, FunctionType) and not func.__module__.startswith("pullback"):
+        state.unasked = True
+        try:
+            return func(*args, **kwargs)
+        finally:
+            state.unasked = False
+    with DisableTorchFunctionSubclass():
+        return func(*args, **kwargs)
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:
@@ -188,8 +220,22 @@ def get_ignored_functions() -> set[Callable]:
     """Functions that ask nobody: they make tensors from other things, or change switches."""
     import pullback
 
-    names = "typename is_tensor tensor as_tensor set_default_dtype get_default_dtype manual_seed"
-    return {getattr(pullback, n) for n in names.split()} | {Tensor.__new__, Tensor.as_subclass}
+    names = ("typename is_tensor tensor as_tensor set_default_dtype get_default_dtype manual_seed "
+             "can_cast promote_types")
+    factories = {getattr(pullback, n) for n in dir(pullback) if _makes(n)}
+    return {getattr(pullback, n) for n in names.split()} | factories | {
+        Tensor.__new__, Tensor.as_subclass, Tensor.__torch_dispatch__}
+
+
+def _makes(name: str) -> bool:
+    """Is it an operator without tensors among its arguments, which nobody can be asked by?"""
+    import pullback
+
+    if name.startswith("_") or name not in pullback._operators:
+        return False
+    found = getattr(pullback, name)
+    return isinstance(found, Packet) and not any(
+        a.is_tensor for entry in found.entries() for a in entry.schema.args)
 
 
 @functools.cache
@@ -203,18 +249,40 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
 
 @functools.cache
 def get_testing_overrides() -> dict[Callable, Callable]:
-    """A function of any arguments for every one that can be overridden, to test one's own."""
-    return {function: _minus_one for _, _, function in _offered()}
+    """A function with the same arguments for every one that can be overridden, to test one's own;
+    it returns -1."""
+    return {function: _like(function) for _, _, function in _offered()}
 
 
-def _minus_one(*args: Any, **kwargs: Any) -> int:
-    return -1
+def _like(function: Callable) -> Callable:
+    """A function with the signature of another."""
+
+    def override(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    override.__signature__ = _signature(function)  # type: ignore[attr-defined]
+    return override
+
+
+def _signature(function: Callable) -> inspect.Signature:
+    kind = inspect.Parameter
+    if isinstance(function, Packet):
+        schema = function.entries()[0].schema
+        found = [kind(f"{a.name}_" if keyword.iskeyword(a.name) else a.name,
+                      kind.POSITIONAL_OR_KEYWORD if i < schema.kw_only_from
+                      else kind.KEYWORD_ONLY, default=a.default if a.has_default else kind.empty)
+                 for i, a in enumerate(schema.args)]
+        return inspect.Signature(found)
+    if isinstance(function, FunctionType):
+        found = list(inspect.signature(function).parameters.values())
+        return inspect.Signature([p.replace(annotation=kind.empty) for p in found])
+    return inspect.Signature([kind("self", kind.POSITIONAL_ONLY)])  # the hook of a property
 
 
 @functools.cache
 def _index() -> dict[Callable, str]:
     found: dict[Callable, str] = {}
-    for _, name, function in _offered():  # of several names that which the function has itself
+    for _, name, function in _candidates():  # of several names that which the function has itself
         own = f".{getattr(function, '__name__', '')}"
         if function not in found or name.endswith(own) and not found[function].endswith(own):
             found[function] = name
@@ -223,6 +291,14 @@ def _index() -> dict[Callable, str]:
 
 def _offered() -> Iterator[tuple[Any, str, Callable]]:
     """(module or class, name, function) of everything that asks."""
+    ignored = get_ignored_functions()
+    for found in _candidates():
+        if found[2] not in ignored:
+            yield found
+
+
+def _candidates() -> Iterator[tuple[Any, str, Callable]]:
+    """The same, and those that ask nobody."""
     import pullback
     from pullback import creation, functional, linalg
     from pullback.nn import functional as F
@@ -241,7 +317,8 @@ def _offered() -> Iterator[tuple[Any, str, Callable]]:
             if name[0] != "_" and (own or isinstance(value, Packet)):
                 yield module, f"{title}.{name}", value
     for name in dir(pullback):
-        if not name.startswith("_") and name in pullback._operators:
+        if not name.startswith("_") and name in pullback._operators and callable(
+                getattr(pullback, name)):
             yield pullback, f"torch.{name}", getattr(pullback, name)
     for name in ("numel", "is_floating_point", "is_complex", "is_nonzero", "result_type",
                  "broadcast_tensors", "get_device", "detach_"):

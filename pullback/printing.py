@@ -161,17 +161,31 @@ def opaque_repr(
     prefix: str = "tensor(",
 ) -> str:
     """The text of a tensor without values: `tensor(..., device='meta', size=(2, 3))`."""
-    suffixes = []
-    if device != "cpu":
-        suffixes.append(f"device='{device}'")
-    suffixes.append(f"size=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})")
+    size = f"size=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+    return with_facts("...", dtype_name, size, requires_grad=requires_grad, device=device,
+                      grad_fn_name=grad_fn_name, default_dtype=default_dtype, prefix=prefix)
+
+
+def with_facts(
+    contents: str,
+    dtype_name: str,
+    *more: str,
+    requires_grad: bool = False,
+    grad_fn_name: str | None = None,
+    device: str = "cpu",
+    default_dtype: str = "float32",
+    prefix: str = "tensor(",
+) -> str:
+    """The text of a tensor whose values are given as text."""
+    suffixes = [] if device == "cpu" else [f"device='{device}'"]
+    suffixes += more
     if dtype_name not in _unnamed_dtypes(default_dtype):
         suffixes.append(f"dtype=torch.{dtype_name}")
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
     elif requires_grad:
         suffixes.append("requires_grad=True")
-    return _with_suffixes(f"{prefix}...", suffixes, len(prefix), _options.linewidth)
+    return _with_suffixes(prefix + contents, suffixes, len(prefix), _options.linewidth)
 
 
 def _unnamed_dtypes(default_dtype: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ Read `core/memory.py` first, which does the work.
 from __future__ import annotations
 
 import copy
+import copyreg
 import math
 import warnings
 
@@ -595,8 +596,47 @@ class CapturedStorage:
         raise AttributeError(name)
 
 
-def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage:
+class WrapperStorage:
+    """The memory that a wrapper does not have: one for all views of it, with a size."""
+
+    def __init__(self, t: Tensor):
+        self._cell, self.device = cell_of(t), t.device
+        box = t._data
+        steps = [(n - 1) * s for n, s in zip(box.shape, box.strides)]
+        self._bytes = box.offset + sum(steps) + box.dtype.itemsize if 0 not in box.shape else 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, WrapperStorage) and self._cell is other._cell
+
+    def __hash__(self) -> int:
+        return id(self._cell)
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._cell)
+
+    def nbytes(self) -> int:
+        """The size that its facts speak of."""
+        return self._bytes
+
+    size = nbytes
+
+    def __getattr__(self, name: str):
+        if name.startswith("__") or not hasattr(UntypedStorage, name) and name != "_write_file":
+            raise AttributeError(name)
+
+        def refuse(*args, **kwargs):
+            raise RuntimeError(
+                f"Attempted to call {name}() on an invalid python storage: a wrapper has no memory "
+                f"({errors.user_line(2)}), ask the tensors inside")
+
+        return refuse
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage | CapturedStorage | WrapperStorage:
     """The memory behind this tensor; the same object for all tensors that show it."""
+    if isinstance(self._data, Outer):
+        return WrapperStorage(self)
     if getattr(getattr(self._data, "interp", None), "adopts", False):
         return CapturedStorage(self)
     if type(self._data) is Fake:
@@ -801,10 +841,15 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
 
 def _wrapper_copied(self: Tensor, memo: dict) -> Tensor:
     """A copy of a wrapper: its class knows how, by its clone()."""
-    new = memo[id(self)] = self.detach().clone()
+    recording, state.record[:] = state.record[:], [False] * len(state.record)
+    try:
+        new = memo[id(self)] = self.clone()
+    finally:
+        state.record[:] = recording
     if type(new) is not type(self):
         raise RuntimeError(
-            f"deepcopy() of a wrapper works for classes whose clone() gives one of them, but that "
+            f"deepcopy() works for wrappers for which cloning returns another instance of the same "
+            f"subclass, but clone() "
             f"of {type(self).__name__} gave a {type(new).__name__} ({errors.user_line(2)})")
     for name, value in self.__dict__.items():  # tensors inside are clone's, and so is the rest
         if name not in new.__dict__:
@@ -834,8 +879,24 @@ def _copied(self: Tensor, memo: dict) -> Tensor:
     cell_of(new).version = 1  # PyTorch fills the copy by a write
     if self.grad is not None:
         meta_of(new).grad = copy.deepcopy(self.grad, memo)
-    new.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    set_attributes(new, copy.deepcopy(attributes_of(self), memo))
     return new
+
+
+def attributes_of(t: Tensor) -> dict | tuple[dict, dict]:
+    """What a user's class has put into a tensor: a dictionary, and slots where it has any."""
+    own = [n for n in copyreg._slotnames(type(t)) if n not in Tensor.__slots__]
+    if not own:
+        return dict(t.__dict__)
+    return dict(t.__dict__), {n: getattr(t, n) for n in own if hasattr(t, n)}
+
+
+def set_attributes(t: Tensor, state: dict | tuple[dict, dict]) -> None:
+    """Put them into another one."""
+    named, slots = state if isinstance(state, tuple) else (state, {})
+    t.__dict__.update(named)
+    for name, value in slots.items():
+        setattr(t, name, value)
 
 
 def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> Tensor:
@@ -846,7 +907,7 @@ def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> 
     memory.show(new, untyped._owner, size, stride, offset)
     if requires_grad:
         new._edge = Accumulate(new)
-    new.__dict__.update(extra)
+    set_attributes(new, extra)
     return new
 
 
@@ -855,7 +916,7 @@ def reduce(self: Tensor) -> tuple:
     if isinstance(self._data, Outer):
         box = self._data
         facts = box.dtype, tuple(box.shape), tuple(box.strides), box.device_name, box.offset
-        return rebuild_wrapper, (type(self), *facts, self.requires_grad, dict(self.__dict__))
+        return rebuild_wrapper, (type(self), *facts, self.requires_grad, attributes_of(self))
     with plainly(), Undispatched():
         return _reduced(self)
 
@@ -865,7 +926,7 @@ def rebuild_wrapper(cls, dtype, size, strides, device, offset, requires_grad, ex
     item = dtype.itemsize
     new = make_wrapper_subclass(
         cls, size, [s // item for s in strides], offset // item, dtype=dt.of(dtype), device=device)
-    new.__dict__.update(extra)
+    set_attributes(new, extra)
     return new.requires_grad_() if requires_grad else new
 
 
@@ -874,10 +935,10 @@ def _reduced(self: Tensor) -> tuple:
     if not isinstance(plain._data, Box) and plain.device.type == "cpu":
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
         return rebuild, (type(self), untyped_storage(plain), self.dtype, *place,
-                         self.requires_grad, dict(self.__dict__))  # fmt: skip
+                         self.requires_grad, attributes_of(self))  # fmt: skip
     array = plain.cpu().numpy()
     return _on_device, (type(self), array, str(self.device), self.requires_grad,
-                        dict(self.__dict__))  # fmt: skip
+                        attributes_of(self))  # fmt: skip
 
 
 def _on_device(cls, array, device, requires_grad, extra) -> Tensor:
@@ -888,7 +949,7 @@ def _on_device(cls, array, device, requires_grad, extra) -> Tensor:
     new._data = data
     if requires_grad:
         new._edge = Accumulate(new)
-    new.__dict__.update(extra)
+    set_attributes(new, extra)
     return new
 
 

@@ -360,7 +360,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or isinstance(data.base, type(data))
             or data.strides != array.strides
         ):
-            g = make(copied_like(data, array))
+            g = make(copied_like(data, array if is_buffer(array) else data))
         elif not is_buffer(data) and getattr(getattr(data, "interp", None), "shares", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)

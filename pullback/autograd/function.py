@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
-from ..core.dispatching import detach_kept
+from ..core.dispatching import detach_kept, proper
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, SavedTensor, packed
 from ..core.pytree import tree_flatten, tree_unflatten
@@ -131,9 +131,12 @@ class FunctionCtx:
                 if number >= 0:
                     again = make(value._data, port(node, number))
                     again._cell = cell
-                    value = again
-                elif not is_buffer(value._data) and hasattr(value._data, "interp"):
+                    value = proper(again)
+                elif not is_buffer(value._data) and (
+                        getattr(value._data, "interp", None) is not None):
                     value = value._data.interp.unpacked(value)
+                else:
+                    value = proper(value)
             values.append(value)
         if self._clears:  # who asked has them now
             self._kept, node.saved, self._to_save = _CLEARED, (), ()

@@ -42,8 +42,9 @@ class Outer(Fake):
 
         if self.size != 1:
             raise RuntimeError(
-                f"{what} wants memory, and a {self.cls.__name__} has none of its own "
-                f"({errors.user_line(3)}): ask the tensors inside")
+                f"{what} is not supported for tensor subclasses. It wants memory, and a "
+                f"{self.cls.__name__} has none of its own ({errors.user_line(3)}): ask the tensors "
+                "inside")
         value = called(ops._local_scalar_dense.default, (handle,), (), [again(handle)], None)
         return make(np.asarray(value))
 
@@ -106,6 +107,17 @@ class Undispatched:
 
     def __exit__(self, *exc):
         state.undispatched, state.operator_modes = self.before
+
+
+class Unasked:
+    """Operators ask modes, but no subclasses, meanwhile."""
+
+    def __enter__(self):
+        self.before, state.undispatched = state.undispatched, 1
+        return self
+
+    def __exit__(self, *exc):
+        state.undispatched = self.before
 
 
 # modes
@@ -283,24 +295,55 @@ def called(function, args: tuple, kwargs, given: list, mode, ov=None):
     """Give an operator to the mode, then to the classes of its arguments."""
     kinds = tuple([type(t) for t in given])
     kwargs = dict(kwargs)
-    with Below(ov or function, mode):
-        rules = getattr(function, "rules", None)  # of a registered operator
-        if mode is not None:
+    rules = getattr(function, "rules", None)  # of a registered operator
+    if mode is not None:
+        with Below(ov or function, mode):
             rule = rules and rules.get(type(mode))
             out = rule(mode, function, kinds, args, kwargs) if rule else (
-                mode.__torch_dispatch__(function, kinds, args, kwargs))
-            if out is not NotImplemented:
-                return out
+                _of_mode(mode)(function, kinds, args, kwargs))
+        if out is not NotImplemented:
+            return out
+    with Below(ov or function, None):
         for t in given:
             rule = rules and rules.get(type(t))
             out = rule(type(t), function, kinds, args, kwargs) if rule else (
-                type(t).__torch_dispatch__(function, kinds, args, kwargs))
+                t.__torch_dispatch__(function, kinds, args, kwargs))
             if out is not NotImplemented:
                 return out
     asked = [k.__name__ for k in kinds] + ([] if mode is None else [type(mode).__name__])
     raise TypeError(
-        f"Multiple dispatch failed for 'torch.ops.{function!r}' ({errors.user_line(3)}); all "
+        f"Multiple dispatch failed for '{_known(function)}' ({errors.user_line(3)}); all "
         f"__torch_dispatch__ handlers returned NotImplemented: {', '.join(asked)}")
+
+
+def _of_mode(mode):
+    """The method of a mode."""
+    method = mode.__torch_dispatch__
+    if getattr(method, "__self__", None) is type(mode):
+        raise RuntimeError(
+            f"{type(mode).__name__}.__torch_dispatch__ as a classmethod is not supported, please "
+            f"make it a plain method ({errors.user_line(4)})")
+    return method
+
+
+def _known(function) -> str:
+    """An operator in a message: those that tell facts by their family."""
+    name = repr(function)
+    return f"torch.ops.{name.rpartition('.')[0]}" if function in FACTS else f"torch._ops.{name}"
+
+
+FACTS: set = set()  # operators that ask a class about its tensors: see wrapping.py
+
+
+def _fitting(ov, out):
+    """The answer of a class or mode, if it is what the operator returns."""
+    returns = ov.schema.returns
+    if len(returns) == 1 and returns[0].is_tensor and not returns[0].is_list and not (
+            out is None or isinstance(out, Tensor)):
+        raise RuntimeError(
+            f"Unable to cast {out!r} to Tensor: __torch_dispatch__ gave it for {ov!r} "
+            f"({errors.user_line(3)})")
+    return out
 
 
 def proper(value):
@@ -339,7 +382,12 @@ def operator(ov, flat: tuple):
     level = state.mode
     if level:
         _met(flat, level)
-    out = called(ov, tuple(args), kwargs, *found)
+    if "pin_memory" in ov.schema.names and "pin_memory" not in kwargs and state.pulled is None:
+        from .factories import added
+
+        extra = added(ov, any(isinstance(v, Tensor) for v in flat))
+        kwargs |= {k: v for k, v in extra.items() if k not in kwargs}
+    out = _fitting(ov, called(ov, tuple(args), kwargs, *found))
     out = _apart(out, flat)
     if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):
         if level:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 def disabled(function, types, args=(), kwargs=None):
     """The value of `__torch_function__`, or `__torch_dispatch__`, of classes that take no part."""
+    from .dispatching import Unasked
     from .overriding import plainly
 
-    with plainly():
+    with plainly(), Unasked():
         return function(*args, **(kwargs or {}))
 
 

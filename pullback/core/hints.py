@@ -56,7 +56,7 @@ def _type_text(hint, name: str, function) -> str:
 def _default_text(value) -> str:
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
-    if isinstance(value, str):
+    if isinstance(value, (str, Device)):
         return f'"{value}"'
     if isinstance(value, dt.DType):
         return value.name
@@ -83,12 +83,12 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
             "mutates_args must either be a sequence of the names of the arguments that are mutated "
             "or the string 'unknown'."
         )
-    for name in () if unknown else mutates_args:
-        if name not in signature.parameters:
-            raise ValueError(
-                f"infer_schema(func): {name} in mutates_args is not the name of a parameter "
-                f"({', '.join(signature.parameters)})"
-            )
+    strangers = set() if unknown else {*mutates_args} - {*signature.parameters}
+    if strangers:
+        raise ValueError(
+            f"infer_schema(func): {strangers} in mutates_args were not found among the parameters "
+            f"({', '.join(signature.parameters)})"
+        )
     for i, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ValueError(
@@ -117,7 +117,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name: str | None = N
 
 def _returns_text(hint, function) -> str:
     if hint is inspect.Signature.empty:
-        raise ValueError("infer_schema(func): No return type annotation was provided.")
+        raise ValueError(
+            "infer_schema(func): No return type annotation was provided. Please add one.")
     if hint in (None, type(None)):
         return "()"
     origin, inner = typing.get_origin(hint), typing.get_args(hint)

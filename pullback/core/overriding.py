@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import sys
 import types
+import warnings
 from functools import cache, partial
 
 import numpy as np
 
+from .. import errors
 from .handle import Tensor, disabled
 from .state import count, fast, state
 
@@ -40,6 +42,22 @@ class plainly:
 
     def __exit__(self, *exc):
         state.plainly = self.before
+
+
+class Enabled(plainly):
+    """Functions ask again, inside of blocks in which they do not; `del` ends it, too."""
+
+    def __init__(self):
+        self.before, state.plainly = state.plainly, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        if self.before is not None:
+            state.plainly, self.before = self.before, None
+
+    __del__ = __exit__
 
 
 class DisableTorchFunctionSubclass(plainly):
@@ -113,21 +131,45 @@ def converted(value, cls: type):
 def as_subclass(self: Tensor, cls: type) -> Tensor:
     """The same tensor as a member of another class: shares memory and history."""
     _refuse_stranger(cls, "as_subclass")
+    refuse_wrapper(cls, self)
     from .table import ops
 
-    with plainly():
+    with DisableTorchFunction():  # no mode is asked about the change of class
         t = ops.alias(self)
     t.__class__ = cls
     return t
 
 
-def make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Tensor:
+def make_subclass(
+    cls: type, data: Tensor, require_grad: bool = False, *,
+    dispatch_sizes_strides_policy: str | None = None, dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+) -> Tensor:
     """A member of a class on the memory of a tensor, without its history."""
     _refuse_stranger(cls, "_make_subclass")
+    refuse_wrapper(cls, data)
     from .dispatching import shared
 
     new = shared(cls, data)
-    return new.requires_grad_(True) if require_grad else new
+    if dispatch_sizes_strides_policy or dispatch_device or dispatch_layout:
+        from .wrapping import asking_for, offer
+
+        asks = asking_for(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+        new.__dict__["_asks"] = asks
+        offer(asks)
+    with plainly():
+        return new.requires_grad_(True) if require_grad else new
+
+
+def refuse_wrapper(cls: type, data: Tensor) -> None:
+    """A wrapper has no memory that a tensor of another class could show."""
+    from .dispatching import Outer
+
+    if isinstance(data, Tensor) and _slot.__get__(data).__class__ is Outer:
+        raise RuntimeError(
+            f"Creating a new Tensor of the subclass {cls.__name__} but its data is already "
+            f"associated to a python object of type {type(data).__name__} "
+            f"({errors.user_line(3)}): a wrapper has no memory of its own")
 
 
 def _refuse_stranger(cls, name: str) -> None:
@@ -176,6 +218,10 @@ def asked(public, args: tuple, kwargs: dict):
     return answered(public(), given, args, kwargs)
 
 
+class NobodyAnswers(TypeError):
+    """All who were asked have declined."""
+
+
 def answered(public, given, args: tuple, kwargs: dict):
     """Ask the innermost mode, then the arguments."""
     kinds = tuple([type(v) for v in given])
@@ -183,18 +229,38 @@ def answered(public, given, args: tuple, kwargs: dict):
     if modes and state.plainly < 2:
         state.function_modes = modes[:-1]
         try:
-            out = modes[-1].__torch_function__(public, kinds, args, kwargs)
+            out = _of_mode(modes[-1])(public, kinds, args, kwargs)
         finally:
             state.function_modes = modes
         if out is not NotImplemented:
             return out
     for value in given:
-        out = type(value).__torch_function__(public, kinds, args, kwargs)
+        hook = value.__torch_function__
+        if getattr(hook, "__self__", None) is value:
+            _warn_of_method(public)
+        out = hook(public, kinds, args, kwargs)
         if out is not NotImplemented:
             return out
     by = f" nor in mode {type(modes[-1]).__name__}" if modes else ""
-    raise TypeError(f"no implementation found for '{_named(public)}' on types that implement "
-                    f"__torch_function__: {list(kinds)}{by}")
+    raise NobodyAnswers(
+        f"no implementation found for '{_named(public)}' on types that implement "
+        f"__torch_function__: {list(kinds)}{by}")
+
+
+def _of_mode(mode):
+    """The method of a mode."""
+    method = mode.__torch_function__
+    if getattr(method, "__self__", None) is type(mode):
+        raise RuntimeError(
+            f"{type(mode).__name__}.__torch_function__ as a classmethod is not supported, please "
+            f"make it a plain method ({errors.user_line(4)})")
+    return method
+
+
+def _warn_of_method(public) -> None:
+    kind = DeprecationWarning if isinstance(public, types.FunctionType) else UserWarning
+    warnings.warn("Defining your `__torch_function__` as a plain method is deprecated, make it a "
+                  "classmethod", kind, stacklevel=4)
 
 
 def _named(public) -> str:
@@ -261,10 +327,11 @@ def arm() -> None:
 class _Entry:
     """What stands in the exchanged code of a function."""
 
-    __slots__ = ("fast", "modes_only", "plain", "public", "quiet")
+    __slots__ = ("fast", "function", "modes_only", "plain", "public", "quiet")
 
-    def __init__(self, public, plain: types.FunctionType, modes_only: bool):
+    def __init__(self, public, plain: types.FunctionType, modes_only: bool, function):
         self.public, self.plain, self.modes_only = public, plain, modes_only
+        self.function = function
         self.quiet, self.fast = quiet, fast
 
     def run(self, args: tuple, kwargs: dict):
@@ -272,9 +339,12 @@ class _Entry:
                 [a.__class__ for a in args])):
             return self.plain(*args, **kwargs)  # no mode, and nobody who could take part
         answer = asked(self.public, args, kwargs)
+        if answer is UNASKED and self.function in tellers:
+            answer = tellers[self.function](*args, **kwargs)
         return self.plain(*args, **kwargs) if answer is UNASKED else answer
 
 
+tellers: dict = {}  # functions that tell a fact -> how a class is asked for it (wrapping.py)
 quiet: set[type] = {Tensor, int, float, bool, str, type(None), slice}  # take no part
 
 
@@ -332,7 +402,7 @@ def _exchange(public, function: types.FunctionType, modes_only: bool = False) ->
     one = code.co_argcount == 1 and not code.co_flags & 0x0C and not code.co_kwonlyargcount
     asking = _asking_code(_asking_one if one and not function.__defaults__ else _asking,
                           len(code.co_freevars))
-    consts = tuple([_Entry(public, plain, modes_only) if c == "entry" else c
+    consts = tuple([_Entry(public, plain, modes_only, function) if c == "entry" else c
                     for c in asking.co_consts])
     function.__defaults__ = function.__kwdefaults__ = None
     function.__code__ = asking.replace(

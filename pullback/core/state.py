@@ -51,6 +51,8 @@ class State(threading.local):
     plainly = 0  # functions ask nobody: 1 no subclasses, 2 no modes either
     function_modes: tuple = ()  # asked before functions run, innermost last (with ACTIVE counted)
     operator_modes: tuple = ()  # asked before operators run: (mode, level that it was entered on)
+    below: tuple = ()  # registered operators whose functions for autograd are running
+    unasked = False  # the next question of a user's function is answered by no
     undispatched = 0  # operators ask no subclasses
     pulled = None  # the node whose formula runs, where somebody looks at its operators
     casting = None  # what this thread has asked of autocast so far

@@ -9,16 +9,19 @@ the tape and the kernels go by what the wrapper was made with.  Read first: `dis
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 from .. import errors
 from . import device as dev
 from . import dtype as dt
 from .dims import wrap_dim
-from .dispatching import Outer, called
+from .dispatching import FACTS, Outer, called
 from .handle import Cell, Tensor, disabled
 from .layout import STRIDED
 from .op import overload
+from .overriding import UNASKED, arm, plainly, tellers
 from .size import Size, Symbolic, whole
 from .state import state
 
@@ -44,6 +47,8 @@ class _Fact:
 
 prim = SimpleNamespace(**{
     name: SimpleNamespace(default=_Fact(name)) for name in ("device", "layout")})
+for _packet in vars(prim).values():
+    _packet.default.overloadpacket = _packet
 
 
 def make_wrapper_subclass(
@@ -60,10 +65,7 @@ def make_wrapper_subclass(
         raise TypeError(
             f"{cls.__name__} must define __torch_dispatch__: otherwise no operator would know what "
             f"to do with its tensors ({errors.user_line(2)})")
-    if dispatch_sizes_strides_policy not in _POLICIES:
-        raise ValueError(
-            f"Unknown sizes_strides_policy: {dispatch_sizes_strides_policy}; expected 'strides' or "
-            f"'sizes' ({errors.user_line(2)})")
+    told = asking_for(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     shape = _checked(size, strides, storage_offset)
     kind = (dt.as_dtype(dtype) or dt.default()).np
     steps = None if strides is None else tuple([whole(s) * kind.itemsize for s in strides])
@@ -74,15 +76,21 @@ def make_wrapper_subclass(
     box.cls, box.attributes, box.cell = cls, new.__dict__, Cell()
     box.born = state.stack[state.mode]  # the trace that it belongs to
     box.owner, box.layout = weakref.ref(new), layout
-    asks = _POLICIES[dispatch_sizes_strides_policy]
-    asks |= {"device"} if dispatch_device else set()
-    asks |= {"layout"} if dispatch_layout or layout is not STRIDED else set()
-    box.asks = asks - {"layout"} if not dispatch_layout else asks
-    if asks:
-        _offer(cls, asks)
+    box.asks = told
+    offer(told | {"layout"} if layout is not STRIDED else told)
     new._data, new._cell = box, box.cell
     new._edge = new._link = new._meta = None
-    return new.requires_grad_(True) if requires_grad else new
+    with plainly():
+        return new.requires_grad_(True) if requires_grad else new
+
+
+def asking_for(policy: str | None, device: bool, layout: bool) -> frozenset:
+    """The facts that a class is asked for, by the `dispatch_` arguments."""
+    if policy not in _POLICIES:
+        raise ValueError(f"Unknown sizes_strides_policy: {policy}; expected 'strides' or "
+                         f"'sizes' ({errors.user_line(3)})")
+    named = {"device": device, "layout": layout}
+    return _POLICIES[policy] | {name for name, wanted in named.items() if wanted}
 
 
 def _checked(size, strides, storage_offset) -> tuple:
@@ -110,6 +118,7 @@ def _checked(size, strides, storage_offset) -> tuple:
 
 
 def _told(t: Tensor, op, *args):
+    FACTS.add(op)
     return called(op, (t, *args), {}, [t], None)
 
 
@@ -151,7 +160,10 @@ def _numel(t: Tensor) -> int:
 
 
 def _layout(t: Tensor):
-    return _told(t, prim.layout.default) if "layout" in t._data.asks else t._data.layout
+    box = t._data
+    if box.__class__ is Outer and "layout" not in box.asks:
+        return box.layout
+    return _told(t, prim.layout.default)
 
 
 # what is asked about -> (name, is it a property?, function)
@@ -166,22 +178,21 @@ _TELLS = {
 }
 
 
-def _offer(cls: type, asks: frozenset | set) -> None:
-    """Let a class have properties that ask, where the user's own do not answer already."""
+def offer(asks: frozenset) -> None:
+    """From now on functions that tell these facts ask the class, where a tensor wants that."""
+    if not asks:
+        return
+    arm()
     for kind in asks:
         for name, is_property, ask in _TELLS[kind]:
-            plain = getattr(cls, name)
-            if plain is getattr(Tensor, name):
-                setattr(cls, name, _asking(kind, plain, is_property, ask))
+            known = Tensor.__dict__[name]
+            tellers[known.fget if is_property else known] = partial(_tell, kind, ask)
 
 
-def _asking(kind: str, plain, is_property: bool, ask):
-    def function(t, *args, **kwargs):
-        data = t._data
-        asked = data.__class__ is Outer and not state.mode and (
-            kind in data.asks or kind == "layout")
-        if asked:
-            return ask(t, *args, **kwargs)
-        return plain.__get__(t) if is_property else plain(t, *args, **kwargs)
-
-    return property(function) if is_property else function
+def _tell(kind: str, ask: Callable, t: Tensor, *args, **kwargs):
+    data = t._data
+    if data.__class__ is Outer:
+        asked = not state.mode and (kind in data.asks or kind == "layout")
+    else:
+        asked = kind in t.__dict__.get("_asks", ()) and not (state.mode or state.undispatched)
+    return ask(t, *args, **kwargs) if asked else UNASKED

@@ -19,6 +19,7 @@ from ..core.table import ops
 from ..creation import broadcast_tensors, tensor
 from ..interp.box import Wrapped
 from ..interp.trace import Traced
+from ..overrides import is_tensor_like
 
 __all__ = [
     "broadcast_all",
@@ -36,13 +37,13 @@ euler_constant = 0.57721566490153286060
 def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor."""
     for value in values:
-        if not isinstance(value, (Tensor, Number)):
+        if not (isinstance(value, Number) or is_tensor_like(value)):
             raise errors.named(errors.BadValue, "broadcast_all",
                                f"expected tensors and numbers, got {type(value).__name__}")
-    first = next((v for v in values if isinstance(v, Tensor)), None)
+    first = next((v for v in values if is_tensor_like(v)), None)
     kind = {"dtype": dt.default()} if first is None else {"dtype": first.dtype,
                                                           "device": first.device}
-    values = [v if isinstance(v, Tensor) else tensor(v, **kind) for v in values]
+    values = [v if is_tensor_like(v) else tensor(v, **kind) for v in values]
     if len({v.shape for v in values}) == 1:
         return tuple(values)
     return tuple(broadcast_tensors(*values))

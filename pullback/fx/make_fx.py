@@ -19,8 +19,8 @@ import numpy as np
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core import reals
-from ..core.device import Device
 from ..core.dispatching import NUMBERED, Outer, of_formula
+from ..core.factories import added
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
 from ..core.layout import memory_format
@@ -33,7 +33,7 @@ from ..core.symbolic import ShapeEnv
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
 from ..ops import aten
-from . import spelled, spelling, traceback
+from . import spelling, traceback
 from .graph import Graph
 from .graph_module import GraphModule, for_users
 from .node import Node
@@ -51,13 +51,6 @@ def fake_of(t: Tensor) -> Tensor:
     return make(fake_like(data))
 
 
-# where frames between a user's call of a factory and the recorder are
-_SURFACE = tuple(f"pullback.{n}" for n in (
-    "core.", "interp.", "fx.", "aot.", "ops.", "creation", "generated", "random_api", "tensor",
-    "testing.two_tensor", "utils.selective"))
-
-
-_ENGINE = "pullback.autograd.engine"
 _SLICES = {"slice.Tensor": 1, "slice_copy.Tensor": 1, "slice_scatter": 2}  # where the dim stands
 
 
@@ -67,26 +60,6 @@ def _bounded(args: list, at: int) -> list:
     args[at + 1] = 0 if args[at + 1] is None else args[at + 1]
     args[at + 2] = sys.maxsize if args[at + 2] is None else args[at + 2]
     return args
-
-
-def _spelled(ov: Any, flat: tuple) -> dict[str, Any]:
-    """What PyTorch's Python functions add to a call of a factory that the user made himself."""
-    if ov.name == "_to_copy" or not any(s.name == "pin_memory" for s in ov.schema.args):
-        return {}
-    frame, last = sys._getframe(2), None
-    while frame is not None and frame.f_code.co_filename.startswith(errors._INTERNAL):
-        last = frame.f_code
-        if frame.f_globals["__name__"] == _ENGINE and ov.name == "ones_like":
-            return {"pin_memory": False, "memory_format": "preserve_format"}  # an implied gradient
-        name = frame.f_globals["__name__"]
-        if not name.startswith(_SURFACE) or name == spelled.__name__:
-            return {}  # a function of this package that uses it
-        frame = frame.f_back
-    if last is OpOverload.__call__.__code__:
-        return {}  # the user called the operator itself
-    takes_tensor = any(isinstance(v, Node) for v in flat)
-    return {"pin_memory": False} if takes_tensor else {
-        "device": Device("cpu"), "pin_memory": False}
 
 
 class TensorMetadata(NamedTuple):
@@ -192,7 +165,7 @@ class Recorder:
             if ov.name in _SLICES:
                 args = _bounded(args, _SLICES[ov.name])
             elif "pin_memory" not in kwargs:
-                kwargs = {**kwargs, **_spelled(ov, flat)}
+                kwargs = {**kwargs, **added(ov, any(isinstance(v, Node) for v in flat))}
         if self.spelled and ov.name in NUMBERED and len(args) == 2 and not kwargs:
             if isinstance(args[1], (int, float, complex)) and self._compiled(args[1]):
                 ov = overload(NUMBERED[ov.name])

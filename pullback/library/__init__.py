@@ -76,8 +76,8 @@ def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema:
         if schema is not None and mutates_args != "unknown" and written != set(mutates_args):
             definitions.pop(name, None)
             raise errors.BadValue(errors.text(
-                f"Attempted to create a custom op with mutates_args={mutates_args!r}, but its "
-                f"schema says that {sorted(written) or 'none'} are written ({errors.user_line(3)})",
+                f"Attempted to create a custom op with mutates_args={mutates_args!r} and a schema "
+                f"that says otherwise: the op mutates {written or '{}'} ({errors.user_line(3)})",
                 f"schema: {made.schema}", "make both say the same"))
         return made
 
@@ -152,10 +152,15 @@ def opcheck(op, args: tuple, kwargs: dict | None = None, *, test_utils=tuple(_PA
     """
     from ..testing.user import CheckFailed, check
 
+    if not isinstance(op, (OpOverload, CustomOpDef)):
+        raise errors.BadValue(errors.text(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload or a custom operator, "
+            f"got {type(op)} ({errors.user_line(2)})",
+            cure="name an overload, torch.ops.mine.f.default, or give what custom_op returned"))
     wanted = (test_utils,) if isinstance(test_utils, str) else tuple(test_utils)
     if not set(wanted) <= set(_PARTS):
         raise errors.BadValue(errors.text(
-            f"opcheck(op, ..., test_utils={wanted}): expected test_utils to be a subset of "
+            f"opcheck(op, ..., test_utils={wanted}): expected test_utils to be subset of "
             f"{tuple(_PARTS)} ({errors.user_line(2)})"))
     found = {}
     given = tensors_in([*args, *(kwargs or {}).values()])
@@ -192,6 +197,7 @@ def triton_op(name: str, fn=None, /, *, mutates_args, schema: str | None = None)
     def make_it(function) -> CustomOpDef:
         made = custom_op(name, function, mutates_args=mutates_args, schema=schema)
         made._whole = function
+        made._kernels.clear()
         return made
 
     return make_it if fn is None else make_it(fn)

@@ -27,6 +27,7 @@ from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
 from ..core.surface import assign, bump, mark_written, may_write
 from .calls import flattened, function_for
+from .fallback import through
 
 Tag = enum.Enum("Tag", (
     "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
@@ -168,6 +169,7 @@ class CustomOpDef:
         self._rules: dict = {}  # class or mode -> what its __torch_dispatch__ is for the operator
         self._tags = (tags,) if isinstance(tags, Tag) else tuple(tags or ())
         self._disabled: set = set()  # device types whose kernels do not count for now
+        self._low = function is None  # of a Library: what autograd does is the kernel's business
         self._make()
         if function is not None:
             functools.update_wrapper(self, function, updated=())
@@ -219,19 +221,24 @@ class CustomOpDef:
 
         return run_raw(self._pure, raw)
 
-    def _kernel(self, raw) -> typing.Callable:
+    def _own_kernel(self, raw) -> typing.Callable | None:
+        """The function that was registered for the devices of some arguments, or for all."""
         found = self._kernels.get(None)
         if found is not None and len(self._kernels) == 1:
             return found
         own = {k: f for k, f in self._kernels.items() if k not in self._disabled}
-        kinds = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
-        for kind in kinds:
+        for kind in _devices(raw):
             found = own.get(kind, found)
+        return found
+
+    def _kernel(self, raw) -> typing.Callable:
+        found = self._own_kernel(raw)
         if found is None:
+            where = " and ".join(_devices(raw)) or "any device"
             raise errors.DerivativeNotWritten(
                 errors.text(
-                    f"{self._qualname} has no kernel for {' and '.join(kinds) or 'any device'} "
-                    f"({errors.user_line(2)})",
+                    f"Could not run '{self._qualname}' with arguments from the '{where.upper()}' "
+                    f"backend: it has no kernel for {where} ({errors.user_line(2)})",
                     cure=f"register one with @{self._name}.register_kernel(device)",
                 )
             )
@@ -257,16 +264,18 @@ class CustomOpDef:
         return values[0] if len(values) == 1 else tuple(values)
 
     def _call_user(self, function, flat):
-        """A call with keyword-only arguments by name."""
-        positional, rest = flat[: self._keywords], flat[self._keywords :]
-        named = dict(zip(self.schema.names[self._keywords :], rest)) if rest else {}
+        """A call below the tape."""
         if True not in state.record:
-            return function(*positional, **named)
+            return self._named(function, flat)
         with no_grad():
-            return function(*positional, **named)
+            return self._named(function, flat)
 
-    def _checked(self, out, handles: list) -> list:
-        """The results as a list, if they are what the schema says and nobody else's memory."""
+    def _kernel_for(self, flat: tuple) -> typing.Callable:
+        """The function that runs for some arguments."""
+        return self._kernel(_raw(list(flat)))
+
+    def _listed(self, out) -> list:
+        """The results as a list, if there are as many as the schema says."""
         returns = self.schema.returns
         if not returns:
             outs = [] if out is None else [out]
@@ -282,15 +291,22 @@ class CustomOpDef:
                     f"schema: {self._qualname}{self.schema.text[self.schema.text.index('(') :]}",
                 )
             )
+        for i, (o, r) in enumerate(zip(outs, returns * len(outs) if self._list_out else returns)):
+            if r.is_tensor and not isinstance(o, Tensor) and not (
+                    o is None and (r.optional or self._low)):
+                raise errors.RefusedValue(errors.text(
+                    f"{self._qualname}: output {i} must be a Tensor, got {type(o).__name__} "
+                    f"({errors.user_line(2)})", f"schema: {self.schema}",
+                    "return what the schema says"))
+        return outs
+
+    def _checked(self, out, handles: list) -> list:
+        """The same for results that must be nobody else's memory."""
+        outs = self._listed(out)
         inputs = [v for v in handles if isinstance(v, Tensor)]
         inputs += [t for v in handles if type(v) is list for t in v if isinstance(t, Tensor)]
-        for i, (o, r) in enumerate(zip(outs, returns * len(outs) if self._list_out else returns)):
+        for i, o in enumerate(outs):
             if not isinstance(o, Tensor):
-                if r.is_tensor and not (r.optional and o is None):
-                    raise errors.RefusedValue(errors.text(
-                        f"{self._qualname}: output {i} must be a Tensor, got {type(o).__name__} "
-                        f"({errors.user_line(2)})", f"schema: {self.schema}",
-                        "return what the schema says"))
                 continue
             for t in (*inputs, *outs[:i]):
                 if isinstance(t, Tensor) and (o is t or _shares(o, t)):
@@ -464,21 +480,34 @@ class CustomOpDef:
         return self._call_flat(flat)
 
     def _call_flat(self, flat: tuple):
-        if self._whole is not None:
+        if self._whole is not None and not (
+                self._kernels and self._own_kernel(_raw(list(flat)))):
             return self._named(self._whole, flat)
-        if self._autograd is not None and _tracked(flat):
-            return self._named(self._autograd, flat)
+        if self._autograd is not None and self not in state.below and not state.inference:
+            state.below = (*state.below, self)
+            try:
+                return self._named(self._autograd, flat)
+            finally:
+                state.below = state.below[:-1]
+        if self._low and self._backward is None and not fast["ACTIVE"] and all(
+                is_buffer(t._data) and not t._dispatched for t in tensors_in(flat)):
+            return through(self, flat)
         return self._call(flat)
 
     def _named(self, function, flat: tuple):
-        """A function of the user's on the arguments, keyword-only ones by name."""
-        positional, rest = flat[: self._keywords], flat[self._keywords :]
-        return function(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+        """A function of the user's on the arguments, as a call writes them."""
+        if not self._low:
+            positional, rest = flat[: self._keywords], flat[self._keywords :]
+            return function(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
+        args, kwargs = self.schema.as_called(flat)
+        return function(*args, **kwargs)
 
     def _call(self, flat: tuple):
         if self._written:
             return self._call_writing(flat)
-        if not self._lists:
+        if not (fast["ACTIVE"] or state.inference or _tracked(flat)):
+            out = bind(self._pure, flat)  # nobody will ask for gradients
+        elif not self._lists:
             out = self._function.apply(*flat)
         else:
             widths, leaves = flattened(self.schema, flat)
@@ -537,6 +566,11 @@ def _arrays(raw):
             yield from _arrays(v)
         elif hasattr(v, "dtype") and hasattr(v, "strides"):
             yield v
+
+
+def _devices(raw) -> set[str]:
+    found = {dev.lookup(a)[0].partition(":")[0] for a in _arrays(raw) if is_buffer(a)}
+    return found or {v.type for v in raw if isinstance(v, dev.Device)}  # of one that makes tensors
 
 
 def _handles(value):

@@ -15,7 +15,8 @@ from typing import Any
 from .. import errors
 from ..core.effects import EffectType, register_effect
 from ..core.memory_calls import found as memory_call
-from ..core.op import no_match
+from ..core.op import OpOverload, no_match
+from ..core.surface import Derived
 from .definition import CustomOpDef, CustomOverload, definitions, known_device
 
 _whole_namespaces: set = set()  # of which there is a Library of the kind DEF
@@ -102,22 +103,43 @@ def _check_key(function: Any, key: str) -> None:
             "CompositeImplicitAutograd, ...")) from error
 
 
-def _registered(op: CustomOpDef, function: Any, key: str) -> None:
+def _place(op: CustomOpDef, key: str) -> tuple[dict, Any]:
+    """Where the function for a dispatch key is kept: a dictionary and a name in it."""
     key = key.lower()
-    if function is fallthrough_kernel:
-        return
     if key in _EVERY:
-        op._kernels[None] = function
-    elif key == "compositeimplicitautograd":
-        op._whole = function
-    elif key == "meta":
-        op._fake = function
-    elif key.startswith("autograd"):
-        op._autograd = function
-    elif key.startswith("autocast"):
-        op._cast_kernels[key.removeprefix("autocast")] = function
-    else:
-        op._kernels[key] = function
+        return op._kernels, None
+    for prefix, name in (("compositeimplicitautograd", "_whole"), ("meta", "_fake"),
+                         ("autograd", "_autograd")):
+        if key.startswith(prefix):
+            return vars(op), name
+    if key.startswith("autocast"):
+        return op._cast_kernels, key.removeprefix("autocast")
+    return op._kernels, key
+
+
+def _registered(op: CustomOpDef, function: Any, key: str) -> None:
+    if function is not fallthrough_kernel and key.lower() not in _NEVER:
+        space, name = _place(op, key)
+        space[name] = function
+
+
+def _withdrawn(qualname: str, function: Any, key: str) -> None:
+    """Take back a registration."""
+    waiting = _pending.get(qualname, [])
+    if (function, key) in waiting:
+        waiting.remove((function, key))
+    op = definitions.get(qualname)
+    if op is not None and key.lower() not in _NEVER:
+        space, name = _place(op, key)
+        if space.get(name) is function:
+            if space is vars(op):
+                space[name] = None
+            else:
+                del space[name]
+
+
+class _Hold:
+    """Lives as long as a library; what it registered goes with it."""
 
 
 class Library:
@@ -126,7 +148,7 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
         if kind not in ("DEF", "IMPL", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
-        if ns in ("prim", "prims", "aten") and kind == "DEF":
+        if ns in ("prim", "aten") and kind in ("DEF", "FRAGMENT"):
             raise ValueError(
                 f"{ns} is a reserved namespace. Please try creating a library with another name."
             )
@@ -136,10 +158,13 @@ class Library:
                 f"({errors.user_line(2)})", cure=f'add to it with Library("{ns}", "FRAGMENT")'))
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._names: set = set()
+        self._functions: list = []
         if kind == "DEF":
             _whole_namespaces.add(ns)
-        # operators live as long as the library that defined them
-        self._destroy = weakref.finalize(self, _undefine, ns, kind, self._names)
+        # operators and functions live as long as the library that they came from
+        self.m = _Hold()
+        self._destroy = weakref.finalize(
+            self.m, _undefine, ns, kind, self._names, self._functions)
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -149,6 +174,9 @@ class Library:
 
         `name.overload` is one more overload of the operator.
         """
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis} "
+                               f"({errors.user_line(2)})")
         if self.kind == "IMPL":
             raise errors.TransformError(
                 f"a library of kind IMPL cannot define operators ({errors.user_line(2)})"
@@ -168,14 +196,27 @@ class Library:
             raise TypeError(
                 f"Input function is required to be a callable but found type {type(fn)}"
             )
+        if self.dispatch_key and dispatch_key not in ("", self.dispatch_key):
+            raise errors.RefusedValue(errors.text(
+                f"the dispatch key {dispatch_key} is inconsistent with the dispatch key of the "
+                f"library ({errors.user_line(2)})", f"{self!r}", "use another library for it"))
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        implement(self._qualified(op_name, "impl"),
-                  functools.partial(fn, key) if with_keyset else fn, key)
+        name = self._qualified(op_name, "impl")
+        function = functools.partial(fn, key) if with_keyset else fn
+        if self.ns == "aten":
+            from .replaced import replace
+
+            self._functions.append(replace(name.removeprefix("aten::"), function, key))
+            return
+        implement(name, function, key)
+        self._functions.append(functools.partial(_withdrawn, name, function, key))
 
     def _qualified(self, op_name: Any, what: str) -> str:
         """The name of an operator of this library, with its namespace."""
         if isinstance(op_name, (CustomOverload, CustomOpDef, Packet)):
             op_name = definition_of(op_name)._qualname
+        elif isinstance(op_name, (OpOverload, Derived)):
+            op_name = f"aten::{op_name!r}".replace("aten.", "", 1)
         if not isinstance(op_name, str):
             raise errors.RefusedValue(errors.text(
                 f"{what} should be passed either a name or an OpOverload object as the first "
@@ -183,8 +224,9 @@ class Library:
         space, _, name = op_name.rpartition("::")
         if space not in ("", self.ns):
             raise errors.RefusedValue(errors.text(
-                f"{what}({op_name!r}): the library is of the namespace {self.ns} "
-                f"({errors.user_line(3)})", cure=f'use Library("{space}", "IMPL")'))
+                f"{what}({op_name!r}): the namespace of the operator name does not match namespace "
+                f"{self.ns} of the library ({errors.user_line(3)})",
+                cure=f'use Library("{space}", "IMPL")'))
         return f"{self.ns}::{name.removesuffix('.default')}"
 
     def fallback(self, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
@@ -216,7 +258,9 @@ def scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
         made._destroy()
 
 
-def _undefine(ns: str, kind: str, names: set) -> None:
+def _undefine(ns: str, kind: str, names: set, functions: list) -> None:
+    for withdraw in functions:
+        withdraw()
     for name in names:
         definitions.pop(f"{ns}::{name}", None)
         register_effect(f"{ns}::{name}", None)

@@ -37,8 +37,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
             new = data.detach().requires_grad_(requires_grad)
             if type(new) is not type(data):
                 raise RuntimeError(
-                    f"a Parameter of a {type(data).__name__} must be one, but its detach() gave "
-                    f"a {type(new).__name__} ({errors.user_line(2)})")
+                    f"a Parameter of a {type(data).__name__} requires that detach() returns an "
+                    f"instance of the same type, but it gave a {type(new).__name__} "
+                    f"({errors.user_line(2)})")
             new._is_param = True
             return new
         return make_subclass(cls, data, requires_grad)

@@ -64,5 +64,6 @@ def __getattr__(name: str):
 
         known = any(q.startswith(f"{name}::") for q in definitions)
         if known or find_spec(f"{__name__}.{name}") is None:  # not a file of the table
-            return namespace(name)
+            globals()[name] = found = namespace(name)  # so that `del ops.ns` finds it
+            return found
     raise AttributeError(f"module 'pullback.ops' has no attribute '{name}'")

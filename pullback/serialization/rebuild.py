@@ -19,8 +19,11 @@ from ..core.dtype import ALL, DType
 from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
+from ..core.layout import STRIDED
+from ..core.overriding import plainly
 from ..core.size import Size
-from ..storage import TypedStorage, UntypedStorage
+from ..core.wrapping import make_wrapper_subclass
+from ..storage import TypedStorage, UntypedStorage, set_attributes
 from ..storage import _storage as storage_of
 from .archive import refused
 from .names import OWN, STORAGES, dtype_named
@@ -218,14 +221,28 @@ def _state(state) -> dict:
     return state
 
 
+def wrapper(kind, dtype, size, stride, offset, layout, device, requires_grad):
+    """`torch._utils._rebuild_wrapper_subclass`: facts without memory; the attributes follow."""
+    if type(dtype) is not DType:
+        raise refused("a tensor of the file has no dtype")
+    size, stride = _geometry(size, stride, dtype)
+    made = make_wrapper_subclass(kind, size, stride, offset, dtype=dtype, layout=layout,
+                                 device=device)
+    return _finished(made, requires_grad)
+
+
 def from_type(function, kind, args, state):
     """`torch._tensor._rebuild_from_type_v2`: a tensor with attributes, or of another class."""
-    known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter))
+    known = any(function is f for f in (tensor, tensor_v3, meta_tensor, parameter,
+                                                  wrapper))
     if not known or type(args) is not tuple:
         raise refused("a tensor of the file is made by something else than tensors are")
     if not (isinstance(kind, type) and issubclass(kind, Tensor)):
         raise refused(f"a tensor of the file would become a {type(kind).__name__}")
     new = function(*args)
+    slots = {}
+    if type(state) is tuple and len(state) == 2:
+        state, slots = state[0], _state(state[1])
     state = _state(state)
     if kind is Tensor and state.pop("_is_buffer", False) is True:
         from ..nn.parameter import Buffer as kind
@@ -234,11 +251,12 @@ def from_type(function, kind, args, state):
         plain, new = new, object.__new__(kind)
         new._data, new._edge = plain._data, None
         new._link = new._cell = new._meta = None
-        new.requires_grad_(requires_grad)
+        with plainly():  # its attributes are not there yet
+            new.requires_grad_(requires_grad)
     if "__setstate__" in kind.__dict__:  # of the user's class, which was allowed
         new.__setstate__(state)
     else:
-        new.__dict__.update(state)
+        set_attributes(new, (state, slots))
     return new
 
 
@@ -296,7 +314,7 @@ def _device(kind, index=None):
 def _layout(name):
     if type(name) is not str or name != "torch.strided":
         not_here("_get_layout")()
-    return "strided"
+    return STRIDED
 
 
 def generator(device="cpu"):
@@ -324,13 +342,14 @@ _TENSORS = {
     "torch._utils._rebuild_meta_tensor_no_storage": meta_tensor,
     "torch._utils._rebuild_parameter": parameter,
     "torch._utils._rebuild_parameter_with_state": parameter_with_state,
+    "torch._utils._rebuild_wrapper_subclass": wrapper,
     "torch._tensor._rebuild_from_type_v2": from_type,
     "torch._C.Generator": generator,
     "torch.serialization._get_layout": _layout,
     **{
         f"torch._utils.{name}": not_here(name)
         for name in ("_rebuild_sparse_tensor", "_rebuild_qtensor", "_rebuild_nested_tensor",
-                     "_rebuild_wrapper_subclass", "_rebuild_device_tensor_from_numpy",
+                     "_rebuild_device_tensor_from_numpy",
                      "_rebuild_device_tensor_from_cpu_tensor")
     },
 }  # fmt: skip

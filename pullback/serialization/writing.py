@@ -27,10 +27,11 @@ from ..core.dtype import DType, of
 from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
+from ..core.layout import STRIDED
 from ..core.overriding import plainly
 from ..core.reading import concrete
 from ..core.size import Size
-from ..storage import TypedStorage, UntypedStorage, reduce
+from ..storage import TypedStorage, UntypedStorage, attributes_of
 from .archive import ALIGNMENT, Writer, replacing
 from .names import STORAGES, Name, written
 
@@ -42,6 +43,8 @@ _TENSOR, _TENSOR3, _META, _PARAMETER, _PARAMETER_STATE = (
     for name in ("_rebuild_tensor_v2", "_rebuild_tensor_v3", "_rebuild_meta_tensor_no_storage",
                  "_rebuild_parameter", "_rebuild_parameter_with_state")
 )  # fmt: skip
+_WRAPPER = Name("torch._utils", "_rebuild_wrapper_subclass")
+_LAYOUT = Name("torch.serialization", "_get_layout")
 _FROM_TYPE = Name("torch._tensor", "_rebuild_from_type_v2")
 _GENERATOR, _DEVICE = Name("torch._C", "Generator"), Name("torch", "device")
 _SIZE, _PLAIN = Name("torch", "Size"), Name("torch", "Tensor")
@@ -133,6 +136,8 @@ class _Reducers:
         self.storages = storages
         self.kinds = {
             Tensor: self.tensor,
+            type(STRIDED): lambda value: (
+                _LAYOUT, (f"torch.{str(value).removeprefix('torch.')}",)),
             Size: lambda value: (_SIZE, (tuple(map(int, value)),)),
             dev.Device: lambda value: (
                 _DEVICE, (value.type,) if value.index is None else (value.type, value.index)),
@@ -149,14 +154,21 @@ class _Reducers:
 
     def tensor(self, t: Tensor) -> tuple:
         if isinstance(t._data, Outer):
-            return reduce(t)
+            return self.wrapper(t)
         with plainly(), Undispatched():
             return self.held(t)
+
+    def wrapper(self, t: Tensor) -> tuple:
+        box = t._data
+        kind = of(box.dtype)
+        facts = (kind, tuple(box.shape), _steps(box, kind), box.offset // kind.itemsize, box.layout,
+                 dev.Device(box.device_name), t.requires_grad)
+        return _FROM_TYPE, (_WRAPPER, type(t), (type(t), *facts), attributes_of(t))
 
     def held(self, t: Tensor) -> tuple:
         from ..nn.parameter import Buffer, Parameter
 
-        attributes = dict(t.__dict__)
+        attributes = attributes_of(t)
         if isinstance(t, Parameter) and type(t) is Parameter:
             args = (make(concrete(t, "save()")), t.requires_grad, OrderedDict())
             if attributes:

@@ -16,7 +16,7 @@ from ..core import dtype as dt
 from ..core import hooks, surface
 from ..core.device import Device
 from ..core.dispatching import Outer
-from ..core.handle import INFERENCE, Box, Tensor, cell_of, make, meta_of
+from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, make, meta_of
 from ..core.reading import shown, up_to_date
 from ..core.size import Size
 from ..core.state import fast as space
@@ -223,8 +223,15 @@ def _get_data(self) -> Tensor:
             cure="use detach()"))
     if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
         out = ops.detach(self)
-        if out._link is not None:
+        if isinstance(out._data, Outer) and not state.mode:  # versions of its own
+            out._link, out._cell = None, Cell()
+            out._data.cell = out._cell
+        elif out._link is not None:
             out._link.counts = False
+        return out
+    if self._dispatched and not state.undispatched and not state.mode:
+        out = ops.detach(self)
+        out._link = out._cell = None
         return out
     return make(_primal(data))
 

@@ -16,6 +16,7 @@ from ..core import fast
 from ..core.handle import Tensor, make
 from ..core.op import aliases as op_aliases
 from ..core.op import families, overload_of
+from ..core.overriding import NobodyAnswers
 from ..core.state import fast as space
 from ..core.table import method_packet, ops
 
@@ -35,8 +36,9 @@ def _binary(name: str, public: str | None = None):
             packet = method_packet(name, public or name)
             plans = packet._plans
             return packet(self, other, **rest)
-        except TypeError:
-            if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)):
+        except TypeError as error:
+            if isinstance(other, (Tensor, int, float, complex, np.generic, bool, list)) and not (
+                    isinstance(error, NobodyAnswers) and type(other) is not type(self)):
                 raise
             return NotImplemented
 

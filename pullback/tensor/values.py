@@ -19,6 +19,7 @@ from ..core.fake import fake_like
 from ..core.handle import Box, Tensor, make
 from ..core.indexing import getitem, setitem
 from ..core.memory import hold_size
+from ..core.overriding import as_subclass, refuse_wrapper
 from ..core.reading import concrete, shown, up_to_date
 from ..core.size import Size
 from ..core.stack import lifted, outlived
@@ -146,7 +147,9 @@ def __index__(self) -> int:
     return int(item(self))
 
 
-def __repr__(self) -> str:
+def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    if tensor_contents is not None:
+        return _repr_of(self, tensor_contents)
     data = shown(self)
     if isinstance(data, Box):
         return (
@@ -159,6 +162,18 @@ def __repr__(self) -> str:
             + (", requires_grad=True)" if self.requires_grad else ")")
         )
     return repr_with(self)
+
+
+def _repr_of(self: Tensor, contents: str) -> str:
+    """How a tensor prints whose class shows its values itself."""
+    from ..printing import with_facts
+
+    fn = self.grad_fn
+    text = with_facts(
+        contents, self.dtype.name, requires_grad=self.requires_grad,
+        grad_fn_name=fn.name() if fn else None, device=str(self.device),
+        default_dtype=dt.default().name, prefix=f"{type(self).__name__}(")
+    return f"Parameter({text})" if getattr(self, "_is_param", False) else text
 
 
 def repr_with(self: Tensor, extra: tuple[str, ...] = ()) -> str:
@@ -359,8 +374,13 @@ def _rebuild(cls, array, requires_grad, extra):
 
 def __new__(cls, *args, **kwargs):
     """`Tensor(data)` or `Tensor(2, 3)`: a float tensor (the old constructor)."""
-
-    array = legacy.array_of(None, args, kwargs)
+    array = None
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        refuse_wrapper(cls, args[0])
+        array = legacy.array_of(None, args, kwargs)
+        if array is args[0]._data or np.may_share_memory(array, args[0]._data):  # a view
+            return as_subclass(args[0], cls)
+    array = legacy.array_of(None, args, kwargs) if array is None else array
     return _rebuild(cls, array if state.faking is None else fake_like(array), False, {})
 
 

@@ -103,10 +103,7 @@ class LoggingTensor(Tensor):
         pass
 
     def __repr__(self) -> str:  # type: ignore[override]
-        fn = self.grad_fn
-        rest = f", grad_fn=<{fn.name()}>" if fn is not None else (
-            ", requires_grad=True" if self.requires_grad else "")
-        return f"{type(self).__name__}({self.elem!r}{rest})"
+        return super().__repr__(tensor_contents=repr(self.elem))
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):

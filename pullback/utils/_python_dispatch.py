@@ -63,27 +63,34 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 def _get_current_dispatch_mode() -> TorchDispatchMode | None:
     """The innermost mode."""
-    return state.operator_modes[-1][0] if state.operator_modes else None
+    modes = _get_current_dispatch_mode_stack()
+    return modes[-1] if modes else None
 
 
 def _get_current_dispatch_mode_stack() -> list[TorchDispatchMode]:
     """All modes, the outermost first."""
-    return [mode for mode, _ in state.operator_modes]
+    return [mode for mode, _ in state.operator_modes if not hasattr(mode, "hidden")]
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
     """Is a mode active?"""
-    return bool(state.operator_modes)
+    modes = _get_current_dispatch_mode_stack()
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in modes)
 
 
 is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
+
+
+def all_same_mode(modes: list) -> bool:
+    """Are all of them one mode?"""
+    return all(mode is modes[0] for mode in modes)
 
 
 @contextlib.contextmanager
 def _pop_mode_temporarily(mode_key: Any = None) -> Iterator[TorchDispatchMode]:
     """A block in which the innermost mode is not asked."""
     before = state.operator_modes
-    if not before:
+    if not _get_current_dispatch_mode_stack():
         raise RuntimeError("no dispatch mode is active, so that none can be set aside")
     state.operator_modes = before[:-1]
     try:

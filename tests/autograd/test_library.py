@@ -377,8 +377,8 @@ def test_schemas_from_hints():
 def test_libraries():
     lib = library.Library("tests_lib", "DEF")
     assert lib.define("twice(Tensor x, int n=1) -> Tensor") == "twice"
-    lib.impl("twice", lambda x, n: torch.as_tensor(x.numpy() * 2 * n), "CPU")
-    lib.impl("twice", lambda x, n: torch.empty_like(x), "Meta")
+    lib.impl("twice", lambda x, n=1: torch.as_tensor(x.numpy() * 2 * n), "CPU")
+    lib.impl("twice", lambda x, n=1: torch.empty_like(x), "Meta")
     assert torch.ops.tests_lib.twice(plain(1.0), 3).item() == 6
     library.register_autograd("tests_lib::twice", lambda ctx, g: (g * 2, None))
     x = leaf(1.0)

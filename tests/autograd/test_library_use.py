@@ -70,7 +70,7 @@ def test_schemas_of_arguments_that_are_written():
     for names in (("q",), ("n",), "x"):
         with pytest.raises(ValueError, match="mutates_args"):
             library.infer_schema(hints, mutates_args=names)
-    with pytest.raises(ValueError, match="written"):
+    with pytest.raises(ValueError, match="mutates"):
         library.custom_op("tests_use::lies", lambda x: x * 1, mutates_args=(),
                           schema="(Tensor(a!) x) -> Tensor")
 
@@ -104,10 +104,10 @@ def test_names_of_an_operator(lib):
     (lambda x: x, "alias"), (lambda x: x[:2], "alias"), (lambda x: 3, "must be a Tensor"),
 ])
 def test_results_that_are_refused(body, text, lib):
-    lib.define("f(Tensor x) -> Tensor")
-    lib.impl("f", body, "CPU")
+    f = library.custom_op("tests_use::f", body, mutates_args=(), schema="(Tensor x) -> Tensor")
+    lib._names.add("f")
     with pytest.raises(RuntimeError, match=text):
-        torch.ops.tests_use.f(X)
+        f(X)
 
 
 def test_writes_count(lib):
@@ -263,3 +263,45 @@ def test_functions_for_dispatch_keys():
         assert torch.equal(torch.ops.keyed.twice(torch.ones(2)), torch.full((2,), 2.0))
         with pytest.raises(RuntimeError, match="device type at start of device string: nowhere"):
             library.impl("keyed::twice", "nowhere")(lambda x: x)
+
+
+def test_gradients_are_prepared_only_if_wanted(lib):
+    calls = []
+
+    @library.custom_op("tests_use::f", mutates_args=())
+    def f(x: T, y: float) -> T:
+        return torch.as_tensor(x.numpy(force=True) + y)
+
+    f.register_autograd(lambda ctx, g: (g, None),
+                        setup_context=lambda ctx, inputs, output: calls.append(1))
+    lib._names.add("f")
+    x = X.clone().requires_grad_()
+    with torch.no_grad():
+        assert not f(x, 1.0).requires_grad
+    f(X, 1.0)
+    assert not calls
+    f(x, 1.0).sum().backward()
+    assert calls == [1] and x.grad.tolist() == [1, 1, 1]
+
+
+def test_an_operator_that_makes_tensors(lib):
+    @library.custom_op("tests_use::f", mutates_args={}, device_types="cpu")
+    def f(device: torch.device) -> T:
+        return torch.ones(3)
+
+    lib._names.add("f")
+    assert f(device="cpu").tolist() == f(torch.device("cpu")).tolist() == [1, 1, 1]
+
+
+def test_schemas_from_hints(lib):
+    def f(x: T, i: torch.device = torch.device("cpu:0")) -> T:  # noqa: B008
+        return x
+
+    assert library.infer_schema(f, mutates_args=()) == (
+        '(Tensor x, Device i="cpu:0") -> Tensor')
+    with pytest.raises(ValueError, match=r"{'y'} in mutates_args were not found"):
+        library.infer_schema(f, mutates_args={"y"})
+    with pytest.raises(ValueError, match=r"the op mutates {'x'}"):
+        library.custom_op("tests_use::g", f, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+    with pytest.raises(ValueError, match="OpOverload"):
+        library.opcheck(torch.sin, (X,))

@@ -264,7 +264,7 @@ def test_refusals():
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             return NotImplemented
 
-    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch.ops.aten.ones"), \
+    with pytest.raises(TypeError, match=r"Multiple dispatch failed for 'torch._ops.aten.ones"), \
             Refuses():
         torch.ones(2)
     assert torch.ones(1).tolist() == [1]

@@ -1,0 +1,96 @@
+"""Operators of a `Library` that nobody registered a gradient for.
+
+Their kernel gets the user's tensors, and what it does to them is recorded: a kernel that is made of
+operators has the gradients of these.  In the mode "warn" a sweep that comes through such an
+operator says so, and results without a history get a node that has no gradients to give.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from .. import errors
+from ..autograd.function import Function
+from ..core.handle import Tensor
+from ..core.stack import tensors_in
+from ..core.state import state
+
+if TYPE_CHECKING:
+    from .definition import CustomOpDef
+
+_mode = "warn"
+
+
+def set_autograd_fallback_mode(mode: str) -> None:
+    """Set what happens in a sweep through an operator without gradient: "warn" or "nothing"."""
+    global _mode
+    if mode not in ("warn", "nothing"):
+        raise errors.BadValue(errors.text(
+            f"there is no autograd fallback mode {mode!r} ({errors.user_line(2)})",
+            cure='set it to "warn" or "nothing"'))
+    _mode = mode
+
+
+def autograd_fallback_mode() -> str:
+    """The mode in force."""
+    return _mode
+
+
+def _warn(name: str) -> None:
+    warnings.warn(
+        f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying "
+        "to backprop through it. The gradients are those of what its kernel does to tensors, none "
+        "if it leaves them. Register one with torch.library.register_autograd, or "
+        "impl(..., \"Autograd\").", stacklevel=2)
+
+
+class WarnNotImplemented(Function):
+    """The history of results that have none: it warns, and gives nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, count: int, *tensors: Tensor) -> tuple:
+        ctx.name, ctx.count, ctx.given = name, count, len(tensors)
+        return tuple([t.view_as(t) for t in tensors[:count]])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple:
+        _warn(ctx.name)
+        return (None,) * (ctx.given + 2)
+
+
+def through(op: CustomOpDef, flat: tuple) -> Any:
+    """A call whose kernel works on the user's own tensors."""
+    for t in tensors_in(flat):
+        if t._link is not None:
+            t.shape  # noqa: B018  (brings a view up to date)
+    out = op._named(op._kernel_for(flat), flat)
+    outs = op._listed(out)
+    if _mode == "warn" and state.record[0]:
+        tracked = [t for t in tensors_in(flat) if t._edge is not None]
+        if tracked:
+            outs = _watched(op, outs, flat, tracked)
+    if op._list_out:
+        return outs
+    return None if not outs else outs[0] if op._count == 1 else tuple(outs)
+
+
+def _watched(op: CustomOpDef, outs: list, flat: tuple, tracked: list) -> list:
+    name = op._qualname
+    bare = []
+    specs = op.schema.returns * len(outs) if op._list_out else op.schema.returns
+    for i, (t, spec) in enumerate(zip(outs, specs)):
+        if not isinstance(t, Tensor):
+            continue
+        if t.requires_grad:
+            t.register_hook(lambda grad: _warn(name))
+            base = t._base
+            if base is not None and base.requires_grad and not base.is_leaf:
+                base.register_hook(lambda grad: _warn(name))
+        elif not spec.is_write and (t.dtype.is_floating_point or t.dtype.is_complex):
+            bare.append(i)
+    if bare:
+        made = WarnNotImplemented.apply(name, len(bare), *[outs[i] for i in bare], *tracked)
+        for i, t in zip(bare, made):
+            outs[i] = t
+    return outs
