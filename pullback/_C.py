@@ -103,8 +103,23 @@ def _is_torch_function_all_disabled() -> bool:
     return state.plainly == 2
 
 
-class _AutoDispatchBelowAutograd(no_grad):
-    """A block below the tape."""
+class _AutoDispatchBelowAutograd:
+    """Below the tape, as long as it lives: in a `with` block, or until it is deleted."""
+
+    def __init__(self):
+        self.block = no_grad()
+        self.block.__enter__()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        block, self.block = self.block, None
+        if block is not None:
+            block.__exit__(*exc)
+
+    def __del__(self):
+        self.__exit__(None, None, None)
 
 
 def _get_autograd_fallback_mode() -> str:

@@ -26,7 +26,7 @@ OWN = __package__
 # every file there).  A path that exists in this package needs no line.  `=`: one module itself.
 PLACES = {
     "torch.torch_version": "version",
-    "torch._custom_ops": "library",
+    "torch._custom_ops": "library.older",
     "torch._tensor": ".",
     "torch._VF": ".",
     "torch._utils": "utils.flat",
@@ -36,6 +36,7 @@ PLACES = {
     "torch.testing._internal": "testing",
     "torch.testing._internal.two_tensor": "testing.two_tensor",
     "torch.testing._internal.logging_tensor": "testing.logging_tensor",
+    "torch.testing._internal.optests": "testing.user",
     "torch.utils._mode_utils": "utils._python_dispatch",
     "torch._jit_internal": "jit",
     "torch._ops": "library.kinds library.higher .",

@@ -20,6 +20,7 @@ from typing import Any
 
 from .core import overriding
 from .core.handle import Tensor
+from .core.op import families
 from .core.overriding import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -234,8 +235,13 @@ def _makes(name: str) -> bool:
     if name.startswith("_") or name not in pullback._operators:
         return False
     found = getattr(pullback, name)
-    return isinstance(found, Packet) and not any(
+    return isinstance(found, Packet) and _there(found) and not any(
         a.is_tensor for entry in found.entries() for a in entry.schema.args)
+
+
+def _there(function: Any) -> bool:
+    """Is it no operator that was taken out of the table again?"""
+    return not isinstance(function, Packet) or function._base in families
 
 
 @functools.cache
@@ -318,7 +324,7 @@ def _candidates() -> Iterator[tuple[Any, str, Callable]]:
                 yield module, f"{title}.{name}", value
     for name in dir(pullback):
         if not name.startswith("_") and name in pullback._operators and callable(
-                getattr(pullback, name)):
+                getattr(pullback, name)) and _there(getattr(pullback, name)):
             yield pullback, f"torch.{name}", getattr(pullback, name)
     for name in ("numel", "is_floating_point", "is_complex", "is_nonzero", "result_type",
                  "broadcast_tensors", "get_device", "detach_"):

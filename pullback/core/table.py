@@ -60,6 +60,10 @@ class Packet:
             self._overloads = [overload_of(op) for op in family if op.inplace or not self._inplace]
         return self._overloads
 
+    @property
+    def _qualified_op_name(self) -> str:
+        return f"aten::{self.name}"
+
     def overloads(self) -> list[str]:
         name = surface.inplace_overload if self._inplace else surface.overload_name
         return [name(o) for o in self.entries()]

@@ -166,21 +166,46 @@ def opcheck(op, args: tuple, kwargs: dict | None = None, *, test_utils=tuple(_PA
     given = tensors_in([*args, *(kwargs or {}).values()])
     tracked = any(t.requires_grad for t in given)
     for name in wanted:
-        if _PARTS[name] is None:  # every operator has a gradient, or a refusal, by construction
+        if _PARTS[name] is None:
+            wrong = _unregistered(op, args, kwargs or {})
+        else:
+            (row,) = check(op, args, kwargs, checks=[_PARTS[name]], raise_on_failure=False).rows
+            # without a gradient it is right for arguments that want none
+            fine = row.status in ("success", "skipped") or (
+                row.status == "refused" and _PARTS[name] == "compile" and not tracked)
+            wrong = None if fine else row.detail or row.what
+        if wrong is None:
             found[name] = "SUCCESS"
             continue
-        (row,) = check(op, args, kwargs, checks=[_PARTS[name]], raise_on_failure=False).rows
-        # without a gradient it is right for arguments that want none
-        fine = row.status in ("success", "skipped") or (
-            row.status == "refused" and _PARTS[name] == "compile" and not tracked)
-        if fine:
-            found[name] = "SUCCESS"
-            continue
-        failure = CheckFailed(f"opcheck(op, ...): {name} failed with {row.detail or row.what}")
+        failure = CheckFailed(f"opcheck(op, ...): {name} failed with {wrong}")
         if raise_exception:
             raise failure
         found[name] = failure
     return found
+
+
+def _unregistered(op, args: tuple, kwargs: dict) -> str | None:
+    """What is wrong if a kernel makes a history where an operator should: it is lost in captures.
+
+    Other operators have a gradient, or a refusal, by construction.
+    """
+    made = getattr(op, "definition", op)
+    if not getattr(made, "_low", False) or made._autograd or made._backward or (
+            made._whole and not made._kernels):
+        return None
+    from .fallback import autograd_fallback_mode, set_autograd_fallback_mode
+
+    before = autograd_fallback_mode()
+    set_autograd_fallback_mode("nothing")
+    try:
+        out = op(*args, **kwargs)
+    finally:
+        set_autograd_fallback_mode(before)
+    if not any(t.requires_grad for t in tensors_in([out])):
+        return None
+    return (f"{made._qualname}: at least one output of this operator has requires_grad=True but "
+            "the operator does not have an autograd kernel defined at an autograd key; register "
+            "it with register_autograd, or impl(..., \"Autograd\")")
 
 
 def get_ctx() -> FakeImplCtx | None:

@@ -284,6 +284,10 @@ class Packet:
                 if q == whole or q.startswith(f"{whole}.")}
 
     @property
+    def _qualified_op_name(self) -> str:
+        return f"{self._namespace}::{self.__name__}"
+
+    @property
     def definition(self) -> CustomOpDef:
         """The definition of the first overload."""
         return next(iter(self._all().values()))

@@ -441,23 +441,26 @@ def check_pure(op, case, dtype) -> None:
     if op.kind == "random" or op.kind == "composite" and not _given(op):
         return
     flat = samples.flat(op, case)
-    tensors = [
-        t for v in flat for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)
+    named = [
+        (a.name, t) for a, v in zip(ov.schema.args, flat)
+        for t in (v if isinstance(v, list) else [v]) if isinstance(t, Tensor)
     ]
-    before = [host(t).copy() for t in tensors]
+    before = [host(t).copy() for _, t in named]
     out = bind(ov, flat)
-    for t, b in zip(tensors, before):
+    for (name, t), b in zip(named, before):
         if not np.array_equal(host(t), b, equal_nan=t.dtype.category >= 2):
-            raise CheckFailed("the kernel changed an input")
+            raise CheckFailed(f"Argument {name} is not defined as mutable but was mutated: the "
+                              "kernel changed an input")
     for o in out if isinstance(out, (list, tuple)) else [out]:
         if isinstance(o, Tensor) and not ov.is_view:
-            for t in tensors:
+            for name, t in named:
                 if (
                     type(o._data) is np.ndarray
                     and o._data.size
                     and np.may_share_memory(o._data, t._data)
                 ):
-                    raise CheckFailed("the kernel returned memory of an input")
+                    raise CheckFailed(f"Argument {name} is not defined to alias output but was "
+                                      "aliasing: the kernel returned memory of an input")
 
 
 def check_plan(op, case, dtype) -> None:

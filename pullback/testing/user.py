@@ -27,6 +27,8 @@ from . import kit
 from .kit import CheckFailed
 from .samples import Case, cases, host, place
 
+OpCheckError = CheckFailed  # as PyTorch calls what `library.opcheck` raises
+
 _REFUSALS = (
     NotImplementedError,
     errors.NotDifferentiable,
@@ -158,7 +160,9 @@ def _entry(op, args: tuple, kwargs: dict) -> type[Op]:
             ),
         },
     )
-    inner = ", ".join(f"{t} a{n}" for n, t in enumerate(types))
+    names = getattr(getattr(op, "schema", None), "names", None) or []
+    names = [names[i] if i < min(len(args), len(names)) else f"a{n}" for n, i in enumerate(chosen)]
+    inner = ", ".join(f"{t} {n}" for t, n in zip(types, names))
     entry.schema, entry.full_name, entry.base_name = f"given({inner}) -> Tensor", name, name
     entry.given, entry.aliasing = True, isinstance(op, type)
     written = getattr(definition, "_written", ())

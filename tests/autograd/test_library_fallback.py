@@ -221,3 +221,38 @@ def test_other_kernels_for_the_table():
         with pytest.raises(RuntimeError, match="does not match namespace"):
             lib.impl("mine::neg", lambda x: x, "CPU")
     assert torch.sum(x.detach()).item() == 3
+
+
+def test_opcheck_sees_who_makes_the_history(lib):
+    class Half(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 0.5
+
+    lib.define("f(Tensor x) -> Tensor")
+    lib.impl("f", Half.apply, "CPU")
+    lib.impl("f", torch.empty_like, "Meta")
+    with pytest.raises(AssertionError, match="does not have an autograd kernel"):
+        library.opcheck(OPS.f.default, (LEAF(1.0),), test_utils="test_autograd_registration")
+    assert library.opcheck(OPS.f.default, (torch.ones(1),),
+                           test_utils="test_autograd_registration") == {
+        "test_autograd_registration": "SUCCESS"}
+    for name, body, text in (
+            ("g", lambda x: x.sin_().clone(), "Argument x is not defined as mutable but was"),
+            ("h", lambda x: x.view_as(x), "Argument x is not defined to alias output")):
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, body, "CPU")
+        with pytest.raises((AssertionError, RuntimeError), match=text):
+            library.opcheck(getattr(OPS, name).default, (torch.ones(2),), test_utils="test_schema")
+
+
+def test_below_the_tape_as_long_as_it_lives():
+    x = LEAF(1.0)
+    guard = _C._AutoDispatchBelowAutograd()
+    assert not (x * 2).requires_grad
+    del guard
+    assert (x * 2).requires_grad

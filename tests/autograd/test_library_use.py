@@ -305,3 +305,34 @@ def test_schemas_from_hints(lib):
         library.custom_op("tests_use::g", f, mutates_args=(), schema="(Tensor(a!) x) -> ()")
     with pytest.raises(ValueError, match="OpOverload"):
         library.opcheck(torch.sin, (X,))
+
+
+def test_the_older_way():
+    from pullback.library import older
+
+    name = "tests_use::scaled"
+
+    @older.custom_op(name)
+    def scaled(x: T, n: float) -> T:
+        raise NotImplementedError
+
+    try:
+        older.impl(name, device_types="cpu",
+                   func=lambda x, n: torch.as_tensor(x.numpy(force=True) * n))
+        older.impl_abstract(name, func=lambda x, n: torch.empty_like(x))
+        older.impl_save_for_backward(name, func=lambda inputs, output: {"n": inputs.n, "y": output})
+        older.impl_backward(name, func=lambda ctx, saved, g: {"x": g * saved["n"]})
+        x = X.clone().requires_grad_()
+        torch.ops.tests_use.scaled(x, 3.0).sum().backward()
+        assert x.grad.tolist() == [3, 3, 3]
+        run = torch.compile(lambda x: torch.ops.tests_use.scaled(x, 2.0).sum())
+        assert torch.autograd.grad(run(x), x)[0].tolist() == [2, 2, 2]
+        with pytest.raises(RuntimeError, match="already has a backward"):
+            older.impl_backward(name, func=lambda ctx, saved, g: {})
+    finally:
+        older._destroy(name)
+    for schema in ("(Tensor(a!) x) -> Tensor", "(Tensor x) -> ()"):
+        with pytest.raises(ValueError, match="only supports functional"):
+            older.custom_op(name, schema)
+    with pytest.raises(ValueError, match="to have name"):
+        older.custom_op(name, lambda x: x)
