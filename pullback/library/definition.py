@@ -500,6 +500,9 @@ class CustomOpDef:
             positional, rest = flat[: self._keywords], flat[self._keywords :]
             return function(*positional, **dict(zip(self.schema.names[self._keywords :], rest)))
         args, kwargs = self.schema.as_called(flat)
+        start = self._keywords
+        kwargs |= {a.name: v for a, v in zip(self.schema.args[start:], flat[start:])
+                   if not a.has_default}
         return function(*args, **kwargs)
 
     def _call(self, flat: tuple):

@@ -150,6 +150,9 @@ def test_what_kernels_are_given(lib):
     x = torch.ones(1)
     OPS.f(x), OPS.f(x, 3, m=5), OPS.f(x, 7)
     assert seen == [((), {}), ((), {"m": 5}), ((7,), {})]
+    lib.define("kw(Tensor x, *, Tensor? y) -> Tensor")
+    lib.impl("kw", lambda x, *, y: x if y is None else x + y, "CPU")
+    assert OPS.kw(x, y=None).item() == 1 and OPS.kw(x, y=x).item() == 2
     lib.define("none(Tensor x) -> Tensor")
     with pytest.raises(NotImplementedError, match=r"Could not run 'tests_fallback::none'.*'CPU'"):
         OPS.none(x)
