@@ -11,6 +11,7 @@ import warnings
 import numpy as np
 
 from .. import errors
+from ..core.dispatching import Outer
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.surface import current
@@ -46,7 +47,11 @@ def _from_real(vector: np.ndarray, like: np.ndarray) -> np.ndarray:
 
 
 def _value(t: Tensor) -> np.ndarray:
-    return t.detach().numpy()
+    t = t.detach()
+    if not isinstance(t._data, Outer):
+        return t.numpy()
+    numbers = [one.item() for one in t.reshape(-1).unbind()]  # a wrapper has no memory to show
+    return np.array(numbers, t._data.dtype).reshape(tuple(t.shape))
 
 
 class _Problem:

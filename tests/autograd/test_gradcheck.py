@@ -309,3 +309,10 @@ def test_refusals():
         gradgradcheck(torch.sin, x, check_rev_over_rev=False)
     with pytest.raises(AssertionError, match="check_undefined_grad"):
         gradgradcheck(torch.sin, x, check_rev_over_rev=False, check_fwd_over_rev=True)
+
+
+def test_wrappers_have_values():
+    from pullback.testing.logging_tensor import LoggingTensor
+
+    x = LoggingTensor(torch.tensor([0.5, 1.5], dtype=torch.float64)).requires_grad_()
+    assert gradcheck(torch.sin, (x,))
