@@ -147,6 +147,12 @@ def as_strided_backward(grad, shape, strides, start, size, stride, offset):
     return buffer.index_select(0, cells).reshape(shape)
 
 
+def in_own_memory(grad):
+    """A gradient whose memory begins with it, so that places in memory are places in it."""
+    grad = grad.contiguous()
+    return grad.clone() if grad.storage_offset() else grad
+
+
 def as_strided_tangent(tangent, shape, strides, start, size, stride, offset):
     """Tangent of `as_strided`: the tangent need not be laid out in memory as the primal is."""
     if 0 in size or 0 in shape:

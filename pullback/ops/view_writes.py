@@ -159,7 +159,7 @@ class as_strided_scatter(Op):
     grad = {
         "self": "as_strided_scatter(grad.contiguous(), grad.new_zeros(src.shape), size, stride, "
         "storage_offset)",
-        "src": "grad.contiguous().as_strided(size, stride, storage_offset)",
+        "src": "in_own_memory(grad).as_strided(size, stride, storage_offset)",
     }
 
     def run(xp, self, src, size, stride, storage_offset):

@@ -62,3 +62,19 @@ def test_all_names_of_a_tensor_are_there():
     x = torch.ones(2, 2)
     assert [n for n in dir(x) if n != "imag" and not hasattr(x, n)] == []
     assert hasattr(torch.ones(2, dtype=torch.complex64), "imag")
+
+
+def test_views_of_another_dtype_of_nothing():
+    x = torch.ones(0, 5, 64)
+    assert x.view(torch.uint8).shape == (0, 5, 256) and x.view(torch.float64).shape == (0, 5, 32)
+    assert torch.ones(3, 0).view(torch.int8).shape == (3, 0)
+
+
+def test_gradients_of_scattered_pieces_do_not_depend_on_where_they_lie():
+    base = torch.zeros(6, dtype=torch.float64, requires_grad=True)
+    piece = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    out = torch.as_strided_scatter(base, piece, (3,), (2,), 0)
+    seeds = torch.arange(12.0, dtype=torch.float64).view(2, 6)
+    for seed in (seeds[1], seeds[1].clone(), seeds.t().contiguous().t()[1]):
+        found = torch.autograd.grad(out, (base, piece), seed, retain_graph=True)
+        assert [g.tolist() for g in found] == [[0, 7, 0, 9, 0, 11], [6, 8, 10]]
