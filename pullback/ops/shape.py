@@ -25,7 +25,7 @@ from ..core.op import Composite, Op, View, overload_of
 from ..core.state import spelled
 from ..core.table import ops
 from .arrange import clone
-from .layout import inner, pad_rank, permutation, strided
+from .layout import _address, inner, owner, pad_rank, permutation, strided
 
 
 def _has_view(array, size: tuple) -> bool:
@@ -94,12 +94,13 @@ class view_dtype(View):
                     f"{dtype} (different element sizes), but got {self.shape[-1]}"
                 )
             if self.size == 0:  # NumPy's strides of nothing are zeros
-                return xp.empty((*self.shape[:-1], self.shape[-1] * old // new), dtype.np)
+                return xp.ndarray((*self.shape[:-1], self.shape[-1] * old // new), dtype.np, self)
             if self.strides[-1] != old and self.shape[-1] > 1:
                 raise RuntimeError(
                     f"self.stride(-1) must be 1 to view {self.dtype} as {dtype} "
                     f"(different element sizes), but got {self.strides[-1] // old}"
                 )
+            _fits_in(xp, self, dtype, new // old)
         return self.view(dtype.np)
 
     def batch(n, batched, self, dtype):
@@ -108,6 +109,20 @@ class view_dtype(View):
     def samples(s):
         yield s(s.int(2, 3), dt.float64)
         yield s(s.int(2, 4), dt.int32)
+
+
+def _fits_in(xp, array, dtype, ratio: int) -> None:
+    """Refuse memory that does not begin, or go on, at places of the larger element."""
+    if ratio < 2 or xp.__name__ != "numpy":
+        return
+    size = array.dtype.itemsize
+    steps = {"storage_offset()": (_address(array) - _address(owner(array))) // size}
+    steps |= {f"stride({d})": s // size for d, s in enumerate(array.strides[:-1])}
+    for what, number in steps.items():
+        if number % ratio:
+            raise RuntimeError(
+                f"self.{what} must be divisible by {ratio} to view {array.dtype} as {dtype} "
+                f"(different element sizes), but got {number}")
 
 
 class unsafe_view(Op):

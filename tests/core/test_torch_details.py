@@ -68,6 +68,7 @@ def test_views_of_another_dtype_of_nothing():
     x = torch.ones(0, 5, 64)
     assert x.view(torch.uint8).shape == (0, 5, 256) and x.view(torch.float64).shape == (0, 5, 32)
     assert torch.ones(3, 0).view(torch.int8).shape == (3, 0)
+    assert x.view(torch.uint8).data_ptr() == x.data_ptr()
 
 
 def test_gradients_of_scattered_pieces_do_not_depend_on_where_they_lie():
@@ -78,3 +79,14 @@ def test_gradients_of_scattered_pieces_do_not_depend_on_where_they_lie():
     for seed in (seeds[1], seeds[1].clone(), seeds.t().contiguous().t()[1]):
         found = torch.autograd.grad(out, (base, piece), seed, retain_graph=True)
         assert [g.tolist() for g in found] == [[0, 7, 0, 9, 0, 11], [6, 8, 10]]
+
+
+def test_views_of_a_larger_dtype_begin_at_its_places():
+    x = torch.ones(4, 4, 3)
+    with pytest.raises(RuntimeError, match=r"size\(-1\) must be divisible by 2"):
+        x.view(torch.float64)
+    with pytest.raises(RuntimeError, match=r"storage_offset\(\) must be divisible by 2"):
+        x[:, :, 1:].view(torch.float64)
+    with pytest.raises(RuntimeError, match=r"stride\(1\) must be divisible by 2"):
+        torch.ones(32).as_strided((4, 4, 2), (2, 1, 1)).view(torch.float64)
+    assert torch.ones(4, 4)[:, 2:].view(torch.float64).shape == (4, 1)
