@@ -253,10 +253,20 @@ class tensor_split_tensor(Composite):
     )
 
     def compose(self, tensor_indices_or_sections, dim):
+        _has_dims(self)
+        if tensor_indices_or_sections.dtype is not dt.int64:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{tensor_indices_or_sections.dtype.name.capitalize()}")
+        if tensor_indices_or_sections.ndim > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or "
+                "one-dimensional tensor, but got a tensor with "
+                f"{tensor_indices_or_sections.ndim} dims")
         where = tensor_indices_or_sections.tolist()
         if tensor_indices_or_sections.ndim == 0:
             return _tensor_split(self, where, dim)
-        return _split_at(self, where, dim)
+        return _split_at(self, where, wrap_dim(dim, self.ndim))
 
     def samples(s):
         yield s(s.real(5, 2), s.tensor(3, dt.int64))

@@ -45,8 +45,13 @@ def test_errors_of_indices_name_the_dim_that_the_user_counts():
             x[key]
     with pytest.raises(TypeError, match="does not support deleting"):
         del x[0]
-    with pytest.raises(RuntimeError, match="at least a 1-dimensional tensor"):
-        torch.ones(()).tensor_split((10,))
+    for where in ((10,), torch.tensor([1])):
+        with pytest.raises(RuntimeError, match="at least a 1-dimensional tensor"):
+            torch.ones(()).tensor_split(where)
+    with pytest.raises(RuntimeError, match="to have dtype of long"):
+        torch.tensor_split(x, torch.tensor(1.5))
+    with pytest.raises(RuntimeError, match="or one-dimensional tensor"):
+        torch.tensor_split(x, torch.ones(2, 2, dtype=torch.int64))
 
 
 def test_masks_of_bytes_warn():
