@@ -804,6 +804,7 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
     larger = ops.cat([flat, more], 0).reshape(size)
     if _captured(self) and self._edge is None:
         self._data.interp.took(self, larger)
+        self._data.interp.enlarged.add(id(self))
     else:
         surface.rebind(self, larger)
         surface.bump(self)

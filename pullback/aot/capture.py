@@ -105,6 +105,7 @@ class Capture(Hooking, Placing, Trace):
         self.inputs: list[Tensor] = []  # when its backward is captured
         self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
         self.sizes: dict[int, int] = {}  # of storages, in bytes, by tensor
+        self.enlarged: set[int] = set()  # tensors that were given more memory by resize_
         self.silent: dict = {}  # writes that no version counts, by the cell that has it
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
@@ -634,6 +635,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             else:
                 joint.grown.append((i, size))
         taken = level.sets.get(id(t))
+        if id(t) in level.enlarged:
+            joint.enlarged.append(i)
         if taken is not None:
             old = taken[1]
             if level.literal and t._edge is not None and t._edge is not start:

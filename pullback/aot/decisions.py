@@ -220,8 +220,8 @@ def _picked(level, source: Tensor, indices: list):
         if mask is None:
             return None
         if not mask.ndim:
-            source, mask = source.unsqueeze(len(places)), mask.unsqueeze(0)
-        with below(level):
-            found = mask.nonzero(as_tuple=True)
+            source = source.unsqueeze(len(places))
+        with below(level):  # where nobody takes the mask for a part of the graph
+            found = (mask if mask.ndim else mask.unsqueeze(0)).nonzero(as_tuple=True)
         places += [level.constant(t) for t in found]
     return ops.index(source, places)

@@ -25,6 +25,7 @@ from ..autograd.engine import accumulate, threads_running
 from ..autograd.function import Opaque
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
+from ..core.memory import owner_of, refuse_held
 from ..core.pytree import tree_unflatten
 from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
@@ -296,6 +297,8 @@ class Program:
             with set_grad_enabled(True):
                 for i in self.recorded:
                     may_write(tensors[i], True, 0)
+        for i in joint.enlarged:
+            refuse_held(owner_of(tensors[i]))
         if joint.grown:
             for i, size in joint.grown:
                 tensors[i].untyped_storage().resize_(size)

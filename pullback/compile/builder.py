@@ -304,6 +304,8 @@ class Builder:
         dims = list(range(rank)) if not dims else sorted({d % rank if rank else 0 for d in dims})
         dims = [d for d in dims if d < rank]
         dtype = dtype or ref.dtype
+        if dtype == "u":  # registers are wider: it wraps around in the end
+            return self.cast(self.reduce(op, self.cast(ref, "i"), dims, keepdim, "i"), "u")
         if ref.dtype != dtype and op in ("sum", "prod"):
             ref = self.cast(ref, dtype)
         if ref.dtype != "b" and op in ("any", "all"):

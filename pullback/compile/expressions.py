@@ -132,9 +132,9 @@ class Writer:
         if op in ("and", "or", "xor"):
             return f"{wide[0]} {dict(zip(('and', 'or', 'xor'), '&|^'))[op]} {wide[1]}"
         if op in ("not", "inot"):
-            return f"~{x[0]}"
+            return f"~{x[0]} & 255" if t == "u" else f"~{x[0]}"
         if op == "neg":
-            return f"-{x[0]}"
+            return f"-{x[0]} & 255" if t == "u" else f"-{x[0]}"
         if op == "recip":
             return f"{literal(1, t)} / {x[0]}"
         letter = "i" if t == "u" else t
@@ -175,9 +175,9 @@ class Writer:
         if op == "not":
             return f"!{x[0]}"
         if op == "inot":
-            return f"~{x[0]}"
+            return f"(~{x[0]} & 255)" if t == "u" else f"~{x[0]}"
         if op == "neg":
-            return f"-{x[0]}"
+            return f"(-{x[0]} & 255)" if t == "u" else f"-{x[0]}"
         if op == "recip":
             return f"{literal(1, t)} / {x[0]}"
         if op == "relu":

@@ -226,9 +226,8 @@ def _fill_tensor(b: Builder, ex: object, x: Ref, value: object) -> Ref:
 
 
 def _arange(b: Builder, ex: object, *args: object, **kw: object) -> Ref:
-    numbers = [a for a in args if isinstance(a, (int, float, Number)) and not isinstance(a, bool)]
-    start = kw.get("start", numbers[0] if len(numbers) > 1 else 0)
-    step = kw.get("step", numbers[2] if len(numbers) > 2 else 1)
+    start = kw.get("start", args[0] if len(args) > 1 else 0)
+    step = kw.get("step", args[2] if len(args) > 2 else 1)
     t = dtype_code(ex)
     if t not in "ilfd" or (t in "il" and not all(isinstance(v, int) for v in (start, step))):
         raise Unsupported("arange of this type")

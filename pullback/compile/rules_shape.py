@@ -133,8 +133,8 @@ def _reduction(op: str):
         t = dtype_code(ex)
         if op in ("max", "min") and x.dtype in "bu":
             raise Unsupported("max of bytes")
-        if op == "prod" and t == "i":
-            raise Unsupported("int32 product")
+        if op == "prod" and t in "iu":
+            raise Unsupported("product of small integers")
         if op in ("any", "all"):
             return b.reduce(op, x, as_dims(dim), keepdim, "b")
         return b.reduce(op, x, as_dims(dim), keepdim, t)

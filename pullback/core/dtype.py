@@ -332,3 +332,15 @@ class iinfo:
             int(info.max),
             int(info.min),
         )
+
+
+_TITLES = {
+    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
+    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
+    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
+}
+
+
+def title(dtype) -> str:
+    """PyTorch's word for a dtype in its messages: 'Long' for int64."""
+    return _TITLES.get(dtype.name, str(dtype))

@@ -213,6 +213,8 @@ def _run_raw(ov, raw, xp):
                 state.faking = None
         if xp is not np:
             raw = [_moved(xp, v) for v in raw]
+    if ov.alike:
+        refuse_mixed(ov, raw)
     rule = ov.op.promote
     if rule == "keep" or rule == "same" and ov.is_view:
         out = ov.kernel(xp, *raw)
@@ -222,6 +224,8 @@ def _run_raw(ov, raw, xp):
     if ov.check is not None:
         ov.check(*raw)
     common, target = promoted(ov, raw)
+    if ov.numbers:
+        refuse_complex(ov, raw, common)
     if ov.dtype_rule is not None:
         target = ov.dtype_rule(*(spec(v) for v in raw))
     compute = _HALF.get(common.np, common.np)
@@ -232,6 +236,27 @@ def _run_raw(ov, raw, xp):
     if isinstance(target, (list, tuple)):
         return tuple(_finish(xp, o, t.np) for o, t in zip(out, target))
     return _finish(xp, out, target.np)
+
+
+def refuse_mixed(ov, raw) -> None:
+    """Refuse arguments of several dtypes, where the entry says that they are of one."""
+    wanted = None
+    for i, wide in ov.alike:
+        for v in raw[i] if type(raw[i]) is list else (raw[i],):
+            if v is None:
+                continue
+            if wanted is None:
+                wanted = v.dtype
+            elif v.dtype != wanted and not (wide and v.dtype == _HALF.get(wanted, wanted)):
+                raise errors.DTypeError(f"expected scalar type {dt.title(wanted)} but found "
+                                        f"{dt.title(v.dtype)}")
+
+
+def refuse_complex(ov, raw, dtype: dt.DType) -> None:
+    """Refuse complex numbers where the operator computes with real ones."""
+    if dtype.category < 3 and any(type(raw[i]) is complex for i in ov.numbers):
+        raise errors.DTypeError(
+            f"value cannot be converted to type {dtype.name} without overflow")
 
 
 def promoted(ov, raw: tuple) -> tuple[dt.DType, dt.DType]:
@@ -273,17 +298,26 @@ def _cast(xp, value, dtype):
     if type(value) is list:
         return [_cast(xp, v, dtype) for v in value]
     if is_array(value):
-        return value if value.dtype == dtype else value.astype(dtype)
+        return value if value.dtype == dtype else recast(xp, value, dtype)
     return xp.asarray(value).astype(dtype)
+
+
+def recast(xp, array, dtype):
+    """An array in another dtype, its dims in the same order: `astype` puts repeated ones last."""
+    if 0 in array.strides and array.ndim > 1:
+        return relaid(xp, array.astype(dtype, order="C"), (array,))
+    return array.astype(dtype)
 
 
 def _run_same(ov, xp, raw: tuple):
     """No promotion; half precision still computes in float32."""
     first = raw[0] if raw and type(raw[0]) is _ndarray else next(_arrays(raw), None)
+    if ov.numbers and first is not None:
+        refuse_complex(ov, raw, dt.of(first.dtype))
     values = raw
     if first is not None and first.dtype in _HALF:
         half = first.dtype
-        values = tuple(_widen(v, half) for v in raw)
+        values = tuple(_widen(xp, v, half) for v in raw)
         out = _arrays_only(xp, ov.kernel(xp, *values))
         if ov.dtype_rule is not None:
             return _as_ruled(out, ov.dtype_rule(*(spec(v) for v in raw)))
@@ -293,11 +327,11 @@ def _run_same(ov, xp, raw: tuple):
     return _arrays_only(xp, ov.kernel(xp, *values))
 
 
-def _widen(value, half):
+def _widen(xp, value, half):
     if type(value) is list:
-        return [_widen(v, half) for v in value]
+        return [_widen(xp, v, half) for v in value]
     if is_array(value) and value.dtype == half:
-        return value.astype(_HALF[half])
+        return recast(xp, value, _HALF[half])
     return value
 
 

@@ -378,6 +378,7 @@ def _function(
         [_differs(a) for a in rest]
         if single
         else [f"{n}.__class__ is not float and {n}.__class__ is not int" for n in numbers]
+        + [f"{schema.names[i]}.__class__ is complex" for i in ov.numbers]
     )
     plain = " or ".join(tests)
     x = tensors[0]

@@ -160,6 +160,8 @@ class Plan:
                 f"Expected length of scalars to match input of length {len(tensors)} but got "
                 f"{len(value)} instead"
             )
+        if value.dtype.is_complex and not all(t.dtype.is_complex for t in tensors):
+            raise self._wrong("value cannot be converted to a real type without overflow")
         if is_buffer(value._data) and value._edge is None and not state.mode:
             table[place] = value.tolist()
         else:

@@ -100,20 +100,21 @@ def showing(owner) -> list[Tensor]:
     return found
 
 
+def refuse_held(owner) -> None:
+    """Refuse to move memory that has to stay where it is."""
+    if is_held(owner):
+        raise errors.ShapeError(errors.text(
+            f"Trying to resize storage that is not resizable ({errors.user_line(2)}): an array "
+            "of another library shows the same memory", f"storage of {nbytes(owner)} bytes",
+            "clone() the tensor first"))
+
+
 def resize(owner, size: int) -> object:
     """Give memory another size: the new owner, with the old bytes as far as they fit.
 
     New bytes are zero.  Tensors that reach beyond the new size show zeros there.
     """
-    if is_held(owner):
-        raise errors.ShapeError(
-            errors.text(
-                f"Trying to resize storage that is not resizable ({errors.user_line(2)}): an array "
-                "of another library shows the same memory",
-                f"storage of {nbytes(owner)} bytes, asked for {size}",
-                "clone() the tensor first",
-            )
-        )
+    refuse_held(owner)
     handles = showing(owner)
     start = dev.address(owner)
     reach = max((dev.address(t._data) - start + _extent(t._data) for t in handles), default=0)

@@ -40,6 +40,8 @@ class Op:
     lies = "rows"
     arranges = False  # does its kernel see to that by itself?
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
+    alike: tuple = ()  # tensor arguments that are of one dtype; mixtures are refused
+    wide: tuple = ()  # further ones of that dtype, or of float32 beside half precision
     scalars: tuple = ()  # tensor arguments that also take Python numbers
     ufunc: str | None = None  # the array function that the kernel is if other arguments are default
     grad: dict = {}  # input name(s) -> pullback formula
@@ -280,12 +282,28 @@ class OpOverload:
         return self.kind in ("op", "reduction") and self.op.lies == "rows"
 
     @functools.cached_property
+    def alike(self) -> tuple[tuple[int, bool], ...]:
+        """Positions of the arguments that are of one dtype, and may each be wider than half?"""
+        names, op = self.schema.names, self.op
+        return (*((names.index(n), False) for n in op.alike),
+                *((names.index(n), True) for n in op.wide))
+
+    @functools.cached_property
     def check(self):
         return rule_function(inspect.getattr_static(self.op, "check"), self.schema)
 
     @functools.cached_property
     def compose(self):
-        return plain(inspect.getattr_static(self.op, "compose"))
+        made = plain(inspect.getattr_static(self.op, "compose"))
+        if not self.op.alike:
+            return made
+        from .evaluate import refuse_mixed
+
+        def alike(*args):
+            refuse_mixed(self, args)
+            return made(*args)
+
+        return alike
 
     @functools.cached_property
     def decompose(self):
@@ -321,6 +339,12 @@ class OpOverload:
             for i, a in enumerate(self.schema.args)
             if (a.is_tensor if chosen is None else a.name in chosen)
         )
+
+    @functools.cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """Positions of the numbers that are converted to what the operator computes in."""
+        return tuple(i for i, a in enumerate(self.schema.args)
+                     if a.base == "Scalar" and i not in self.promoted)
 
     @functools.cached_property
     def rule(self):

@@ -246,6 +246,9 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
             if spec.base == "Device" and places[i][0] is not None and places[i][1] is not None:
                 raise _No
         lines += ["    if state.fake:", f"        {general}"]
+    alike = [i for i, _ in ov.alike if i in tensors]
+    for i in alike[1:]:
+        lines += [f"    if a{i}.dtype is not a{alike[0]}.dtype:", f"        {general}"]
     keeps = rule == "keep" or rule == "same" and ov.is_view
     if not keeps:
         first = tensors[0] if tensors else None

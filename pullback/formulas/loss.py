@@ -1,6 +1,7 @@
 """Derivative formulas of the losses, and what decompositions and batching share with them.
 
-Public names are in scope of every formula string.  `reduction` is 0 (none), 1 (mean) or 2 (sum).
+Public names are in scope of every formula string.  `reduction` is 0 (none), 1 (mean) or 2 (sum);
+other numbers are none, for some losses a sum (`or_sum`), or refused, as in PyTorch.
 Everything is made of differentiable operators.  Read `ops/loss.py` next, where these are used.
 """
 
@@ -17,9 +18,14 @@ def loss_scale(reduction, *shapes) -> float:
     return 1.0 / max(numel(broadcast_shapes(*shapes)), 1)
 
 
+def or_sum(reduction: int) -> int:
+    """A reduction where every unknown one is a sum."""
+    return reduction if reduction in (0, 1) else 2
+
+
 def reduce_loss(value, reduction, keep: int = 0):
     """Apply a reduction to the terms of a loss; the first `keep` dims are kept."""
-    if reduction == 0:
+    if reduction not in (1, 2):
         return value
     if keep == 0:
         return value.mean() if reduction == 1 else value.sum()

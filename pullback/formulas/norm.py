@@ -99,6 +99,13 @@ def layer_norm_grads(grads, input, normalized_shape, mean, rstd, weight, bias, m
     return (dx if wanted[0] else None, dw if wanted[1] else None, db if wanted[2] else None)
 
 
+def of_rows(statistic, shape, normalized_shape):
+    """One number per row, in whatever shape it was given, that broadcasts with the rows."""
+    rank = len(normalized_shape)
+    wanted = (*shape[: len(shape) - rank], *(1,) * rank)
+    return statistic if tuple(statistic.shape) == wanted else statistic.reshape(wanted)
+
+
 def layer_norm_push(input, tangent, weight, weight_t, bias_t, mean, rstd, normalized_shape):
     """Tangents of the output, the mean and the reciprocal standard deviation."""
     dims = trailing_dims(input.shape, normalized_shape)

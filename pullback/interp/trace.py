@@ -12,9 +12,10 @@ import math
 import numpy as np
 
 from .. import errors
+from ..core import dtype as dt
 from ..core.consult import consult
 from ..core.effects import effect_of
-from ..core.evaluate import raw_of, run_raw, shape_of, spec
+from ..core.evaluate import promoted, raw_of, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
 from ..core.size import hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
@@ -55,6 +56,8 @@ class Traced(Wrapped):
 
 _PROBED: set = set()  # (operator, dtypes) that were accepted, or with shapes: not refused
 _SMALL = 16  # sizes up to this stay as they are in a probe
+_HALVES = {dt.float16.np, dt.bfloat16.np}
+_PROMOTING = ("default", "float", "bool", "real")
 _PROBE_LIMIT = 1 << 16  # elements of a probe with all sizes as they are
 
 
@@ -106,9 +109,50 @@ def _is_unusual(ov, flat: tuple) -> bool:
 
 
 def _is_mixed(ov, flat: tuple) -> bool:
-    """Are operands of several dtypes, beside indices and masks?"""
+    """Are operands of several dtypes or of a rare one, beside indices and masks?"""
     kinds = {t._data.dtype.char for t in tensors_in(flat)} - {"l", "?"}
-    return len(kinds) > 1 or _is_unusual(ov, flat)
+    return len(kinds) > 1 or not kinds <= {"f", "d"} or _is_unusual(ov, flat)
+
+
+def _in_one_dtype(ov, flat: tuple) -> tuple:
+    """The arguments promoted as for the kernel: parts would promote what each of them meets."""
+    dtypes = {t._data.dtype for t in tensors_in(flat)}
+    whole = ov.op.promote == "float" and any(d.kind in "biu" for d in dtypes)
+    if ov.op.promote not in _PROMOTING or len(dtypes) < 2 and not whole:
+        return flat
+    common, values = promoted(ov, raw_of(list(hinted(flat))))[0], list(flat)
+    for i in ov.promoted:
+        values[i] = map_tensors(
+            lambda t: t if t.dtype is common else ops._to_copy(t, dtype=common), flat[i])
+    return tuple(values)
+
+
+@functools.cache
+def _computes(ov) -> bool:
+    """Does the kernel compute in float32 what has half precision?
+
+    Others move elements, or are products, whose operands are not to be twice as large.
+    """
+    return ov.op.cost == "reduce" or ov.op.promote != "keep" and ov.op.cost != "heavy"
+
+
+def _widened(flat: tuple) -> tuple:
+    """The arguments in float32 instead of half precision."""
+    if not any(t._data.dtype in _HALVES for t in tensors_in(flat)):
+        return flat
+    return tuple([map_tensors(
+        lambda t: ops._to_copy(t, dtype=dt.float32) if t._data.dtype in _HALVES else t, v)
+        for v in flat])
+
+
+def _narrowed(out, wanted):
+    """Results in half precision again, where they are to have it."""
+    if isinstance(out, (list, tuple)):
+        made = list(map(_narrowed, out, wanted))
+        return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
+    if not isinstance(out, Tensor) or wanted.dtype.np not in _HALVES:
+        return out
+    return out.to(wanted.dtype)
 
 
 def _dtypes(out) -> list:
@@ -346,12 +390,17 @@ class Trace(Interpreter):
         """
         if replacement is ov.decompose:
             refuse_as_whole(ov, flat, [raw_of(map_tensors(self._value, v)) for v in flat])
+            given = _in_one_dtype(ov, flat)
+            if self.careful and _computes(ov):
+                given = _widened(given)
+        else:
+            given = flat
         recorder, before = self.recorder, state.record[self.level]
         origin, state.record[self.level] = recorder.origin, False
         if origin is None:
             recorder.origin = ov  # the operator that the user called: errors are to be its own
         try:
-            out = replacement(*flat)
+            out = replacement(*given)
         except Exception as error:  # found by the parts: the user knows the whole
             if replacement is not ov.decompose:
                 raise
@@ -363,8 +412,10 @@ class Trace(Interpreter):
             raise shown from error
         finally:
             recorder.origin, state.record[self.level] = origin, before
-        if replacement is ov.decompose and _is_mixed(ov, flat):
+        if replacement is ov.decompose and (given is not flat or _is_mixed(ov, flat)):
             wanted = self.below(ov, tuple(map_tensors(self._value, v) for v in flat))
+            if given is not flat:
+                out = _narrowed(out, wanted)
             if _dtypes(wanted) != _dtypes(out):
                 return NotImplemented  # the parts promote in another way
         # an input that came back unchanged is another handle now: the tape will write on it, and

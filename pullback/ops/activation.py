@@ -311,6 +311,7 @@ class _prelu_kernel_backward(Op):
 
     schema = ("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight)"
               " -> (Tensor, Tensor)")
+    alike = ("grad_output", "self", "weight")
     lies = "self"
     promote = "default"
     grad = {
@@ -460,8 +461,11 @@ class rrelu_with_noise_backward(Backward):
 
     def decomp(grad_output, self, noise, lower, upper, training, self_is_result):
         if training and upper - lower > 1e-6:
-            return grad_output * noise
-        return ops.leaky_relu_backward(grad_output, self, _mean_slope(lower, upper), False)
+            out, unused = grad_output * noise, self
+        else:
+            out = ops.leaky_relu_backward(grad_output, self, _mean_slope(lower, upper), False)
+            unused = noise
+        return out if unused.ndim <= out.ndim else out.expand(unused.shape)
 
     def samples(s):
         for training in (True, False):
@@ -534,6 +538,7 @@ class glu_backward(Op):
     """Gradient of glu: g s(b) for the first half, g a s'(b) for the second."""
 
     schema = "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor"
+    alike = ("grad_output", "self")
     grad = {
         "grad_output": "glu_push(self, grad, dim)",
         "self": "glu_curvature(grad_output, grad, self, dim)",

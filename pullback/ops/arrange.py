@@ -21,7 +21,7 @@ from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.size import fits_a_size
 from ..core.state import fast, spelled, state
 from ..core.table import ops
-from ..errors import NotInThisBuild
+from ..errors import DTypeError, NotInThisBuild
 from .layout import convert, in_front, overwritten, pad_rank
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -617,6 +617,8 @@ class constant_pad_nd(Op):
 
     def run(xp, self, pad, value):
         shape = padded_shape(self.shape, pad)
+        if type(value) is complex and self.dtype.kind != "c":
+            raise DTypeError(f"value cannot be converted to type {self.dtype} without overflow")
         if self.dtype.kind in "iu":
             value = int(value)
         out = xp.full(shape, value, self.dtype)

@@ -189,6 +189,8 @@ class _native_batch_norm_legit_functional(Op):
     schema = ("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+    alike = ("input",)
+    wide = ("weight", "bias", "running_mean", "running_var")
     lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
@@ -252,6 +254,8 @@ class _native_batch_norm_legit_no_stats(Op):
 
     schema = ("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias,"
               " bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    alike = ("input",)
+    wide = ("weight", "bias")
     lies = "self"
     number = 1
     promote = "keep"
@@ -301,6 +305,8 @@ class _native_batch_norm_legit_no_training(Op):
     schema = ("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias,"
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
+    alike = ("input",)
+    wide = ("weight", "bias", "running_mean", "running_var")
     lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": (
@@ -401,6 +407,8 @@ class native_batch_norm_backward(Op):
     schema = ("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight,"
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd,"
               " bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    alike = ("grad_out", "input")
+    wide = ("weight", "running_mean", "running_var", "save_mean", "save_invstd")
     lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_invstd": (
@@ -454,6 +462,8 @@ class batch_norm_backward(Op):
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var,"
               " bool update, float eps, bool[3] output_mask, Tensor reserve)"
               " -> (Tensor, Tensor, Tensor)")
+    alike = ("grad_out", "input")
+    wide = ("weight", "running_mean", "running_var", "save_mean", "save_var")
     lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_var": (

@@ -222,6 +222,7 @@ class _ctc_loss_backward(Op):
     schema = ("_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets,"
               " int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
+    alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
     promote = "keep"
     # The likelihood and the messages follow log_probs: its formula is for all of them together.
     grad = {
@@ -335,6 +336,7 @@ class _ctc_loss_backward_Tensor(Op):
     schema = ("_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets,"
               " Tensor input_lengths, Tensor target_lengths, Tensor neg_log_likelihood,"
               " Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
+    alike = ("grad", "log_probs", "neg_log_likelihood", "log_alpha")
     promote = "keep"
     grad = _ctc_loss_backward.grad
     push = _ctc_loss_backward.push

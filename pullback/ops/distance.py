@@ -90,6 +90,7 @@ def _square_parts(xp, x1, x2):
 class _euclidean_dist(Op):
     """Euclidean distances of all rows of x1 and x2, by way of a product of matrices."""
     schema = "_euclidean_dist(Tensor x1, Tensor x2) -> Tensor"
+    alike = ("x1", "x2")
     grad = {"x1, x2": "euclidean_pullback(grad, x1, x2, result, grad_input_mask)"}
     push = "euclidean_push(x1_p, x1_t, x2_p, x2_t, result)"
     cost = "heavy"
@@ -99,6 +100,7 @@ class _euclidean_dist(Op):
         if x1.dtype.kind in "biu":
             raise DTypeError(f"result type Float can't be cast to the desired output type "
                              f"{title(x1.dtype)}")
+        _cdist_shape(x1, x2)
         return xp.sqrt(xp.maximum(_square_parts(xp, x1, x2), 0))
 
     def shape(x1, x2):
@@ -179,6 +181,7 @@ class _cdist_backward(Composite):
     """Gradient of `_cdist_forward` with respect to x1."""
     schema = ("_cdist_backward(Tensor grad, Tensor x1, Tensor x2, float p, Tensor cdist)"
               " -> Tensor")
+    alike = ("grad", "x1", "x2", "cdist")
     method = False
 
     def compose(grad, x1, x2, p, cdist):
@@ -218,8 +221,7 @@ class _pdist_forward(Op):
     dtype = "self.dtype"
 
     def run(xp, self, p):
-        if self.dtype.itemsize < 4:
-            refuse("pdist", self, "fV")
+        refuse("pdist", self, "fVbiuc" if self.dtype.itemsize < 4 else "biuc")
         if self.ndim != 2:
             raise ShapeError(f"pdist only supports 2D tensors, got: {self.ndim}D")
         n = self.shape[0]
@@ -257,6 +259,7 @@ class _pdist_forward(Op):
 class _pdist_backward(Composite):
     """Gradient of `_pdist_forward`."""
     schema = "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor"
+    alike = ("grad", "self", "pdist")
     method = False
 
     def compose(grad, self, p, pdist):

@@ -176,7 +176,7 @@ class native_dropout_backward(Pointwise):
     method = False
     function = False
     inplace = False
-    promote = "same"
+    promotes = ("grad_output", "scale")
     complex = True
     grad = {"grad_output": "native_dropout_backward(grad, mask, scale)"}
     push = "native_dropout_backward(grad_output_t, mask, scale)"

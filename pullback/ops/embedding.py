@@ -319,6 +319,9 @@ class _embedding_bag_dense_backward(Op):
         g, width = widened(xp, grad), grad.shape[1]
         table = xp.zeros((num_weights, width), dtype=g.dtype)
         if mode == MAX:
+            if tuple(maximum_indices.shape) != tuple(grad.shape):
+                raise ShapeError(f"embedding_bag: expected places of maxima of shape "
+                                 f"{list(grad.shape)}, got {list(maximum_indices.shape)}")
             filled = bag_size > 0
             columns = xp.broadcast_to(xp.arange(width), (int(filled.sum()), width))
             xp.add.at(table, (maximum_indices[filled], columns), g[filled])
@@ -356,6 +359,7 @@ class _embedding_bag_per_sample_weights_backward(Op):
     schema = ("_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight,"
               " Tensor indices, Tensor offsets, Tensor offset2bag, int mode, int padding_idx=-1)"
               " -> Tensor")
+    alike = ("grad", "weight")
     promote = "keep"
     grad = {
         "grad": ("bag_table_grad_transposed(weight, indices, offset2bag,"

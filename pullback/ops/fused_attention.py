@@ -46,6 +46,9 @@ def _check(query, key, value, dropout_p, attn_mask) -> None:
     if key.shape[1] != value.shape[1] or query.shape[1] % max(key.shape[1], 1):
         raise ShapeError(f"{name}: {query.shape[1]} heads of queries cannot share {key.shape[1]} "
                          f"heads of keys and {value.shape[1]} of values")
+    if key.shape[2] != value.shape[2]:
+        raise ShapeError(f"{name}: each key needs a value, got {key.shape[2]} keys and "
+                         f"{value.shape[2]} values")
     if attn_mask is not None and attn_mask.dtype != query.dtype:
         raise DTypeError(f"{name}: Attention mask is the same data type as query: got "
                          f"{attn_mask.dtype} and {query.dtype}")
@@ -163,6 +166,7 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
               " Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p,"
               " bool is_causal, *, Tensor? attn_mask=None, float? scale=None)"
               " -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+    alike = ("grad_out", "query", "key", "value", "out", "logsumexp")
     method = False
     function = False
     nondiff = ("out", "logsumexp")

@@ -20,7 +20,7 @@ from ..formulas.batchnorm import (
     weight_norm_dims,
     weight_norm_grads,
 )
-from ..formulas.norm import trailing_dims
+from ..formulas.norm import of_rows, trailing_dims
 from .batchnorm import statistics_dtype
 from .layout import in_front
 from .norm import check_gradient, check_normalized, narrowed, statistics_shape, widened
@@ -41,6 +41,12 @@ def _check_groups(input, C, group, weight, bias):
                              f"input of shape {list(input.shape)}")
 
 
+def _check_rows(input, N, C, HxW) -> None:
+    if min(N, C, HxW) < 0 or input.size != N * C * HxW:
+        raise ShapeError("Expected X.numel() == N * C * HxW to be true, but got false: "
+                         f"{list(input.shape)}, N = {N}, C = {C}, HxW = {HxW}")
+
+
 def _per_channel(xp, param):
     return widened(xp, param)[:, None]
 
@@ -51,6 +57,8 @@ class native_group_norm(Op):
 
     schema = ("native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C,"
               " SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
+    alike = ("input",)
+    wide = ("weight", "bias")
     lies = "channels"
     promote = "keep"
     grad = {"input, weight, bias": (
@@ -65,6 +73,7 @@ class native_group_norm(Op):
 
     def run(xp, input, weight, bias, N, C, HxW, group, eps):
         _check_groups(input, C, group, weight, bias)
+        _check_rows(input, N, C, HxW)
         refuse("GroupNormKernelImpl", input, "biuc")
         dtype = statistics_dtype(input, weight, bias)
         count = C // group * HxW
@@ -159,6 +168,8 @@ class native_group_norm_backward(Op):
     schema = ("native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd,"
               " Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    alike = ("grad_out", "input")
+    wide = ("mean", "rstd", "weight")
     lies = "channels"
     promote = "keep"
     grad = {"grad_out, input, mean, rstd, weight": (
@@ -174,6 +185,7 @@ class native_group_norm_backward(Op):
 
     def run(xp, grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask):
         _check_groups(input, C, group, weight, None)
+        _check_rows(input, N, C, HxW)
         count = C // group * HxW
         g = widened(xp, grad_out).reshape((N, C, HxW))
         scale = widened(xp, rstd).reshape((N * group, 1))
@@ -316,6 +328,8 @@ class _fused_rms_norm_backward(Op):
 
     schema = ("_fused_rms_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape,"
               " Tensor rstd, Tensor? weight, bool[2] output_mask) -> (Tensor, Tensor)")
+    alike = ("grad_out", "input")
+    wide = ("rstd", "weight")
     promote = "keep"
     grad = {"grad_out, input, rstd, weight": (
         "rms_norm_double_grads(grads, grad_out, input, normalized_shape, rstd, weight)")}
@@ -366,6 +380,7 @@ class _fused_rms_norm_backward(Op):
         return dx, dw
 
     def decomp(grad_out, input, normalized_shape, rstd, weight, output_mask):
+        rstd = of_rows(rstd, input.shape, normalized_shape)
         dx, dw = rms_norm_parts(grad_out, input, normalized_shape, rstd, weight, output_mask)
         return (None if dx is None else dx.to(input.dtype),
                 None if dw is None else dw.to(weight.dtype))
@@ -425,6 +440,7 @@ class _weight_norm_interface(Op):
     """v g / norm(v) for the first or last dim; also the norms."""
 
     schema = "_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)"
+    alike = ("v", "g")
     promote = "keep"
     grad = {"v, g": "weight_norm_grads(grads, v, g, result1, dim)"}
     push = {"result0, result1": "weight_norm_push(v_p, v_t, g_p, g_t, result1, dim)"}
@@ -482,6 +498,7 @@ class _weight_norm_interface_backward(Composite):
 
     schema = ("_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g,"
               " Tensor saved_norms, int dim) -> (Tensor, Tensor)")
+    alike = ("grad_w", "saved_v", "saved_g", "saved_norms")
     method = False
     function = False
 

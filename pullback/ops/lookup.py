@@ -9,11 +9,18 @@ from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from .index import add_rows, in_range
 from .layout import in_front
 
 # --- tables ---------------------------------------------------------------------------------------
+
+
+def _check_places(indices, name: str, place: int) -> None:
+    if indices.dtype.name not in ("int32", "int64"):
+        raise DTypeError(f"Expected tensor for argument #{place} 'indices' to have one of the "
+                         f"following scalar types: Long, Int; but got {indices.dtype} instead "
+                         f"(while checking arguments for {name})")
 
 
 class embedding(Op):
@@ -37,12 +44,7 @@ class embedding(Op):
     def run(xp, weight, indices, padding_idx, scale_grad_by_freq, sparse):
         if weight.ndim != 2:
             raise RuntimeError("'weight' must be 2-D")
-        if indices.dtype.name not in ("int32", "int64"):
-            raise RuntimeError(
-                "Expected tensor for argument #1 'indices' to have one of the following scalar "
-                f"types: Long, Int; but got {indices.dtype} instead (while checking arguments for "
-                "embedding)"
-            )
+        _check_places(indices, "embedding", 1)
         if indices.size and (indices.min() < 0 or indices.max() >= weight.shape[0]):
             raise IndexError("index out of range in self")
         return xp.take(weight, indices, axis=0)
@@ -83,6 +85,7 @@ class embedding_dense_backward(Op):
     grad = {"grad_output": "embedding_gather(grad, indices, padding_idx, scale_grad_by_freq)"}
 
     def run(xp, grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
+        _check_places(indices, "embedding_backward", 2)
         width = grad_output.shape[-1]
         if tuple(grad_output.shape[:-1]) != tuple(indices.shape):
             raise ShapeError(

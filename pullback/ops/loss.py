@@ -16,6 +16,7 @@ from ..core.xp import extremes, sums
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
 from .norm import narrowed, widened
+from .pointwise import refuse
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -96,6 +97,7 @@ def _at_classes(xp, safe, dim):
 
 
 def _nll_forward(xp, self, target, weight, reduction, ignore_index):
+    refuse("nll_loss_out_frame", self, "biuc")
     dim = class_dim(self.shape)
     if self.ndim == 1:
         target = target.reshape(())
@@ -143,7 +145,7 @@ def _decomposed_nll(self, target, weight, reduction, ignore_index):
     if reduction == NONE:
         return terms, (self.new_zeros(()) if self.ndim > 1 else weights)
     total = weights.sum()
-    return (terms.sum() if reduction == SUM else terms.sum() / total), total
+    return (terms.sum() / total if reduction == MEAN else terms.sum()), total
 
 
 def _decomposed_nll_backward(grad_output, self, target, weight, reduction, ignore_index,
@@ -190,7 +192,7 @@ def _batched_nll(n, batched, self, target, weight, reduction, ignore_index):
         return terms, (self.new_zeros((n,)) if len(logical) > 1 else weights)
     total = reduce_loss(weights, SUM, keep=1)
     out = reduce_loss(terms, SUM, keep=1)
-    return (out if reduction == SUM else out / total), total
+    return (out / total if reduction == MEAN else out), total
 
 
 def _batched_nll_backward(n, batched, grad_output, self, target, weight, reduction, ignore_index,
@@ -261,6 +263,7 @@ class nll_loss_backward(Op):
 
     schema = ("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+    alike = ("grad_output", "self", "total_weight", "weight")
     promote = "keep"
     grad = {"grad_output": "nll_loss(grad, target, weight, reduction, ignore_index)"}
     push = ("nll_loss_backward(grad_output_t, self_p, target, weight, reduction, ignore_index,"
@@ -332,6 +335,7 @@ class nll_loss2d_backward(Op):
 
     schema = ("nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight,"
               " int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+    alike = ("grad_output", "self", "total_weight", "weight")
     promote = "keep"
     grad = {"grad_output": "nll_loss2d(grad, target, weight, reduction, ignore_index)"}
     push = ("nll_loss2d_backward(grad_output_t, self_p, target, weight, reduction, ignore_index,"
@@ -471,6 +475,11 @@ def _class_weights(weight, ndim, dim):
     return weight.reshape(shape)
 
 
+def check_reduction(name: str, reduction: int) -> None:
+    if reduction not in (NONE, MEAN, SUM):
+        raise RefusedValue(f"Invalid reduction type encountered in {name}: {reduction}")
+
+
 def _prob_cross_entropy(self, target, weight, reduction, label_smoothing, dim):
     if weight is not None and (weight.ndim != 1 or weight.shape[0] != self.shape[dim]):
         raise ShapeError("cross_entropy: weight tensor should be defined either for all "
@@ -486,6 +495,7 @@ def _prob_cross_entropy(self, target, weight, reduction, label_smoothing, dim):
         return -terms.sum(dim)
     if reduction == SUM:
         return -terms.sum()
+    check_reduction("cross_entropy", reduction)
     count = numel(self.shape) // max(self.shape[dim], 1)
     return -terms.sum() / count
 
@@ -509,5 +519,6 @@ def _smoothed(scores, target, weight, reduction, ignore_index, label_smoothing, 
                 _class_weights(weight, scores.ndim, dim).expand(scores.shape), target, None, SUM,
                 ignore_index)
         smooth = smooth.sum() / total
+    check_reduction("cross_entropy", reduction)
     smooth = smooth * (label_smoothing / scores.shape[dim])
     return nll * (1 - label_smoothing) + smooth

@@ -18,6 +18,7 @@ from ..formulas.loss import (
     margin_gaps,
     margin_scale,
     minus_own,
+    or_sum,
     reduce_loss,
     rows_of_classes,
     soft_margin_slope,
@@ -38,7 +39,7 @@ class soft_margin_loss(Op):
     lies = "self"
     promote = "default"
     grad = {"self": "soft_margin_loss_backward(grad, self, target, reduction)"}
-    push = "reduce_loss(soft_margin_slope(self_p, target) * self_t, reduction)"
+    push = "reduce_loss(soft_margin_slope(self_p, target) * self_t, or_sum(reduction))"
     cost = "reduce"
     method = False
     function = False
@@ -46,13 +47,13 @@ class soft_margin_loss(Op):
     def run(xp, self, target, reduction):
         _refuse_integers(self)
         x, t = widened(xp, self), widened(xp, target)
-        return loss_value(xp, xp.logaddexp(0, -x * t), reduction, self.dtype)
+        return loss_value(xp, xp.logaddexp(0, -x * t), or_sum(reduction), self.dtype)
 
     def shape(self, target, reduction):
-        return loss_shape(self, target, reduction)
+        return loss_shape(self, target, or_sum(reduction))
 
     def decomp(self, target, reduction):
-        return reduce_loss(-ops.log_sigmoid(self * target), reduction)
+        return reduce_loss(-ops.log_sigmoid(self * target), or_sum(reduction))
 
     def samples(s):
         for reduction in (0, 1, 2):
@@ -180,7 +181,7 @@ class multi_margin_loss(Op):
         terms = ((gaps if p == 1 else gaps * gaps) * scale).sum(axis=1)
         if reduction == NONE:
             return narrowed(terms.reshape(target.shape), self.dtype)
-        return loss_value(xp, terms, reduction, self.dtype)
+        return loss_value(xp, terms, or_sum(reduction), self.dtype)
 
     def shape(self, target, p, margin, weight, reduction):
         _check_multi(self, target, p, weight)
@@ -193,7 +194,7 @@ class multi_margin_loss(Op):
         terms = (gaps if p == 1 else gaps * gaps).sum(1) / rows.shape[1]
         if weight is not None:
             terms = terms * ops.gather(weight.reshape([-1]), 0, target.reshape([-1]))
-        return reduce_loss(terms, reduction) if reduction else terms.reshape(target.shape)
+        return reduce_loss(terms, or_sum(reduction)) if reduction else terms.reshape(target.shape)
 
     def samples(s):
         target = s.int(3, high=4)
@@ -209,6 +210,7 @@ class multi_margin_loss_backward(Op):
 
     schema = ("multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p,"
               " Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor")
+    alike = ("grad_output", "self", "weight")
     promote = "keep"
     grad = {
         "grad_output": ("per_row(grad * multi_margin_loss_backward(ones_like(grad_output), self,"
@@ -315,7 +317,7 @@ class multilabel_margin_loss_forward(Op):
         marks = marks.astype(self.dtype).reshape(target.shape)
         if reduction == NONE:
             return narrowed(terms.reshape(self.shape[:-1]), self.dtype), marks
-        return loss_value(xp, terms, reduction, self.dtype), marks
+        return loss_value(xp, terms, or_sum(reduction), self.dtype), marks
 
     def shape(self, target, reduction):
         _check_multilabel(self, target)
@@ -331,7 +333,7 @@ class multilabel_margin_loss_forward(Op):
         marks = _label_marks(labels, counts)
         gaps = _all_gaps(rows, labels, counts, marks).clamp(min=0)
         terms = gaps.sum([1, 2]) / rows.shape[1]
-        out = reduce_loss(terms, reduction) if reduction else terms.reshape(self.shape[:-1])
+        out = reduce_loss(terms, or_sum(reduction)) if reduction else terms.reshape(self.shape[:-1])
         return out, marks.to(self.dtype).reshape(target.shape)
 
     def samples(s):
@@ -358,6 +360,7 @@ class multilabel_margin_loss_backward(Op):
 
     schema = ("multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction, Tensor is_target) -> Tensor")
+    alike = ("grad_output", "self", "is_target")
     promote = "keep"
     grad = {"grad_output": (
         "per_row(grad * multilabel_margin_loss_backward(ones_like(grad_output), self, target,"

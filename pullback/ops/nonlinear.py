@@ -526,6 +526,7 @@ class log_sigmoid_forward(Op):
 class log_sigmoid_backward(Backward):
     """Gradient of log_sigmoid: grad sigmoid(-x)."""
     schema = "log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor"
+    alike = ("grad_output", "self", "buffer")
     run = "grad_output / (xp.exp(self) + xp.ones_like(buffer))"  # the buffer's value is not needed
     grad = {
         "grad_output": "log_sigmoid_backward(grad, self, buffer)",
@@ -534,7 +535,8 @@ class log_sigmoid_backward(Backward):
     c = "{grad_output} * sigmoid(-{self})"
 
     def decomp(grad_output, self, buffer):
-        return grad_output * (-self).sigmoid()
+        out = grad_output * (-self).sigmoid()
+        return out if buffer.ndim <= out.ndim else out.expand(buffer.shape)
 
     def samples(s):
         for shape in ((3, 4), (), (0, 3)):

@@ -16,7 +16,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..core.xp import maxima, sums
 from ..errors import DTypeError, ShapeError
-from ..formulas.norm import layer_norm_backward_parts, trailing_dims
+from ..formulas.norm import layer_norm_backward_parts, of_rows, trailing_dims
 from .matmul import is_half
 
 FEW = 4096  # elements up to which products are made, not summed on the way
@@ -162,6 +162,7 @@ class _softmax_backward_data(Op):
 
     schema = ("_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    alike = ("grad_output", "output")
     promote = "keep"
     grad = {
         "grad_output": "_softmax_backward_data(grad, output, dim, grad_output.dtype)",
@@ -210,6 +211,7 @@ class _log_softmax_backward_data(Op):
 
     schema = ("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim,"
               " ScalarType input_dtype) -> Tensor")
+    alike = ("grad_output", "output")
     promote = "keep"
     grad = {
         "grad_output": "grad - (grad * output.exp()).sum(dim, True)",
@@ -339,6 +341,7 @@ class _masked_softmax_backward(Op):
 
     schema = ("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask,"
               " int? dim=None) -> Tensor")
+    alike = ("grad_output", "output")
     grad = {
         "grad_output": "_masked_softmax_backward(grad, output, mask, dim)",
         "output": "masked_softmax_output_grad(grad, grad_output, output, mask, dim)",
@@ -471,6 +474,8 @@ class native_layer_norm(Op):
 
     schema = ("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight,"
               " Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    alike = ("input",)
+    wide = ("weight", "bias")
     promote = "keep"
     grad = {"input, weight, bias": (
         "layer_norm_grads(grads, input, normalized_shape, result1, result2, weight, bias,"
@@ -568,6 +573,8 @@ class native_layer_norm_backward(Op):
     schema = ("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape,"
               " Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask)"
               " -> (Tensor, Tensor, Tensor)")
+    alike = ("grad_out", "input")
+    wide = ("mean", "rstd", "weight", "bias")
     promote = "keep"
     grad = {"grad_out, input, mean, rstd, weight": (
         "layer_norm_double_grads(grads, grad_out, input, normalized_shape, mean, rstd, weight)")}
@@ -589,6 +596,11 @@ class native_layer_norm_backward(Op):
         else:
             flat = (-1, count)
         g = widened(xp, grad_out).reshape(flat)
+        rows = numel(input.shape[: input.ndim - len(normalized_shape)])
+        for label, statistic in (("mean", mean), ("rstd", rstd)):
+            if statistic.size != rows:
+                raise ShapeError(f"layer_norm: expected {label} of {rows} rows, got shape "
+                                 f"{list(statistic.shape)}")
         normal = widened(xp, input).reshape(flat) - widened(xp, mean).reshape(-1, 1)
         scale = widened(xp, rstd).reshape(-1, 1)
         normal *= scale
@@ -639,6 +651,7 @@ class native_layer_norm_backward(Op):
         return tuple(None if t is None else t.expand([n, *t.shape[1:]]) for t in (dx, dw, db))
 
     def decomp(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+        mean, rstd = (of_rows(t, input.shape, normalized_shape) for t in (mean, rstd))
         return layer_norm_backward_parts(grad_out, input, normalized_shape, mean, rstd, weight,
                                          output_mask)
 

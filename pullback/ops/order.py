@@ -593,7 +593,9 @@ class bucketize_Scalar(Composite):
         yield s(0.5, s.values([-1.0, 0.0, 1.0]))
 
 
-def _check_isin(tensor) -> None:
+def _check_isin(tensor, number=0) -> None:
+    if type(number) is complex:
+        raise DTypeError("Unsupported input type encountered for isin(): ComplexDouble")
     if tensor.dtype.kind in "bc":
         raise DTypeError(
             f"Unsupported input type encountered for isin(): {title(tensor.dtype)}"
@@ -656,7 +658,7 @@ class isin_Tensor_Scalar(Composite):
     method = False
 
     def compose(elements, test_element, assume_unique, invert):
-        _check_isin(elements)
+        _check_isin(elements, test_element)
         return elements != test_element if invert else elements == test_element
 
     def samples(s):
@@ -673,7 +675,7 @@ class isin_Scalar_Tensor(Composite):
     method = False
 
     def compose(element, test_elements, assume_unique, invert):
-        _check_isin(test_elements)
+        _check_isin(test_elements, element)
         found = ops.any(test_elements == element)
         return found.logical_not() if invert else found
 

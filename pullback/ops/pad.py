@@ -236,6 +236,7 @@ def _entries(word: str, mode: str, rank: int) -> None:
 
         schema = (f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * rank}] padding)"
                   " -> Tensor")
+        alike = ("grad_output", "self")
         linear = ("grad_output",)
         constant = ("self",)
         grad = {"grad_output": f"{name}(grad, padding)"}

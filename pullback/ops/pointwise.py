@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ..core import dtype as dt
+from ..core.dtype import title
 from ..core.op import Composite, Pointwise
 from ..core.table import ops
 from ..core.xp import special
@@ -16,17 +17,6 @@ from ..errors import DTypeError
 
 # ---------------------------------------------------------------------------------------------
 # What the kernels share
-
-_TITLES = {
-    "bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int",
-    "int64": "Long", "float16": "Half", "bfloat16": "BFloat16", "float32": "Float",
-    "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
-}
-
-
-def title(dtype) -> str:
-    """PyTorch's word for a dtype in its messages: 'Long' for int64."""
-    return _TITLES.get(dtype.name, str(dtype))
 
 
 def refuse(name: str, array, kinds: str) -> None:

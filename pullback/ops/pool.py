@@ -496,6 +496,7 @@ def _entries(rank: int) -> None:
         schema = (f"max_pool{d}_with_indices_backward(Tensor grad_output, Tensor self,"
                   f" int[{rank}] kernel_size, int[{rank}] stride, int[{rank}] padding,"
                   f" int[{rank}] dilation, bool ceil_mode, Tensor indices) -> Tensor")
+        alike = ("grad_output", "self")
         lies = "channels"
         linear = ("grad_output",)
         constant = ("self",)
@@ -581,6 +582,7 @@ def _entries(rank: int) -> None:
         schema = (f"avg_pool{d}_backward(Tensor grad_output, Tensor self, int[{rank}] kernel_size,"
                   f" int[{rank}] stride, int[{rank}] padding, bool ceil_mode,"
                   " bool count_include_pad, int? divisor_override) -> Tensor")
+        alike = ("grad_output", "self")
         lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
@@ -642,6 +644,7 @@ def _entries(rank: int) -> None:
         """Gradients of adaptive means, spread over their windows."""
 
         schema = f"_adaptive_avg_pool{d}_backward(Tensor grad_output, Tensor self) -> Tensor"
+        alike = ("grad_output", "self")
         lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
@@ -719,6 +722,7 @@ def _entries(rank: int) -> None:
 
         schema = (f"adaptive_max_pool{d}_backward(Tensor grad_output, Tensor self, Tensor indices)"
                   " -> Tensor")
+        alike = ("grad_output", "self")
         lies = "channels" if rank == 2 else "rows"
         linear = ("grad_output",)
         constant = ("self",)
@@ -779,6 +783,7 @@ def _entries(rank: int) -> None:
 
         schema = (f"fractional_max_pool{d}_backward(Tensor grad_output, Tensor self,"
                   f" int[{rank}] kernel_size, int[{rank}] output_size, Tensor indices) -> Tensor")
+        alike = ("grad_output", "self")
         linear = ("grad_output",)
         constant = ("self",)
         nondiff = ("indices",)

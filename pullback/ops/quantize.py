@@ -161,6 +161,7 @@ class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(_Quantized):
 
     def run(xp, self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
         _check_range(quant_min, quant_max)
+        refuse("fake_quantize_tensor_cachemask_kernel_type_handling", self, "biuc")
         scale, zero = float(_only(scale, "scale")), int(_only(zero_point, "zero_point"))
         if not _only(fake_quant_enabled, "fake_quant_enabled"):
             return self.copy(), xp.ones(self.shape, dtype=bool)
@@ -549,12 +550,23 @@ HELPER = ("float averaging_const, int quant_min, int quant_max, int ch_axis,"
 OBSERVED = "Tensor self, Tensor observer_on, Tensor fake_quant_on"
 
 
-def _check_observed(self, ch_axis: int, per_row: bool) -> None:
-    if self.dtype != dt.float32 and self.dtype != dt.float32.np:
-        raise DTypeError(f"expected scalar type Float but found {title(self.dtype)}")
+def _check_observed(self, ch_axis: int, per_row: bool, *state) -> None:
+    for t in (self, *state[:3]):
+        if t.dtype != dt.float32.np:
+            raise DTypeError(f"expected scalar type Float but found {title(t.dtype)}")
     if per_row and ch_axis != 0:
         raise ShapeError("Per-channel FakeQuant in fused_moving_avg_obs_fake_quant is only "
                          f"supported on axis == 0, got {ch_axis}")
+    count = self.shape[0] if per_row else 1
+    for name, t in zip(("running_min", "running_max", "scale", "zero_point"), state, strict=True):
+        if t.size != count and (t.size or not per_row):
+            raise ShapeError(f"{name} of fused_moving_avg_obs_fake_quant needs {count} "
+                             f"element{'s' * (count != 1)}, got shape {list(t.shape)}")
+
+
+def _as_before(old: tuple, *new) -> list:
+    """New statistics in the shapes of the old ones, unless these were empty."""
+    return [n.reshape(o.shape if o.size else -1) for o, n in zip(old, new, strict=True)]
 
 
 class _fused_moving_avg_obs_fq_helper_functional(Op):
@@ -579,18 +591,20 @@ class _fused_moving_avg_obs_fq_helper_functional(Op):
 
     def run(xp, self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point,
             averaging_const, quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant):
-        _check_observed(self, ch_axis, per_row_fake_quant)
-        low, high = running_min.copy(), running_max.copy()
+        state = running_min, running_max, scale, zero_point
+        _check_observed(self, ch_axis, per_row_fake_quant, *state)
+        low, high = running_min.reshape(-1).copy(), running_max.reshape(-1).copy()
         if per_row_fake_quant and not low.size:
             low = xp.full(self.shape[:1], math.inf, dtype=low.dtype)
-            high = -low
+        if per_row_fake_quant and not high.size:
+            high = xp.full(self.shape[:1], -math.inf, dtype=high.dtype)
         if _only(observer_on, "observer_on"):
             low, high = _observed(xp, self, low, high, averaging_const, per_row_fake_quant)
         if not _only(fake_quant_on, "fake_quant_on"):
             if per_row_fake_quant and not scale.size:
                 scale, zero_point = xp.ones_like(low), xp.zeros(low.shape, dtype=zero_point.dtype)
-            mask = xp.ones(self.shape, dtype=bool)
-            return self.copy(), mask, low, high, scale.copy(), zero_point.copy()
+            out, mask = self.copy(), xp.ones(self.shape, dtype=bool)
+            return out, mask, *_as_before(state, low, high, scale.copy(), zero_point.copy())
         new_scale, new_zero = grid_for(xp, low, high, quant_min, quant_max, symmetric_quant)
         if per_row_fake_quant:
             kernel = fake_quantize_per_channel_affine_cachemask.run
@@ -598,8 +612,8 @@ class _fused_moving_avg_obs_fq_helper_functional(Op):
         else:
             out, mask = _rounded(xp, self, float(_only(new_scale, "scale")),
                                  int(_only(new_zero, "zero_point")), quant_min, quant_max)
-        return (out, mask, low, high, new_scale.astype(scale.dtype),
-                new_zero.astype(zero_point.dtype))
+        return out, mask, *_as_before(state, low, high, new_scale.astype(scale.dtype),
+                                      new_zero.astype(zero_point.dtype))
 
     def shape(self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point,
               averaging_const, quant_min, quant_max, ch_axis, per_row_fake_quant, symmetric_quant):

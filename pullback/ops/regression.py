@@ -10,7 +10,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.loss import bce_slope, loss_scale, reduce_loss, weighted
-from .loss import MEAN, NONE, SUM
+from .loss import MEAN, NONE, SUM, check_reduction
 from .norm import narrowed, widened
 
 # ---------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def loss_value(xp, terms, reduction, dtype):
 def loss_shape(self, target, reduction):
     """Shape of a loss whose terms broadcast."""
     shape = broadcast_shapes(self.shape, target.shape)
-    return shape if reduction == NONE else ()
+    return () if reduction in (MEAN, SUM) else shape
 
 
 def _needs_float(name, self):
@@ -75,6 +75,7 @@ class mse_loss(Op):
 
     def run(xp, self, target, reduction):
         _needs_float("mse_cpu", self)
+        check_reduction("mse_loss", reduction)
         difference = xp.subtract(widened(xp, self), widened(xp, target))
         if reduction == NONE:
             return narrowed(difference * difference, self.dtype)
@@ -166,6 +167,7 @@ class smooth_l1_loss(Op):
 
     def run(xp, self, target, reduction, beta):
         _needs_float("smooth_l1_cpu", self)
+        check_reduction("smooth_l1_loss", reduction)
         if beta < 0:
             raise ShapeError("smooth_l1_loss does not support negative values for beta.")
         size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
@@ -289,6 +291,7 @@ class huber_loss_backward(Op):
 
     schema = ("huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction,"
               " float delta) -> Tensor")
+    alike = ("grad_output", "self", "target")
     lies = "self"
     promote = "default"
     grad = {
@@ -430,6 +433,7 @@ class binary_cross_entropy_backward(Op):
 
     schema = ("binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target,"
               " Tensor? weight=None, int reduction=Mean) -> Tensor")
+    alike = ("grad_output", "self", "target")
     lies = "self"
     grad = {
         "grad_output": ("grad * bce_slope(self, target, weight)"

@@ -544,6 +544,7 @@ def _grid_entries(rank: int) -> None:
 
         schema = (f"{backward}(Tensor grad_output, Tensor input, Tensor grid, {ints},"
                   " bool[2] output_mask) -> (Tensor, Tensor)")
+        alike = ("grad_output", "input", "grid")
         grad = {"grad_output, input, grid": (
             f"grid_sampler_double_backward(grads, grad_output, input, grid, {modes},"
             f" grad_input_mask, {name}, {backward})")}
@@ -622,6 +623,7 @@ class _grid_sampler_2d_cpu_fallback_backward(Composite):
     schema = ("_grid_sampler_2d_cpu_fallback_backward(Tensor grad_output, Tensor input,"
               " Tensor grid, int interpolation_mode, int padding_mode, bool align_corners)"
               " -> (Tensor, Tensor)")
+    alike = ("grad_output", "input", "grid")
     method = function = False
 
     def compose(grad_output, input, grid, interpolation_mode, padding_mode, align_corners):
@@ -642,6 +644,8 @@ def _check_affine(theta, size) -> int:
     if rank not in (2, 3):
         raise ShapeError("affine_grid_generator needs 4d (spatial) or 5d (volumetric) sizes, got "
                          f"{list(size)}")
+    if any(n < 0 for n in size):
+        raise ShapeError(f"Trying to create tensor with negative dimension: {list(size)}")
     if tuple(theta.shape) != (size[0], rank, rank + 1):
         raise ShapeError(f"affine_grid_generator: Expected a batch of {rank}D affine matrices of "
                          f"shape Nx{rank}x{rank + 1} for size {list(size)}. Got "

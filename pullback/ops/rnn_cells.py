@@ -32,7 +32,9 @@ def _sigmoid(xp, value):
 
 def _columns(array, count):
     """Equal parts of the columns, as views."""
-    width = array.shape[1] // count
+    width, rest = divmod(array.shape[1], count)
+    if rest:
+        raise ShapeError(f"{array.shape[1]} columns are not {count} equal parts")
     return [array[:, k * width:(k + 1) * width] for k in range(count)]
 
 
@@ -53,6 +55,8 @@ class _thnn_fused_lstm_cell(Op):
 
     schema = ("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)")
+    alike = ("input_gates", "hidden_gates")
+    wide = ("cx",)
     grad = {"input_gates, hidden_gates, cx, input_bias, hidden_bias": (
         "lstm_cell_grads(grads, cx, result1, result2, is_grad_enabled(),"
         " _thnn_fused_lstm_cell_backward_impl)")}
@@ -102,6 +106,8 @@ class _thnn_fused_lstm_cell_backward_impl(Op):
 
     schema = ("_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)")
+    alike = ("workspace",)
+    wide = ("grad_hy", "grad_cy", "cx", "cy")
     cost = "cheap"
     method = False
     function = False
@@ -171,6 +177,7 @@ class _thnn_differentiable_lstm_cell_backward(Composite):
     schema = ("_thnn_differentiable_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy,"
               " Tensor input_gates, Tensor hidden_gates, Tensor? input_bias, Tensor? hidden_bias,"
               " Tensor cx, Tensor cy) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+    alike = ("grad_hy", "grad_cy", "input_gates", "hidden_gates", "input_bias", "hidden_bias", "cx", "cy")
     method = False
     function = False
 
@@ -194,6 +201,8 @@ class _thnn_fused_gru_cell(Op):
 
     schema = ("_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)")
+    alike = ("input_gates", "hidden_gates")
+    wide = ("hx",)
     grad = {"input_gates, hidden_gates, hx, input_bias, hidden_bias": (
         "gru_cell_grads(grads, result1, is_grad_enabled(), _thnn_fused_gru_cell_backward)")}
     push = {"result0, result1": (
@@ -247,6 +256,8 @@ class _thnn_fused_gru_cell_backward(Op):
 
     schema = ("_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+    alike = ("workspace",)
+    wide = ("grad_hy",)
     cost = "cheap"
     method = False
     function = False
@@ -292,6 +303,7 @@ class _thnn_differentiable_gru_cell_backward(Composite):
     schema = ("_thnn_differentiable_gru_cell_backward(Tensor grad_hy, Tensor input_gates,"
               " Tensor hidden_gates, Tensor hx, Tensor? input_bias, Tensor? hidden_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+    alike = ("grad_hy", "input_gates", "hidden_gates", "hx", "input_bias", "hidden_bias")
     method = False
     function = False
 

@@ -188,12 +188,13 @@ def _from_tensors(name: str, start, end, steps, base, dtype, device):
 
 def _unknown_ends(start, end, steps, base, dtype):
     """The same as arithmetic, where the ends have no single value."""
-    kind = dtype or dt.default()
+    ends = (v.dtype.is_complex if hasattr(v, "_edge") else type(v) is complex for v in (start, end))
+    kind = dtype or (dt.default().to_complex() if any(ends) else dt.default())
     work = kind if kind.category > 1 else dt.float32
     if base and not kind.is_complex:
         work = dt.float64  # powers magnify the rounding of their exponents
     like = start if hasattr(start, "_edge") else end
-    start, end = (v.to(work) if hasattr(v, "_edge") else v for v in (start, end))
+    start, end = (v.to(work) if hasattr(v, "_edge") else v + 0 for v in (start, end))
     place = ops.arange(0, _steps(steps), 1, device=like.device)
     step = (end - start) / max(steps - 1, 1)
     up, down = place.to(work) * step + start, end - (steps - 1 - place).to(work) * step

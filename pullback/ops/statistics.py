@@ -547,6 +547,7 @@ class _segment_reduce_backward(Composite):
     schema = ("_segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str reduce, *,"
               " Tensor? lengths=None, Tensor? offsets=None, int axis=0, Scalar? initial=None)"
               " -> Tensor")
+    alike = ("grad", "output", "data")
     method = False
 
     def compose(grad, output, data, reduce, lengths, offsets, axis, initial):

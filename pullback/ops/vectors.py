@@ -272,6 +272,7 @@ class linalg_cross(Op):
     """Cross product of vectors of three elements along one dim."""
 
     schema = "linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor"
+    alike = ("self", "other")
     promote = "default"
     multilinear = ("self", "other")
     grad = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op, View, overload_of
 from ..core.table import ops
+from ..errors import ShapeError
 from . import shape, slices, splits
 from .layout import (
     END,
@@ -194,6 +195,18 @@ class _Backward(Op):
     shape = "tuple(input_sizes)"
 
 
+def _fits(grad_output, place: tuple) -> None:
+    """A gradient is repeated to fill its place, but has no further dims."""
+    if grad_output.ndim > len(place):
+        raise ShapeError(f"output with shape {list(place)} doesn't match the broadcast shape "
+                         f"{list(grad_output.shape)}")
+
+
+def _is_repeated(grad_output, rank: int) -> bool:
+    """May it be smaller than its place?  What writes it there as it is would refuse that."""
+    return grad_output.ndim != rank or any(type(n) is int and n == 1 for n in grad_output.shape)
+
+
 class select_backward(_Backward):
     """Zeros with the gradient of `select` in its place."""
 
@@ -205,6 +218,7 @@ class select_backward(_Backward):
     def run(xp, grad_output, input_sizes, dim, index):
         dim, index = checked_select(tuple(input_sizes), dim, index)
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
+        _fits(grad_output, out.shape[:dim] + out.shape[dim + 1 :])
         out[along(dim, index)] = grad_output
         return out
 
@@ -214,6 +228,8 @@ class select_backward(_Backward):
 
     def decomp(grad_output, input_sizes, dim, index):
         zeros = ops.new_zeros(grad_output, input_sizes)
+        if _is_repeated(grad_output, len(input_sizes) - 1):
+            grad_output = grad_output.expand(zeros.select(dim, index).shape)
         return ops.select_scatter(zeros, grad_output, dim, index)
 
     def samples(s):
@@ -233,6 +249,7 @@ class slice_backward(_Backward):
     def run(xp, grad_output, input_sizes, dim, start, end, step):
         dim, part, _ = checked_slice(tuple(input_sizes), dim, start, end, step)
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
+        _fits(grad_output, out.shape)
         out[along(dim, part)] = grad_output
         return out
 
@@ -242,6 +259,8 @@ class slice_backward(_Backward):
 
     def decomp(grad_output, input_sizes, dim, start, end, step):
         zeros = ops.new_zeros(grad_output, input_sizes)
+        if _is_repeated(grad_output, len(input_sizes)):
+            grad_output = grad_output.expand(ops.slice(zeros, dim, start, end, step).shape)
         return ops.slice_scatter(zeros, grad_output, dim, start, end, step)
 
     def samples(s):
@@ -260,7 +279,9 @@ class diagonal_backward(_Backward):
 
     def run(xp, grad_output, input_sizes, offset, dim1, dim2):
         out = xp.zeros(tuple(input_sizes), grad_output.dtype)
-        diagonal_view(xp, out, offset, dim1, dim2)[...] = grad_output
+        place = diagonal_view(xp, out, offset, dim1, dim2)
+        _fits(grad_output, place.shape)
+        place[...] = grad_output
         return out
 
     def batch(n, batched, grad_output, input_sizes, offset, dim1, dim2):
@@ -269,6 +290,8 @@ class diagonal_backward(_Backward):
 
     def decomp(grad_output, input_sizes, offset, dim1, dim2):
         zeros = ops.new_zeros(grad_output, input_sizes)
+        if _is_repeated(grad_output, len(input_sizes) - 1):
+            grad_output = grad_output.expand(zeros.diagonal(offset, dim1, dim2).shape)
         return ops.diagonal_scatter(zeros, grad_output, offset, dim1, dim2)
 
     def samples(s):

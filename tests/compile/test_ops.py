@@ -475,3 +475,29 @@ def test_numbers_that_are_not_ordinary(name):
         expected = SPECIAL[name](x, number)
         found = pb.compile(SPECIAL[name])(x, number)
         assert pb.allclose(found, expected, equal_nan=True), number
+
+
+def test_bytes_wrap_around():
+    """Registers are wider than bytes: what is computed with a result sees what is stored."""
+    x = pb.tensor([0, 1, 200], dtype=pb.uint8)
+    for f in (lambda x: -x, lambda x: ~x, lambda x: x.sum(dtype=pb.uint8), lambda x: pb.dot(x, x),
+              lambda x: x.prod(dtype=pb.uint8)):
+        for g in (lambda y: y, lambda y: y.double() + 0.5, lambda y: y > 3):
+            wanted, found = g(f(x)), pb.compile(lambda x, f=f, g=g: g(f(x)))(x)
+            assert found.dtype is wanted.dtype and pb.equal(found, wanted)
+
+
+def test_masks_without_dims():
+    x, yes = pb.rand(3), pb.tensor(True)
+    for f in (lambda x, m: pb.masked_select(x.sum(), m), lambda x, m: pb.masked_select(x, m),
+              lambda x, m: pb.masked_select(x.sum(), x.sum() > m)):
+        assert pb.equal(pb.compile(f)(x, yes), f(x, yes))
+
+
+def test_results_of_expanded_tensors_lie_in_rows():
+    for dtype in (pb.int64, pb.bfloat16, pb.float32):
+        x = pb.ones(1, 3, 4, dtype=dtype).expand(2, 3, 4)
+        for f in (pb.exp, lambda x: x + 1.5, lambda x: x.exp().transpose(0, 1).reshape(-1)):
+            wanted = f(x)
+            assert wanted.is_contiguous()
+            assert pb.compile(f)(x).stride() == wanted.stride()

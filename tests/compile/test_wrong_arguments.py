@@ -178,3 +178,140 @@ def test_kernels_have_nothing_against_their_samples():
                 consult(ov, [raw_of(v) for v in flat])
             except Exception as error:
                 raise AssertionError(f"{name}: {error}") from error
+
+
+# kinds of arguments that are odd: compiled, they are refused as in eager mode or give the same
+
+
+def agree(call, *tensors, exact: bool = False):
+    """Eager and compiled: the same exception or the same results; says which."""
+    try:
+        wanted = call(*tensors)
+    except Exception as error:
+        wanted = type(error)
+    try:
+        found = pb.compile(call, backend="numpy")(*tensors)
+    except Exception as error:
+        assert type(error) is wanted, error
+        return wanted
+    assert not isinstance(wanted, type), f"{wanted.__name__}, compiled nothing"
+    several = isinstance(wanted, (list, tuple))
+    for w, f in zip(wanted, found, strict=True) if several else ((wanted, found),):
+        assert w is None and f is None or (w.dtype, w.shape) == (f.dtype, f.shape)
+        if w is not None:
+            tolerance = {"rtol": 0, "atol": 0} if exact else {"rtol": 1e-10, "atol": 1e-12}
+            np.testing.assert_allclose(w.double().numpy(), f.double().numpy(), **tolerance)
+    return "the same"
+
+
+def test_operands_of_one_dtype():
+    """Entries say which operands are of one dtype: one of another is refused, whichever it is."""
+    count = 0
+    for name, ov, flat in entries():
+        places = [i for i, _ in ov.alike if isinstance(flat[i], Tensor)]
+        for i in places if len(places) > 1 else ():
+            odd = pb.float64 if flat[i].dtype is pb.float32 else pb.float32
+            call, tensors = as_function(ov, [*flat[:i], flat[i].detach().to(odd), *flat[i + 1 :]])
+            assert agree(call, *tensors) is pb.errors.DTypeError, (name, i)
+            count += 1
+    assert count > 120
+
+
+def test_parameters_may_be_wider_than_half():
+    x, w = pb.rand(3, 4), pb.rand(4)
+    half = agree(lambda x, w: pb.nn.functional.layer_norm(x, (4,), w, w), x.half(), w, exact=True)
+    assert half == "the same"
+    refused = agree(lambda x, w: pb.nn.functional.layer_norm(x, (4,), w, w), x.double(), w)
+    assert refused is pb.errors.DTypeError
+
+
+REDUCED = {  # what another number than 0, 1 or 2 is
+    "none": (lambda f, a, b, r: f.huber_loss(a, b, r), lambda f, a, b, r: f.kl_div(a, b, r),
+             lambda f, a, b, r: f.binary_cross_entropy(a, b, None, r)),
+    "sum": (lambda f, a, b, r: f.soft_margin_loss(a, b, r),
+            lambda f, a, b, r: f.multi_margin_loss(a, pb.tensor([1, 0]), 1, 1, None, r),
+            lambda f, a, b, r: f.nll_loss(a, pb.tensor([1, 0]), None, r)),
+    "refused": (lambda f, a, b, r: f.mse_loss(a, b, r),
+                lambda f, a, b, r: f.smooth_l1_loss(a, b, r),
+                lambda f, a, b, r: f.cross_entropy_loss(a, b, None, r)),
+}
+
+
+@pytest.mark.parametrize("kind", REDUCED)
+def test_unknown_reductions(kind):
+    a, b = pb.rand(2, 3, dtype=pb.float64) * 0.8 + 0.1, pb.rand(2, 3, dtype=pb.float64)
+    for loss in REDUCED[kind]:
+        for number in (-1, 7):
+            def call(a, b, number=number, loss=loss):
+                return loss(pb.ops.aten, a, b, number)
+
+            got = agree(call, a, b)
+            assert got == ("the same" if kind != "refused" else pb.errors.RefusedValue)
+            if kind != "refused":
+                known = loss(pb.ops.aten, a, b, {"none": 0, "sum": 2}[kind])
+                assert pb.equal(call(a, b), known)
+
+
+def test_complex_numbers_among_real_ones():
+    x = pb.rand(3)
+    for call in (
+        lambda x: pb.addcmul(x, x, x, value=1j), lambda x: pb.lerp(x, x, 1j),
+        lambda x: pb.nn.functional.leaky_relu(x, 1j),
+        lambda x: pb.nn.functional.pad(x, (1, 1), value=1j),
+        lambda x: x.index_add(0, pb.tensor([1]), x[:1], alpha=1j), lambda x: pb.isin(x, 1j),
+        lambda x: pb.linalg.vector_norm(x, 1j),
+    ):
+        assert issubclass(agree(call, x), RuntimeError)
+    assert agree(lambda x: x == 1j, x) == "the same"
+    assert agree(lambda x: pb.addcmul(x, x, x, value=1j).abs(), x.to(pb.complex128)) == "the same"
+
+
+def test_truth_values_are_numbers():
+    assert pb.compile(lambda: pb.arange(True, 5))().tolist() == [1, 2, 3, 4]
+    assert agree(lambda end: pb.linspace(True, end, 5), pb.tensor(3.0)) == "the same"
+
+
+def test_decompositions_promote_first():
+    """A decomposition must not compute in the dtype of one operand what is promoted as a whole."""
+    x = pb.rand(50, dtype=pb.float64) * 0.8 + 0.1
+    aten = pb.ops.aten
+    for call in (aten.gelu_backward, aten.logit_backward, aten.hardswish_backward, pb.xlogy):
+        for a, b in ((x.half(), x), (x, x.half()), (x, (4 * x).long())):
+            assert agree(call, a, b) == "the same"
+    assert agree(lambda x: pb.copysign(x, -2), (4 * x).int()) == "the same"
+
+
+@pytest.mark.parametrize("dtype", [pb.float16, pb.bfloat16])
+def test_half_precision_rounds_once(dtype):
+    """Kernels compute in float32: so do the parts of a decomposition."""
+    f = pb.nn.functional
+    x, y = (pb.randn(40, 5) * 2).to(dtype), (pb.rand(40, 5) + 0.1).to(dtype)
+    for call in (lambda x, y: f.gelu(x), lambda x, y: f.silu(x), pb.xlogy,
+                 lambda x, y: f.glu(y[:, :4]), lambda x, y: f.huber_loss(x, y),
+                 lambda x, y: pb.lerp(x, y, 0.3),
+                 lambda x, y: x.var(1), lambda x, y: f.layer_norm(x, (5,), y[0], y[1])):
+        assert agree(call, x, y, exact=True) == "the same"
+
+
+def test_gradients_of_views_fill_their_place():
+    g = pb.rand(1, dtype=pb.float64)
+    aten = pb.ops.aten
+    for call in (lambda g: aten.select_backward(g, [3, 4], 0, 1),
+                 lambda g: aten.slice_backward(g, [3, 4], 0, 1, 3, 1),
+                 lambda g: aten.diagonal_backward(g, [3, 4], 0, 0, 1)):
+        assert agree(call, g) == "the same"
+        assert agree(call, g.reshape(1, 1, 1)) is pb.errors.ShapeError
+
+
+def test_observers_change_nothing_when_they_refuse():
+    x, on = pb.rand(2, 3), pb.tensor([1])
+    for place in range(4):
+        state = [*pb.tensor([[-0.5], [2.0], [1.0]]).unbind(), pb.tensor([0], dtype=pb.int32)]
+        state[place] = state[place][:0].clone()
+        before = [t.clone() for t in state]
+
+        def call(x, on, *state):
+            return pb.ops.aten.fused_moving_avg_obs_fake_quant(x, on, on, *state, 0.01, 0, 255, 0)
+
+        assert agree(call, x, on, *state) is pb.errors.ShapeError
+        assert all(map(pb.equal, state, before))
