@@ -48,6 +48,11 @@ def combine(op: str, code: str, a: str, b: str, lanes: int) -> str:
 _FOLDS = {"sum": "hsum", "prod": "hprod", "max": "hmax", "min": "hmin", "any": "hor", "all": "hand"}
 
 
+def _as_value(a: Operand) -> Operand:
+    """What came out of an operation: it may be a number, but nobody can write it anew."""
+    return Operand(a.text, a.code, a.vec) if a.literal else a
+
+
 class Emitter:
     """C text of one kernel. `slot` maps values to places in the table of buffers."""
 
@@ -247,7 +252,7 @@ class Emitter:
         if v.op == "iota":
             return self._define(level, v.name, self._iota(v, access, level, v.dtype))
         if v.op == "gather":
-            return self.value(self.nest.args(key)[0])
+            return _as_value(self.value(self.nest.args(key)[0]))
         if v.op == "bounded":
             index = self.writer.convert(self.value(self.nest.args(key)[0]), "l")
             bounded = self._bounded(index, v.attrs["size"], False, v.attrs["check"])
@@ -275,7 +280,8 @@ class Emitter:
             if got.literal and got.code != t:
                 got = Operand(literal(inner[0].attrs["number"], t), t, False, True)
             args.append(got if v.op in ("cast", "copy") else self.writer.convert(got, t))
-        return self.writer.apply(v.op, "i" if narrow else v.ct, v.dtype, args, v.attrs)
+        return _as_value(
+            self.writer.apply(v.op, "i" if narrow else v.ct, v.dtype, args, v.attrs))
 
     def _narrowed(self, key: Key) -> Operand:
         v, access = key

@@ -6,6 +6,7 @@ the C text.
 from __future__ import annotations
 
 import ctypes
+import math
 import re
 
 from .builder import Builder, Unsupported, broadcast
@@ -181,8 +182,11 @@ def power(b: Builder, x: Ref, n: float, t: str) -> Ref:
         raise Unsupported("integer power")
     if n in (0.5, -0.5):
         return b.pointwise("sqrt" if n > 0 else "rsqrt", x, dtype=t)
-    if abs(n) < 8 and 2 * n == int(2 * n):  # x^k sqrt(x)
-        out = times(power(b, x, int(abs(n)), t), b.pointwise("sqrt", x, dtype=t))
+    if abs(n) < 8 and 2 * n == int(2 * n):  # x^k sqrt(x); of -inf there is a power, but no root
+        root = b.pointwise("sqrt", x, dtype=t)
+        least = b.pointwise("eq", x, -math.inf, dtype="b", ct=t)
+        root = b.pointwise("where", least, math.inf, root, dtype=t)
+        out = b.pointwise("abs", times(power(b, x, int(abs(n)), t), root), dtype=t)
         return out if n > 0 else b.pointwise("recip", out, dtype=t)
     return b.pointwise("pow", x, n, dtype=t)
 

@@ -77,7 +77,9 @@ def resize_taps(lib, kind: str, i, size: int, step: float, align_corners: bool) 
     if kind in ("nearest", "exact"):
         place = lib.floor((i if kind == "nearest" else i + 0.5) * step)
         return [(place.clip(0, top), None)]
-    position = i * step if align_corners else (i + 0.5) * step - 0.5
+    # where base and weight come from different loops they must be of one position: the clip, which
+    # changes nothing, keeps C from rounding product and difference at once in one of them only
+    position = i * step if align_corners else ((i + 0.5) * step).clip(0, None) - 0.5
     if kind == "linear":
         position = position.clip(0, None)
     base = lib.floor(position).clip(None, top)

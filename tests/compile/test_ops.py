@@ -458,6 +458,7 @@ SPECIAL = {
     "clamp_min": lambda x, v: pb.clamp(x, min=v),
     "clamp_tensor": lambda x, v: pb.clamp(x, max=pb.full((4,), v)),
     "pow": lambda x, v: x.abs() ** v,
+    "power": lambda x, v: pb.stack([x * v, x / v]) ** 2.5,
     "addmm": lambda x, v: pb.addmm(x.view(2, 2), x.view(2, 2), x.view(2, 2), alpha=v),
     "hardtanh": lambda x, v: F.hardtanh(x, v, 1e30),
     "floor_divide": lambda x, v: x // v,
@@ -501,3 +502,20 @@ def test_results_of_expanded_tensors_lie_in_rows():
             wanted = f(x)
             assert wanted.is_contiguous()
             assert pb.compile(f)(x).stride() == wanted.stride()
+
+
+def test_numbers_picked_from_constants():
+    """Elements of a tensor that is one number are that number, in any type."""
+    at = pb.tensor([0, 2, 1])
+    for f in (lambda x, at: pb.zeros(3, dtype=pb.bool)[at] ^ x, lambda x, at: pb.ones(3)[at] + x):
+        x = pb.tensor([1, 2, 3])
+        assert pb.equal(pb.compile(f)(x, at), f(x, at))
+
+
+def test_places_and_weights_of_resampling_agree():
+    """They come from different loops, and a place may lie on an edge."""
+    aten = pb.ops.aten
+    for shape in ((2, 3, 2, 4, 5), (2, 3, 3, 3, 5)):
+        x = pb.rand(*shape, dtype=pb.float64)
+        found = pb.compile(lambda x: aten.upsample_trilinear3d(x, [6, 7, 8], False))(x)
+        assert pb.allclose(found, aten.upsample_trilinear3d(x, [6, 7, 8], False))
