@@ -149,12 +149,7 @@ class Writer:
             return f"max_{letter}{L}({x[0]}, -{x[0]})"
         if op == "sign":
             up, down = self._mask(f"({x[0]} > 0)", t), self._mask(f"({x[0]} < 0)", t)
-            one = self.convert(Operand(f"({down} - {up})", "i", True), letter).text
-            return (
-                one
-                if t in "ilu"
-                else f"sel_{t}{L}({self._mask(f'({x[0]} != {x[0]})', t)}, {x[0]}, {one})"
-            )
+            return self.convert(Operand(f"({down} - {up})", "i", True), letter).text  # 0 of NaN
         if op in CALLS:
             return f"{op}_{letter}{L}({', '.join(wide)})"
         raise AssertionError(f"no C text for {op}")
@@ -189,7 +184,7 @@ class Writer:
         if op == "abs" and t in "ilu":
             return f"({x[0]} < 0 ? -{x[0]} : {x[0]})"
         if op == "sign":
-            return f"({x[0]} != {x[0]} ? {x[0]} : ({SCALAR[t]})(({x[0]} > 0) - ({x[0]} < 0)))"
+            return f"({SCALAR[t]})(({x[0]} > 0) - ({x[0]} < 0))"
         if op in ("max", "min"):
             sign = ">" if op == "max" else "<"
             return f"({x[0]} {sign} {x[1]} || {x[0]} != {x[0]} ? {x[0]} : {x[1]})"

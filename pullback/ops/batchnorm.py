@@ -190,7 +190,7 @@ class _native_batch_norm_legit_functional(Op):
               " Tensor running_mean, Tensor running_var, bool training, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
     alike = ("input",)
-    wide = ("weight", "bias", "running_mean", "running_var")
+    wide = ("weight", "bias")
     lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": _SAVED.format("running_mean_out", "running_var_out",
@@ -306,7 +306,7 @@ class _native_batch_norm_legit_no_training(Op):
               " Tensor running_mean, Tensor running_var, float momentum, float eps)"
               " -> (Tensor, Tensor, Tensor)")
     alike = ("input",)
-    wide = ("weight", "bias", "running_mean", "running_var")
+    wide = ("weight", "bias")
     lies = "self"
     promote = "keep"
     grad = {"input, weight, bias": (
@@ -408,7 +408,7 @@ class native_batch_norm_backward(Op):
               " Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd,"
               " bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
     alike = ("grad_out", "input")
-    wide = ("weight", "running_mean", "running_var", "save_mean", "save_invstd")
+    wide = ("weight",)
     lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_invstd": (
@@ -463,7 +463,7 @@ class batch_norm_backward(Op):
               " bool update, float eps, bool[3] output_mask, Tensor reserve)"
               " -> (Tensor, Tensor, Tensor)")
     alike = ("grad_out", "input")
-    wide = ("weight", "running_mean", "running_var", "save_mean", "save_var")
+    wide = ("weight",)
     lies = "self"
     promote = "keep"
     grad = {"grad_out, input, weight, save_mean, save_var": (

@@ -81,7 +81,8 @@ class lerp_Tensor(Pointwise):
     complex = True
 
     def decomp(self, end, weight):
-        return self + weight * (end - self)
+        way = end - self
+        return ops.where(weight.abs() < 0.5, self + weight * way, end - way * (1 - weight))
 
     def samples(s):
         yield s(s.real(3, 4), s.real(3, 4), s.real(3, 4, low=0.1, high=0.9))
@@ -104,7 +105,8 @@ class lerp_Scalar(Pointwise):
         return end - (end - self) * (1 - weight)
 
     def decomp(self, end, weight):
-        return self + (end - self) * weight
+        way = end - self
+        return self + weight * way if abs(weight) < 0.5 else end - way * (1 - weight)
 
     def samples(s):
         yield s(s.real(3, 4), s.real(3, 4), 0.3)

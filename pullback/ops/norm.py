@@ -356,6 +356,10 @@ class _masked_softmax_backward(Op):
 
     def run(xp, grad_output, output, mask, dim):
         dim = wrap_dim(-1 if dim is None else dim, output.ndim)
+        if not grad_output.shape == output.shape == mask.shape:
+            raise ShapeError("_masked_softmax_backward wants a gradient, an output and a mask of "
+                             f"one shape, got {list(grad_output.shape)}, {list(output.shape)} and "
+                             f"{list(mask.shape)}")
         out = xp.where(mask, 0, grad_output * output)
         return xp.where(mask, 0, out - output * out.sum(axis=dim, keepdims=True))
 

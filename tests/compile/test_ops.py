@@ -462,6 +462,9 @@ SPECIAL = {
     "addmm": lambda x, v: pb.addmm(x.view(2, 2), x.view(2, 2), x.view(2, 2), alpha=v),
     "hardtanh": lambda x, v: F.hardtanh(x, v, 1e30),
     "floor_divide": lambda x, v: x // v,
+    "lerp": lambda x, v: pb.stack([pb.lerp(x, x.flip(0) * v, w) for w in (0.3, 0.5, 1, 2)]),
+    "lerp_tensor": lambda x, v: pb.lerp(x * v, x.flip(0), x),
+    "sign": lambda x, v: pb.sign(x * v) + pb.sign(x.sum() * v),
     "divided": lambda x, v: v // x,
     "norm": pb.linalg.vector_norm,
 }

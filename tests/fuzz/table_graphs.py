@@ -32,7 +32,8 @@ LEFT_OUT = ("empty", "rand", "resize", "linalg_", "_linalg", "svd", "eig", "qr",
             "matrix_exp", "pinverse", "item", "_local_scalar", "is_", "logdet", "slogdet", "det",
             "inverse", "triangular_solve", "ctc", "lstm", "gru", "rnn", "_thnn", "fill_diagonal",
             "nonzero_static", "dropout", "histogram", "segment_reduce", "_pad_packed",
-            "_pack_padded", "fractional", "rrelu", "quantize", "_moving_avg", "special_", "_igamma")
+            "_pack_padded", "as_strided", "fractional", "rrelu", "quantize", "_moving_avg",
+            "special_", "_igamma")
 
 
 @functools.cache
