@@ -295,9 +295,11 @@ def _checked(made: Ref, example: object, node: object) -> Ref:
 
 
 def _native(args: list, kwargs: dict, *examples: object) -> bool:
-    """Whether every array in a call has an element type that C code handles."""
-    refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
-    return all(r.dtype in CTYPES for r in refs) and all(
+    """Whether every array and number in a call has a type that C code handles."""
+    given = list(_flat([args, list(kwargs.values())]))
+    if any(type(a) is complex for a in given):
+        return False
+    return all(a.dtype in CTYPES for a in given if isinstance(a, Ref)) and all(
         dtype_code(e) in CTYPES for e in examples if e is not None and is_array(e)
     )
 

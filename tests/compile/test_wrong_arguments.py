@@ -263,6 +263,7 @@ def test_complex_numbers_among_real_ones():
     ):
         assert issubclass(agree(call, x), RuntimeError)
     assert agree(lambda x: x == 1j, x) == "the same"
+    assert pb.compile(lambda x: (x == 1j, x != 1j))(x)[1].all()
     assert agree(lambda x: pb.addcmul(x, x, x, value=1j).abs(), x.to(pb.complex128)) == "the same"
 
 
