@@ -11,7 +11,7 @@ import builtins
 import copy
 import keyword
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -75,6 +75,7 @@ class ExportedProgram:
     arg_names: list[str]  # of the module's arguments, keyword ones last
     example_inputs: tuple[tuple, dict] | None = None
     env: ShapeEnv | None = None  # the sizes that vary, and what must hold of them
+    calls: dict[str, ModuleCallSignature] = field(default_factory=dict)  # of modules, where wanted
 
     @property
     def range_constraints(self) -> dict[Any, ValueRanges]:
@@ -110,7 +111,8 @@ class ExportedProgram:
         """How the program is called."""
         spec = self.call_spec
         return [ModuleCallEntry("", ModuleCallSignature(
-            [], [], spec.in_spec, spec.out_spec, list(self.arg_names)))]
+            [], [], spec.in_spec, spec.out_spec, list(self.arg_names))),
+            *[ModuleCallEntry(title, known) for title, known in self.calls.items()]]
 
     @property
     def parts(self) -> list[TreeSpec]:
@@ -167,7 +169,7 @@ class ExportedProgram:
         return ExportedProgram(
             copy.deepcopy(self.graph_module, memo), copy.deepcopy(self.graph_signature, memo),
             copy.deepcopy(self.state_dict, memo), copy.deepcopy(self.constants, memo),
-            self.call_spec, list(self.arg_names), self.example_inputs, self.env)
+            self.call_spec, list(self.arg_names), self.example_inputs, self.env, self.calls)
 
     def __str__(self) -> str:
         code = self.graph_module.print_readable(print_output=False)

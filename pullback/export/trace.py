@@ -20,7 +20,7 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_flatten_with_path
 from ..core.size import Symbolic
-from ..core.surface import assign
+from ..core.surface import assign, current
 from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -39,7 +39,7 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from .program import CallSpec, ExportedProgram, placeholder
+from .program import CallSpec, ExportedProgram, ModuleCallSignature, placeholder
 from .wishes import AdditionalInputs, ShapesCollection
 
 
@@ -83,10 +83,17 @@ def export(
         return out
 
     names = _argument_names(mod, args, kwargs)
+    kept: dict[str, list] = {}
+    for path in preserve_module_call_signature:
+        if path not in dict(mod.named_modules()):
+            raise errors.UserError(f"preserve_module_call_signature: there is no module {path!r} "
+                                   f"({errors.user_line(2)})")
 
     def traced(history: bool) -> tuple[Exported, Varying]:
         sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
-        with _unchanged(mod), _module_stack(mod):
+        kept.clear()
+        kept.update({path: [] for path in preserve_module_call_signature})
+        with _unchanged(mod), _module_stack(mod, kept):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
                          title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes
@@ -114,7 +121,7 @@ def export(
     program = ExportedProgram(
         module, builder.signature, state, {**others, **dict(constants.values())},
         CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
-        sizes.checked() if sizes.env.symbols else None)
+        sizes.checked() if sizes.env.symbols else None, builder.calls(kept))
     if isinstance(shown, AdditionalInputs):
         shown.verify(program)
     return program
@@ -130,19 +137,27 @@ def _replace(old: Tensor, new: Any) -> None:
 
 
 @contextlib.contextmanager
-def _module_stack(mod: Module) -> Iterator[None]:
-    """Note on each node which submodules are running, in which of their calls: `name@1`."""
+def _module_stack(mod: Module, kept: dict[str, list]) -> Iterator[None]:
+    """Note on each node which submodules are running, in which of their calls: `name@1`.
+
+    `kept` gets the arguments and results of the calls of those that are named in it.
+    """
+    wanted = set(kept)
+    kept.clear()
     stack: dict[str, tuple] = {}
     calls: dict[str, int] = {}
     notes, handles = traceback.get_current_meta(), []
 
     def enter(path: str) -> Callable:
-        def hook(module: Any, args: tuple) -> None:
+        def hook(module: Any, args: tuple, kwargs: dict) -> None:
             number = calls[path] = calls.get(path, -1) + 1
             title = path if number == 0 else f"{path}@{number}"
             kind = type(module)
             stack[title] = (title, f"{kind.__module__}.{kind.__qualname__}")
             notes["nn_module_stack"] = dict(stack)
+            if path in wanted:
+                names = _argument_names(module, args, kwargs)
+                kept[title] = [names, *_as_nodes((args, kwargs))]
 
         return hook
 
@@ -150,12 +165,15 @@ def _module_stack(mod: Module) -> Iterator[None]:
         def hook(module: Any, args: tuple, out: Any) -> None:
             running = [title for title in stack if title.partition("@")[0] == path]
             stack.pop(running[-1], None)
+            if path in wanted and len(kept[running[-1]]) == 3:
+                kept[running[-1]] += _as_nodes(out)
             notes["nn_module_stack"] = dict(stack)
 
         return hook
 
     for path, module in mod.named_modules():
-        handles.append(module.register_forward_pre_hook(enter(path), prepend=True))
+        handles.append(
+            module.register_forward_pre_hook(enter(path), prepend=True, with_kwargs=True))
         handles.append(module.register_forward_hook(leave(path), always_call=True))
     try:
         yield
@@ -163,6 +181,14 @@ def _module_stack(mod: Module) -> Iterator[None]:
         for handle in handles:
             handle.remove()
         notes.pop("nn_module_stack", None)
+
+
+def _as_nodes(tree: Any) -> tuple[list, Any]:
+    """The leaves of a tree with nodes in the place of tensors, and its structure."""
+    leaves, spec = tree_flatten(tree)
+    boxes = [current(v)._data if isinstance(v, Tensor) else v for v in leaves]
+    return [getattr(b, "node", None) if isinstance(v, Tensor) else v
+            for b, v in zip(boxes, leaves)], spec
 
 
 @contextlib.contextmanager
@@ -323,6 +349,18 @@ class _Builder:
         for node in results[len(found.written):]:
             self._result(OutputKind.USER_OUTPUT, node, None)
         return GraphModule(found.module, self.graph, "GraphModule")
+
+    def calls(self, kept: dict[str, list]) -> dict[str, ModuleCallSignature]:
+        """How modules were called, in terms of the program's values."""
+        def argument(value: Any) -> Argument:
+            if not isinstance(value, Node):
+                return ConstantArgument("", value)
+            made = self.copied.get(value)
+            return TensorArgument("" if made is None else made.name)
+
+        return {title: ModuleCallSignature([argument(v) for v in given], [argument(v) for v in out],
+                                           in_spec, out_spec, names)
+                for title, (names, given, in_spec, out, out_spec) in kept.items()}
 
     def _position(self, number: int) -> int:
         """The place among all inputs of the n-th tensor of the capture."""

@@ -10,15 +10,23 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ..core.pytree import tree_unflatten
+from ..core.pytree import tree_flatten_with_path, tree_unflatten, treespec_tuple
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
+from ..fx.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
-from .graph_signature import InputKind
-from .program import ExportedProgram, _places, bound, grad_modes, install
+from .graph_signature import ConstantArgument, InputKind
+from .program import (
+    ExportedProgram,
+    ModuleCallSignature,
+    _places,
+    bound,
+    grad_modes,
+    install,
+)
 
 
 class InterpreterModule(TracedModule):
@@ -109,12 +117,14 @@ class _Part:
                 found.append(_Part(self.root, child, [node]))
         return found
 
-    def module(self, inputs: list[Node], outputs: list, always_tuple: bool = False) -> Any:
+    def module(self, inputs: list[Node | None], outputs: list, always_tuple: bool = False) -> Any:
         """The graph of this call as a module; the outermost has none of its own."""
         graph, values = Graph(), {}
-        for node in inputs:
-            values[node] = graph.placeholder(node.name)
-            values[node].meta = dict(node.meta)
+        for i, node in enumerate(inputs):
+            made = graph.placeholder(f"leaf_{i}" if node is None else node.name)
+            if node is not None:
+                values[node] = made
+                made.meta = dict(node.meta)
 
         def value(node: Node) -> Node:
             if node not in values:  # a parameter or a buffer
@@ -145,7 +155,8 @@ class _Part:
             if s not in inside and not part.owns(s))
         gone = {n for o in outputs for n in _nodes(o)}
         results = [n for n in part.nodes if n in gone or any(u not in inside for u in n.users)]
-        inner = part.module(list(given), results)
+        known = part.signature(list(given), results)
+        inner = part.module(list(given), results) if known is None else part.kept(known)
         name, number = part.title, 0
         while name in self.root.titles:  # calls of it that others interrupt
             number += 1
@@ -153,15 +164,70 @@ class _Part:
         self.root.titles.add(name)
         _install(self.root, name, part.path, inner)
         local = name.removeprefix(f"{self.path}.") if self.path else name
+        if known is not None:
+            self._call_as_it_was(known, local, graph, values, value)
+            return
         call = graph.call_module(local, tuple([value(n) for n in given]))
         for i, node in enumerate(results):
             values[node] = call if len(results) == 1 else graph.call_function(
                 operator.getitem, (call, i))
 
+    def signature(self, given: list[Node], results: list[Node]) -> _Known | None:
+        """How the module was called, where that is wanted and says all that the call does."""
+        program = self.root._program
+        kept = program.calls.get(self.title)
+        if kept is None:
+            return None
+        nodes = {n.name: n for n in program.graph.nodes}
+        known = _Known(*[[a.value if isinstance(a, ConstantArgument) else nodes.get(a.name)
+                          for a in side] for side in (kept.inputs, kept.outputs)], kept)
+        whole = set(given) <= set(known.inputs) and set(results) <= set(known.outputs)
+        return known if whole and known.paths is not None else None
+
+    def kept(self, known: _Known) -> Graph:
+        """The graph with the arguments and results that the module had."""
+        leaves = [n if isinstance(n, Node) else None for n in known.inputs]
+        graph = self.module(leaves, known.outputs, always_tuple=True)
+        args, kwargs = known.call.in_spec.children_specs
+        names = known.call.forward_arg_names or []
+        parts = [*args.children_specs, *kwargs.children_specs]
+        graph.trees = Trees(tuple(names), treespec_tuple(parts), known.call.out_spec)
+        return graph
+
+    def _call_as_it_was(self, known: _Known, local: str, graph: Graph, values: dict,
+                        value: Any) -> None:
+        leaves = [value(n) if isinstance(n, Node) else n for n in known.inputs]
+        args, kwargs = tree_unflatten(leaves, known.call.in_spec)
+        call = graph.call_module(local, args, kwargs)
+        for node, path in zip(known.outputs, known.paths or ()):
+            if not isinstance(node, Node) or node in values:
+                continue
+            picked = call
+            for key in path:
+                picked = graph.call_function(operator.getitem, (picked, key))
+            values[node] = picked
+
     def owns(self, node: Node) -> bool:
         """Whether an input of the program is a parameter or a buffer of this module."""
         target = self.root.held.get(node.name) if node.op == "placeholder" else None
         return target is not None and target.startswith(f"{self.path}.")
+
+
+class _Known:
+    """A call of a module: its arguments and results as values of the program."""
+
+    def __init__(self, inputs: list, outputs: list, call: ModuleCallSignature):
+        self.inputs, self.outputs, self.call = inputs, outputs, call
+
+    @property
+    def paths(self) -> list[list] | None:
+        """The way to each result; None if it leads through classes."""
+        spec = self.call.out_spec
+        found = tree_flatten_with_path(tree_unflatten([0] * spec.num_leaves, spec))[0]
+        steps = [[getattr(key, key.__match_args__[0]) for key in path] for path, _ in found]
+        plain = all(type(key).__name__ in ("SequenceKey", "MappingKey")
+                    for path, _ in found for key in path)
+        return steps if plain else None
 
 
 def _nodes(value: Any) -> list[Node]:

@@ -102,3 +102,37 @@ def test_the_function_is_not_hidden_by_its_file():
 
     file = importlib.import_module("pullback.export.unflatten")
     assert torch.export.unflatten is file.unflatten
+
+
+class Chosen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("buf", torch.full((1,), 4.0))
+
+    def forward(self, x, flag, *, scale=None):
+        y = x + self.buf if flag else x * self.buf
+        return {"y": y, "rest": [y * (scale["k"] if scale else 1), x]}
+
+
+class Calling(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Chosen()
+
+    def forward(self, x):
+        one = self.part(x + 3, True)
+        two = self.part(one["y"], False, scale={"k": x})
+        return one["rest"][0] + two["y"] + two["rest"][0] + two["rest"][1]
+
+
+def test_modules_are_called_as_they_were():
+    module, x = Calling(), torch.ones(1)
+    program = torch.export.export(module, (x,), preserve_module_call_signature=("part",))
+    assert [entry.fqn for entry in program.module_call_graph] == ["", "part", "part@1"]
+    parts = torch.export.unflatten(program)
+    assert torch.equal(parts(x), module(x))
+    for name in ("part", "part@1"):
+        parts.set_submodule(name, Chosen())
+    assert torch.equal(parts(x), module(x))
+    with pytest.raises(errors.UserError, match="no module 'other'"):
+        torch.export.export(module, (x,), preserve_module_call_signature=("other",))
