@@ -176,7 +176,9 @@ def trace(
         for o in found:
             if isinstance(o, Tensor) and is_buffer(o._data):  # from outside, given as it is
                 level.adopt(o)
-                outside[id(o)] = o._data.node
+        for known in level.adopted:
+            if any(known.handle is o for o in found):
+                outside[id(known.handle)] = known.handle._data.node
         leaves.extend(found if sizes is None else level.recorder.sizes.in_place_of(found))
         return out
 

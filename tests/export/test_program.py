@@ -475,7 +475,7 @@ def test_constants_are_results():
             self.held = torch.ones(2)
 
         def forward(self, x):
-            return self.held, x + 1, self.held, torch.tensor([4]), outside
+            return self.held, x + self.held, self.held, torch.tensor([4]), outside
 
     program = torch.export.export(Giving(), (torch.ones(2),))
     assert program.graph_signature.lifted_tensor_constants.count("held") == 1
