@@ -164,6 +164,9 @@ def _collect(name: str, value: Any, part: Any, found: list[list]) -> None:
         children = list(enumerate(value))
     elif not tree_is_leaf(value):  # of a class that is registered: its parts in order
         children = list(enumerate(tree_flatten(value, is_leaf=lambda v: v is not value)[0]))
+        if type(part) is type(value) and dataclasses.is_dataclass(part):  # one with wishes in it
+            names = [f.name for f in dataclasses.fields(part)]
+            part = [getattr(part, n) for n in names if getattr(value, n) is not None]
     elif part is not None:
         raise errors.UserError(f"the argument {name!r} is no tensor and has no dims that could "
                               f"vary: {part!r} ({errors.user_line(3)})")
@@ -235,6 +238,10 @@ class Varying(Sizes):
         root = wish.root
         value, rest = divmod(n - wish.offset, wish.factor)
         known = self.named.get(root.__name__)
+        if known is not None and (known[0].min, known[0].max) != (root.min, root.max):
+            raise errors.UserError(
+                f"Found different definitions {known[0]!r} and {root!r} for the same symbolic "
+                f"dimension ({errors.user_line(4)})")
         if rest or known is not None and known[1].hint != value:
             other = f", where {root.__name__} = {known[1].hint}" if known is not None else ""
             raise errors.ConstraintViolationError(

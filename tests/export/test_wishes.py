@@ -86,8 +86,11 @@ def test_registered_classes():
         def forward(self, pair):
             return pair.a.sum() + pair.b.sum()
 
-    program = export(Sum(), (Pair(X, Y),), dynamic_shapes={"pair": [{0: Dim("n")}, None]})
-    assert varying(program) == [[True, False], [False]]
+    said = ShapesCollection()
+    said[X] = {0: Dim("n")}
+    for wishes in ({"pair": [{0: Dim("n")}, None]}, said):
+        program = export(Sum(), (Pair(X, Y),), dynamic_shapes=wishes)
+        assert varying(program) == [[True, False], [False]]
 
 
 def test_refusals_are_pytorchs():
@@ -99,6 +102,8 @@ def test_refusals_are_pytorchs():
         "x": {0: Dim("n", min=6)}, "others": None})
     refused(errors.ConstraintViolationError, "is 4", {"x": {0: 5}, "others": None})
     refused(errors.UserError, "top-level keys", {"z": None})
+    refused(errors.UserError, "different definitions", {
+        "x": {0: Dim("n", min=2)}, "others": {"a": {0: Dim("n", min=3)}, "l": [None]}})
     with pytest.raises(errors.UserError, match="`args` to be a tuple"):
         export(Nested(), X)
     from pullback._dynamo import exc
