@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple, Union, get_args, get_origin
 
+from ..core.dtype import DType
 from ..core.table import Packet
 from .errors import MutableOperation
 from .library import recorded_signature
@@ -114,12 +115,14 @@ def type_matches(signature_type: Any, argument_type: Any) -> bool:
     outer, parts = get_origin(signature_type), get_args(signature_type)
     if outer is Union or isinstance(signature_type, types.UnionType):
         return argument_type in parts or any(type_matches(p, argument_type) for p in parts)
-    if outer is list and get_origin(argument_type) is list:
+    if outer is list and get_origin(argument_type) in (list, tuple):
         return type_matches(parts[0], get_args(argument_type)[0])
     if outer is list and parts[0] is argument_type:
         return True  # one number for a list of them
     if outer is list or not isinstance(signature_type, type):
         return False
+    if signature_type is int and argument_type is DType:  # schemas call a dtype a number
+        return True
     return isinstance(argument_type, type) and issubclass(argument_type, signature_type)
 
 

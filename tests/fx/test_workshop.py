@@ -17,8 +17,12 @@ from pullback.fx.isolated import (
     wrapper_and_args_for_make_fx,
 )
 from pullback.fx.make_fx import make_fx
-from pullback.fx.operator_schemas import normalize_function
+from pullback.fx.operator_schemas import create_type_hint, normalize_function, type_matches
 from pullback.fx.passes.fake_tensor_prop import FakeTensorProp
+from pullback.fx.passes.graph_manipulation import (
+    get_size_of_all_nodes,
+    replace_target_nodes_with,
+)
 from pullback.fx.passes.infra import (
     PassBase,
     PassManager,
@@ -481,3 +485,23 @@ def test_registered_operators_are_recorded():
     assert gm(torch.ones(2), 3.0).tolist() == [4.0, 4.0]
     gm = symbolic_trace(lambda x: torch.ops.workshop.scaled.default(x, 2.0))
     assert "scaled_default" in gm.code and gm(torch.ones(1)).tolist() == [2.0]
+
+
+def test_targets_and_sizes():
+    gm = symbolic_trace(lambda a, b: a + b)
+    replace_target_nodes_with(gm, "call_function", operator.add, "call_function", operator.mul)
+    assert gm(torch.tensor(2.0), torch.tensor(5.0)) == 10
+    gm = symbolic_trace(nn.Sequential(nn.Linear(3, 5)))
+    with pytest.raises(RuntimeError, match="no tensor metadata"):
+        get_size_of_all_nodes(gm)
+    get_size_of_all_nodes(gm, [torch.ones(2, 3)])
+    assert [n.size_bytes for n in gm.graph.nodes if n.op != "output"] == [(24, 24), (40, 120)]
+
+
+def test_types_of_arguments():
+    for wanted, given, fits in (
+        (list[int], create_type_hint((int, int)), True), (list[int], int, True),
+        (int, type(torch.float32), True), (int, float, False), (list[int], list[float], False),
+        (list[torch.Tensor], create_type_hint((nn.Parameter, torch.Tensor)), True),
+    ):
+        assert type_matches(wanted, given) is fits, (wanted, given)
