@@ -31,7 +31,11 @@ from pullback.fx.passes.infra import (
     pass_result_wrapper,
     this_before_that_pass_constraint,
 )
-from pullback.fx.passes.matcher import SubgraphMatcher
+from pullback.fx.passes.matcher import (
+    SubgraphMatcher,
+    SubgraphMatcherWithNameNodeMap,
+    _split_to_graph_and_name_node_map,
+)
 from pullback.fx.passes.order import CSEPass, legalize_graph
 from pullback.fx.passes.partitioner import (
     CapabilityBasedPartitioner,
@@ -505,3 +509,29 @@ def test_types_of_arguments():
         (list[torch.Tensor], create_type_hint((nn.Parameter, torch.Tensor)), True),
     ):
         assert type_matches(wanted, given) is fits, (wanted, given)
+
+
+def test_nodes_of_matches_by_name():
+    class Pattern(nn.Module):
+        def forward(self, x, weight):
+            conv = nn.functional.conv2d(x, weight)
+            relu = nn.functional.relu(conv)
+            return relu, relu * 2, {"conv": conv, "relu": relu}
+
+    class Net(nn.Module):
+        def forward(self, x, weight):
+            relu = nn.functional.relu(nn.functional.conv2d(x * 2, weight * 3))
+            return relu + relu * 2
+
+    inputs = torch.ones(1, 3, 3, 3), torch.ones(3, 3, 3, 3)
+    exported = torch.export.export(Pattern(), inputs).module()
+    found = torch.export.export(Net(), inputs).module().graph
+    names = SubgraphMatcherWithNameNodeMap(exported).match(found)[0].name_node_map
+    assert {k: n.name for k, n in names.items()} == {"conv": "conv2d", "relu": "relu"}
+    assert all(n.graph is found for n in names.values())
+    plain, _ = _split_to_graph_and_name_node_map(exported)
+    assert torch.equal(plain(*inputs)[1], exported(*inputs)[1]) and len(plain(*inputs)) == 2
+    traced = SubgraphMatcherWithNameNodeMap(symbolic_trace(Pattern()))
+    assert list(traced.match(symbolic_trace(Net()).graph)[0].name_node_map) == ["conv", "relu"]
+    with pytest.raises(RuntimeError, match="a dictionary from names to nodes"):
+        SubgraphMatcherWithNameNodeMap(symbolic_trace(two))

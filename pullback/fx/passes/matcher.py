@@ -7,13 +7,18 @@ used outside of it, the pattern's results aside.  `subgraph_rewriter.py` puts ot
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.pytree import tree_flatten, tree_unflatten
+from ..errors import GraphError
 from ..graph import Graph
+from ..graph_module import GraphModule
 from ..naming import is_operator_overload
 from ..node import Node, fetch_attribute
+from ..printer import Trees
 
 
 @dataclass
@@ -162,18 +167,35 @@ class SubgraphMatcher:
         return self.ignore_literals or (type(p) is type(value) and p == value)
 
 
+def _split_to_graph_and_name_node_map(gm: GraphModule) -> tuple[GraphModule, dict[str, Node]]:
+    """A pattern without the dictionary of names that it returns last, and that dictionary."""
+    made = copy.deepcopy(gm)
+    graph = made.graph
+    output = graph.output_node()
+    returned, trees = output.args[0], graph.trees
+    if trees is not None:  # it is given flat there
+        returned = tree_unflatten(list(returned), trees.out_spec)
+    if not isinstance(returned, (tuple, list)) or not isinstance(returned[-1], dict):
+        raise GraphError("a pattern with names returns its results, and last a dictionary from "
+                         f"names to nodes, not {returned}")
+    *results, names = returned
+    value = results[0] if len(results) == 1 else tuple(results)
+    if trees is not None:
+        flat, spec = tree_flatten(value)
+        graph.trees, value = Trees(trees.names, trees.in_spec, spec), tuple(flat)
+    output.args = (value,)
+    made.recompile()
+    return made, dict(names)
+
+
 class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
     """For patterns that return their results and a dictionary of names for nodes of them."""
 
     def __init__(self, pattern_gm: Any, match_output: bool = False,
                  match_placeholder: bool = False, remove_overlapping_matches: bool = True,
                  ignore_literals: bool = False) -> None:
-        import copy
-
-        graph = copy.deepcopy(pattern_gm.graph)
-        output = graph.output_node()
-        *results, self.names = output.args[0]
-        output.args = (results[0] if len(results) == 1 else tuple(results),)
+        self.pattern_gm, self.names = _split_to_graph_and_name_node_map(pattern_gm)
+        graph = self.pattern_gm.graph
         super().__init__(graph, match_output, match_placeholder, remove_overlapping_matches,
                          ignore_literals)
 
