@@ -386,6 +386,10 @@ class Program:
                 tensors[i].set_(_made_again(o, tensors, made, done))
             if writes:
                 cell_of(tensors[i]).version += writes
+        if joint.sets and joint.differentiable:  # gradients arrive at leaves with the new memory
+            taken = {i for i, _, _ in joint.sets}
+            node.edges = tuple([
+                tensors[i]._edge if i in taken else e for i, e in zip(joint.grad_of, node.edges)])
         for gradient, k, given in joint.assigned:
             _leave(gradient, arguments, given if k is None else made[k])
         if joint.swept:
@@ -700,7 +704,7 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
         if o.own is not None:
             _has_own(t, made[o.own])
         if o.stale:
-            t._link.seen = -1
+            t._link.seen, t._link.multi = -1, t._link.multi or not t._link.hidden
     if o.leaf:
         t.requires_grad_()
     if o.retains and t._edge is not None:

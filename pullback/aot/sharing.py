@@ -72,6 +72,7 @@ class Member:
     root: Root
     chain: tuple  # views of the base
     hidden: str | None  # were they made while nothing was recorded?
+    multi: bool = False  # is it one of several results of a view, by its place in memory?
 
     def handle(self, t: Tensor) -> Tensor:
         """What stands for the tensor in the capture."""
@@ -83,6 +84,8 @@ class Member:
         level = base._data.interp.level
         with _recording(level, state.record[level] and not self.hidden):
             made = replay(base, self.chain)
+        if self.multi:
+            made._link.multi = True
         if isinstance(t._edge, Accumulate):
             made._edge = input_edge(made, t._edge, t._data)
         return made
@@ -197,9 +200,11 @@ def describe(
             t = tensors[i]
             link = None if base_of(t) is t else t._link
             chain, hidden = ((), None) if link is None else (link.chain, link.hidden)
+            multi = False
             if strided and whole is None and t.dtype is base_of(t).dtype and (
                     base_of(t).is_contiguous() and not _repeats(t._data)):
                 place = list(t.shape), list(t.stride()), t.storage_offset()
                 chain = ((overload("as_strided"), place, None),)
-            shared[id(t)] = Member(own[id(base_of(t))], chain, hidden)
+                multi = link is not None and link.multi
+            shared[id(t)] = Member(own[id(base_of(t))], chain, hidden, multi)
     return roots, shared

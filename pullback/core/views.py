@@ -328,7 +328,8 @@ def _scatter(ov):
             found = lookup(node.id)
             if found is not None:
                 space[node.id] = found
-    return eval(f"lambda {', '.join(['base', 'new', *names])}: {text}", space)
+    source = f"lambda {', '.join(['base', 'new', *names])}: {text}"
+    return eval(compile(source, f"<pullback scatter of {ov.name}>", "eval"), space)
 
 
 def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:

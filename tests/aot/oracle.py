@@ -162,6 +162,8 @@ def check(
                         expected, found, fillvalue=("nothing", None)):
                     if a is errors.SavedValueModified:
                         break  # a graph keeps values, not memory: it may well know what is needed
+                    if w and b is errors.SavedValueModified:
+                        break  # a cut may save what eager does not, and somebody has written it
                     if order == 2 and any(b is e for e in AGAIN):
                         break  # behind the tape's back; or an input, which is read once more
                     assert name == other, (way, name, other)

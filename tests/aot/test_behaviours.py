@@ -907,6 +907,50 @@ def test_saved_tensors_are_packed_when_the_function_runs(way):
         assert pb.allclose(x.grad, pb.cos(x))
 
 
+@pytest.mark.parametrize("wrap", [
+    lambda f: aot.aot_function(f, aot.nop), lambda f: aot.aot_function(f, aot.nop, dynamic=True),
+    lambda f: pb.compile(f, backend="numpy"), lambda f: pb.compile(f, backend="aot_eager"),
+    lambda f: pb.compile(f, backend="numpy", dynamic=True)])
+@pytest.mark.parametrize("view", [lambda a: a, lambda a: a.view(-1), lambda a: a[1:]])
+def test_a_result_and_its_detached_alias_share_memory(view, wrap):
+    def detached_first(x):
+        a = view(x * 2)
+        return a.detach(), a
+
+    def detached_last(x):
+        a = view(x * 2)
+        return a, a.detach()
+
+    for f in (detached_first, detached_last):
+        x = values(2, 3).requires_grad_()
+        out = wrap(f)(x)
+        apart, a = out if f is detached_first else out[::-1]
+        assert not apart.requires_grad and apart.grad_fn is None and not apart._is_view()
+        assert a.requires_grad and a.data_ptr() == apart.data_ptr()
+        apart.zero_()
+        assert a.count_nonzero() == 0
+        a.sum().backward()
+        assert pb.equal(x.grad, pb.autograd.grad(view(x * 2).sum(), x)[0])
+
+
+def test_sizes_of_an_input_that_is_written_are_saved_not_the_input():
+    def f(a, b):
+        out = b.expand(a.shape[0], 4) * 1
+        a.mul_(2)
+        return out
+
+    seen = {}
+    compiled = aot.aot_function(
+        f, lambda g, _: seen.setdefault("forward", g), lambda g, _: seen.setdefault("backward", g),
+        keep_inference_input_mutations=True, dynamic=True)
+    for n in (3, 5):
+        a, b = pb.ones(n, 4), pb.ones(1, 4, requires_grad=True)
+        compiled(a, b).sum().backward()
+        assert b.grad.tolist() == [[n] * 4] and a[0, 0] == 2
+    saved = seen["forward"].graph.output_node().args[0][1:]
+    assert all(not isinstance(s.meta["val"], pb.Tensor) for s in saved)
+
+
 def test_pieces_alone_are_results_of_the_compiled_function():
     x = values(2, 3).requires_grad_() * 1
     run = aot.aot_function(lambda a: a.unbind(0), aot.nop)

@@ -83,6 +83,20 @@ def test_a_piece_that_was_left_behind_may_keep_its_gradient(wrap):
     assert piece.retains_grad
 
 
+@pytest.mark.parametrize("wrap", WAYS)
+def test_views_of_a_piece_that_was_left_behind(wrap):
+    def f(x, piece):
+        view = piece.view_as(piece)
+        x[:, 1:].mul_(2)
+        return piece, view
+
+    x = pb.ones(2, 3, requires_grad=True) * 1
+    for t in wrap(f)(x, x.unbind(0)[1]):
+        assert t.tolist() == [1, 2, 2]
+        with pytest.raises(RuntimeError, match="modified inplace"):
+            t.grad_fn
+
+
 @pytest.mark.parametrize("wrap", WAYS[1:])
 @pytest.mark.parametrize("read", [lambda b: b, lambda b: b.as_strided((3,), (1,)), lambda b: b[:]])
 def test_writes_that_stay_in_a_graph_do_not_change_what_the_backward_reads(wrap, read):
