@@ -110,6 +110,7 @@ class Capture(Hooking, Placing, Trace):
         self.blurred = None  # the user's place where values were replaced and a history was not
         self.literal = False  # does the graph follow PyTorch's convention (`layout.py`)?
         self._cuts: dict = {}
+        self._sliced: Tensor | None = None  # the input that was written last, by its place
         self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
         self.diary = None  # of the memory that eager execution takes (`eager.py`), if wanted
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
@@ -273,7 +274,14 @@ class Capture(Hooking, Placing, Trace):
     def sliced_again(self, x: Tensor) -> None:
         # as often as PyTorch takes the view: the numbers of nodes show it
         with _recording(self.level, False):
-            for _ in range(2 if x._link.chain[0][0].name == "as_strided" else 1):
+            replay(make(x._link.base._data), x._link.chain)
+        self._sliced = x if x._link.chain[0][0].name == "as_strided" else None
+
+    def looked_at(self) -> None:
+        # the first look at another view after such a write takes it once more
+        x, self._sliced = self._sliced, None
+        if x is not None:
+            with _recording(self.level, False):
                 replay(make(x._link.base._data), x._link.chain)
 
     def written(self, cell) -> bool:
@@ -622,7 +630,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     for i, (t, (box, start, _)) in enumerate(zip(handles, boxes)):
         if results.by_handle[id(t)] != i:  # the root of a group is an argument, too
             continue
-        if t._link is not None:
+        if t._link is not None and not (  # PyTorch does not look at inputs that nobody used
+                level.literal and box is None and not t._link.apart and id(t) not in level.views):
             with _recording(level.level, False):
                 refresh(t)
         size = level.sizes.get(id(t))

@@ -61,6 +61,9 @@ class Interpreter:
     def sliced_again(self, x: Tensor) -> None:
         """Told of a view through which such a base was written, when it is up to date again."""
 
+    def looked_at(self) -> None:
+        """Told that a view is brought up to date which was not written itself (`literal`)."""
+
     def written(self, cell) -> bool:
         """Have values been written into this memory?  Changes of shape do not count (`literal`)."""
         return False

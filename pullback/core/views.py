@@ -149,6 +149,8 @@ def refresh(t: Tensor) -> None:
             with _recording(level, False):
                 follow(t, replay(make(base._data), link.chain))
             return  # its history must not be asked for any more
+        if level and link.seen != -1 and state.stack[level].literal:
+            state.stack[level].looked_at()
         link.seen = version
         with _recording(level, not link.hidden):
             again = replay(base, link.chain)

@@ -416,6 +416,17 @@ def programs(torch) -> dict:
         a.add_(1)
         return a.view(-1) + b
 
+    @case(base_views(lambda b: b.view(-1), lambda b: b.view(-1)))
+    def last_written_and_viewed(a, b):
+        b.mul_(2)
+        return b.view(-1)
+
+    @case(base_views(lambda b: b.view(-1), lambda b: b.view(-1)))
+    def last_written_twice_and_viewed(a, b):
+        b.mul_(2)
+        b.add_(1)
+        return b.view(2, 2), b.view(-1)
+
     @case(base_views(lambda b: b.view(2, 2), lambda b: b[0]))
     def two_views_first_written(a, b):
         a.add_(1)
