@@ -692,6 +692,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             results.add(t if tracked else make(t._data))
         elif t._cell is not None and t._cell.version > results.turns(t):
             joint.bumped.append((i, t._cell.version - results.turns(t)))  # by views of it
+        if t._data is box and view is not None and hooked(t):
+            joint.owned.append((i, results.add(t)))
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]

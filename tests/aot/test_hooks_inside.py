@@ -59,10 +59,16 @@ def of_an_input_whose_base_is_written(x, v):
     return x * 1, v * 3
 
 
+def of_an_input_that_was_turned(x, v):
+    x.unsqueeze_(0)
+    x.register_hook(lambda g: g * 2)
+    return x * 3
+
+
 @pytest.mark.parametrize("wrap", WAYS[1:])
 @pytest.mark.parametrize("f", [
-    of_a_view, of_a_view_of_a_result, of_a_view_that_is_written, of_an_input_whose_view_is_written,
-    of_an_input_whose_base_is_written])
+    of_an_input_that_was_turned, of_a_view, of_a_view_of_a_result, of_a_view_that_is_written,
+    of_an_input_whose_view_is_written, of_an_input_whose_base_is_written])
 def test_hooks_of_views_get_gradients_from_outside(f, wrap):
     def gradient(f):
         leaf = pb.arange(6.0).reshape(2, 3).requires_grad_()
