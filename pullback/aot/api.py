@@ -30,7 +30,7 @@ from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, re
 from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
-from .holding import roots_of
+from .holding import Parts, roots_of
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
@@ -104,7 +104,7 @@ class Compiled:
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
-        self._modules: list | None = None  # that the function reaches; None: not yet known
+        self._modules: Parts | None = None  # that the function reaches; None: not yet known
         self._last: tuple | None = None  # facts and program of the last call with tensors alone
         self._recent: dict = {}  # the same of earlier ones, by what `_lying` says of the arrays
 
@@ -216,11 +216,8 @@ class Compiled:
     def _modes(self) -> tuple | None:
         """The modules that the function reaches, and which of them are in training."""
         if self._modules is None:
-            self._modules = roots_of(self.function)
-        if not self._modules:
-            return None
-        parts = [m for root in self._modules for m in root.modules()]
-        return tuple([id(m) for m in parts] + [m.training for m in parts])
+            self._modules = Parts(roots_of(self.function))
+        return self._modules.modes() if self._modules.roots else None
 
     def parts(self) -> dict:
         """What has been compiled so far: (program number, part) -> compiled graph."""

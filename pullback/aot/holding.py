@@ -57,13 +57,34 @@ def _reached(value: Any) -> list:
     return [own[n] for n in ("module", "function") if n in own]
 
 
+class Parts:
+    """The parts of modules, as a part of signatures: asked before every call."""
+
+    def __init__(self, roots: list):
+        self.roots, self.generation = roots, 0
+        self._look()
+
+    def _look(self) -> None:
+        self.states = [vars(m) for m in {
+            id(m): m for root in self.roots for m in root.modules()}.values()]
+        self.tables = [s["_modules"] for s in self.states]
+        self.inner = [list(t.values()) for t in self.tables]
+
+    def modes(self) -> tuple:
+        """A number that changes with the parts, and which of them are in training."""
+        if [list(t.values()) for t in self.tables] != self.inner:
+            self.generation += 1
+            self._look()
+        return (self.generation, *[s["training"] for s in self.states])
+
+
 class Slot:
     """A place where a module holds a tensor."""
 
-    __slots__ = ("name", "table")
+    __slots__ = ("name", "place", "table")
 
     def __init__(self, table: dict, name: str):
-        self.table, self.name = table, name
+        self.table, self.name = self.place = table, name
 
     def found(self, arguments: list[Tensor]) -> Tensor | None:
         """The tensor that is there when the program runs."""
@@ -109,7 +130,7 @@ class Holding:
     def looked_up(self, joint: Joint) -> None:
         """Have inputs of a program that modules hold looked up by their names when it runs; numbers
         and texts that they hold must be the same then, but for those that the function counts."""
-        slots, joint.modules = self.slots(), self.modules
+        slots = self.slots()
         fixed = {id(r.tensor) for r in joint.reads} | {id(g.tensor) for g in joint.gradients}
         plain = [(table, name, v) for table, before in self.tables[2::3]
                  for name, v in before.items()

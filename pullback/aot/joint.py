@@ -192,7 +192,7 @@ class Joint:
     grad_of: list[int]  # input that each gradient belongs to
     differentiable: bool = False
     held: list = field(default_factory=list)  # places in modules of the last outputs
-    modules: list = field(default_factory=list)  # that were looked at: a signature has their ids
+    places: list | tuple | None = None  # where modules hold them, if they hold all; None: ask
     reads: list[Read] = field(default_factory=list)  # values from outside that it depends on
     swept: list[int] = field(default_factory=list)  # graph outputs whose history was used up inside
     gradients: list[Gradient] = field(default_factory=list)  # that were there, or not
@@ -233,6 +233,11 @@ class Joint:
 
     def found(self, arguments: list[Tensor]) -> list[Tensor]:
         """The tensors that the graph wants besides the arguments."""
+        if self.places is None:
+            self.places = not self.roots and [getattr(t, "place", None) for t in self.adopted]
+            self.places = self.places if self.places and all(self.places) else ()
+        if self.places:  # all of them are held by modules
+            return [table.get(name) for table, name in self.places]
         return [r.found(arguments) for r in self.roots] + [
             t if isinstance(t, Tensor) else t.found(arguments) for t in self.adopted
         ]
