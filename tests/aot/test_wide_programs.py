@@ -40,7 +40,7 @@ def test_writes_where_neighbours_overlap(wrap, view):
     assert leaf.grad.tolist() == [[4, 6, 4], [4, 6, 4]]
 
 
-@pytest.mark.parametrize("wrap", WAYS)
+@pytest.mark.parametrize("wrap", WAYS[:2])  # graphs of aot_function refuse it, as PyTorch's do
 @pytest.mark.parametrize("view", [lambda x: x.unfold(0, 2, 1),
                                   lambda x: x.as_strided((2, 2), (1, 1))])
 def test_writes_to_parts_of_overlapping_views(wrap, view):
