@@ -95,3 +95,9 @@ def test_views_of_a_larger_dtype_begin_at_its_places():
     with pytest.raises(RuntimeError, match=r"stride\(1\) must be divisible by 2"):
         torch.ones(32).as_strided((4, 4, 2), (2, 1, 1)).view(torch.float64)
     assert torch.ones(4, 4)[:, 2:].view(torch.float64).shape == (4, 1)
+
+
+def test_lobpcg_reads_the_whole_matrix():
+    a = torch.rand(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    a = (a @ a.T / 10).requires_grad_()
+    assert torch.autograd.gradcheck(lambda m: torch.lobpcg(m, k=1)[0], (a,))
