@@ -382,8 +382,11 @@ class Program:
             if joint.differentiable:
                 node.stamp = fast["CLOCK"]
         for i, o, writes in joint.sets:
+            old = tensors[i]._edge
             with set_grad_enabled(False):
                 tensors[i].set_(_made_again(o, tensors, made, done))
+            if joint.differentiable and (new := tensors[i]._edge) is not old:
+                node.edges = tuple([new if edge is old else edge for edge in node.edges])
             if writes:
                 cell_of(tensors[i]).version += writes
         if joint.sets and joint.differentiable:  # gradients arrive at leaves with the new memory

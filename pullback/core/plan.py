@@ -102,6 +102,11 @@ def _fits(packet, ov, args: tuple, kwargs: dict) -> None:
             return
 
 
+def _listed(made):
+    """A list of results as a tuple; some composites give a single one."""
+    return tuple(made) if type(made) is list else made
+
+
 def _compiled(packet, ov, places: list, count: int, names: list):
     schema, rule = ov.schema, ov.op.promote
     own = {"ov": ov, "general": packet._general}
@@ -117,9 +122,10 @@ def _compiled(packet, ov, places: list, count: int, names: list):
     lines += [f"    {line}" for line in head]
     if ov.is_composite:
         own["compose"] = ov.compose
-        several = any(r.is_list and r.is_tensor for r in schema.returns)
         made = f"compose(*{flat})"
-        lines += _guarded(f"return {f'tuple({made})' if several else made}", flat)
+        if any(r.is_list and r.is_tensor for r in schema.returns):
+            own["listed"], made = _listed, f"listed({made})"
+        lines += _guarded(f"return {made}", flat)
     else:
         own["kernel"] = ov.kernel
         if packet._inplace:
