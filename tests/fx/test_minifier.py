@@ -84,7 +84,7 @@ def test_modules_files_and_refusals(tmp_path, capsys):
         minifier(gm, [x], nans, offload_to_disk=True)
 
 
-def test_public_names():
+def test_public_names(without_torch):
     import importlib
 
     with torch.install_as_torch():
