@@ -16,7 +16,11 @@ from ..aot.entry import AotFunction, aot_function
 from ..aot.modules import aot_module_simplified
 
 OWN = ("native", "numpy")  # what `compile` knows by itself, and under PyTorch's names
-_THEIRS = {"inductor": "native", "eager": "numpy", "aot_eager": "numpy"}
+# PyTorch's backends for debugging run the same graphs operator by operator
+_THEIRS = {"inductor": "native"} | dict.fromkeys((
+    "eager", "aot_eager", "eager_noexcept", "pre_dispatch_eager", "aot_eager_default_partitioner",
+    "aot_eager_decomp_partition", "aot_eager_decomp_partition_with_mode",
+), "numpy")
 _registered: dict[str, Callable] = {}
 
 
