@@ -30,6 +30,7 @@ from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, re
 from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
+from .context import config
 from .holding import Parts, roots_of
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
@@ -131,6 +132,7 @@ class Compiled:
                     and last[1] == [t._edge is not None for t in args]
                     and last[2] == state.record[0]
                     and last[3] is dt._default
+                    and (last[5] is None or last[5]())
                 ):
                     return last[4].enter(args, arrays)
             except AttributeError:  # something else than a tensor among the arguments
@@ -175,7 +177,8 @@ class Compiled:
                         cure="call it with inputs of the shapes and dtypes that it was compiled "
                         "for"))
                 program = self._new_program(key, flat, spec, tensors, args, kwargs)
-                if program.joint.decisions is not None:
+                if program.joint.decisions is not None or (
+                        (key, 0) in self.programs and self.backend.undecided is not None):
                     self._count(key, program)
                 self._keep(key, program)
             if program.written:
@@ -202,7 +205,8 @@ class Compiled:
         ):
             lying = [_lying(t._data) for t in tensors]
             edges = [t._edge is not None for t in tensors]
-            self._last = lying, edges, state.record[0], dt.default(), program
+            self._last = (
+                lying, edges, state.record[0], dt.default(), program, program.joint.outside)
             if len(self._recent) >= SIZES:
                 self._recent.pop(next(iter(self._recent)))
             self._recent[tuple(lying)] = self._last
@@ -263,12 +267,12 @@ class Compiled:
         """One more program for other decisions; too many, and there will be no more."""
         count = self.captures[key] = self.captures.get(key, 0) + 1
         if count == DECISIONS:
-            node = program.joint.decisions.graph.output_node().all_input_nodes[-1]
-            where = (node.stack_trace or "").strip()
+            decisions, read = program.joint.decisions, "outside of it"
+            if decisions is not None:
+                node = decisions.graph.output_node().all_input_nodes[-1]
+                read = f"from tensors ({(node.stack_trace or '').strip()})"
             self.backend.undecided(
-                self.function,
-                f"what it reads from tensors was new in {count} calls of the same kind ({where})",
-            )
+                self.function, f"what it reads {read} was new in {count} calls of the same kind")
 
     def _keep(self, key: tuple, program: Program) -> None:
         """Put a program beside those of the same signature; the oldest makes room."""
@@ -508,10 +512,12 @@ def make_program(
         simplified()
     makers = {}
     if joint.differentiable:
+        settings = config.shallow_copy_dict()  # whenever it is cut, and by whoever asks
 
         @functools.cache
         def cut():
-            found = backend.partition(simplified(), count)
+            with config.patch(settings):
+                found = backend.partition(simplified(), count)
             results = count if backend.layout is None else backend.layout.count
             if stowed is not None:
                 found = stowed(found, results, tensors)

@@ -554,7 +554,7 @@ def capture(
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
-    holding = Holding(roots_of(function) if ordinary else [])
+    holding = Holding(roots_of(function), function) if ordinary else Holding([])
     with holding, level:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}

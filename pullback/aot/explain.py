@@ -84,7 +84,9 @@ def _numbers(names: list[str], before: list, now: list) -> str:
 
 
 def _outside(compiled: Any) -> str:
-    return "what the function finds outside of its arguments has changed"
+    last = next(reversed(compiled.programs.values()), None)
+    named = last and last.joint.outside and last.joint.outside.change()
+    return named or "what the function finds outside of its arguments has changed"
 
 
 def _lying(facts: tuple) -> str:

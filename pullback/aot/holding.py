@@ -3,7 +3,7 @@
 A parameter or buffer that a function met is an input of its graph.  It is looked up by its name
 before every call, so that one that was replaced meanwhile (`module.weight = ...`) is used.  What
 the function itself assigns (`self.cache = ...`) is a result of the graph, and every call assigns
-it.  Read next: `capture.py`.
+it.  Variables are looked up in the same way (`outside.py`).  Read next: `capture.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.handle import Tensor
 from .joint import Joint
+from .outside import Outside, Variable, variables
 
 _TABLES, _NOTHING = ("_parameters", "_buffers"), object()
 _PLAIN = {bool, int, float, str, type(None)}
@@ -94,8 +95,9 @@ class Slot:
 class Holding:
     """What modules held before a capture; leaving it puts everything back."""
 
-    def __init__(self, roots: list):
+    def __init__(self, roots: list, function: Any = None):
         self.modules = list({id(m): m for root in roots for m in root.modules()}.values())
+        self.variables = [] if function is None else variables(function, self.modules)
         self.tables = [(t, dict(t)) for m in self.modules for t in (
             *[vars(m)[n] for n in _TABLES], vars(m))]
 
@@ -118,14 +120,18 @@ class Holding:
             and (isinstance(value, Tensor) or isinstance(before.get(name), Tensor))
         ]
 
-    def slots(self) -> dict[int, list[Slot]]:
+    def slots(self) -> dict[int, list[Slot | Variable]]:
         """Where each tensor was, by its identity."""
-        found: dict[int, list[Slot]] = {}
+        found: dict[int, list[Slot | Variable]] = {}
         for table, before in self.tables:
             for name, value in before.items():
                 if isinstance(value, Tensor):
                     found.setdefault(id(value), []).append(Slot(table, name))
-        return found
+        named: dict[int, list] = {}
+        for variable, value in self.variables:
+            if isinstance(value, Tensor) and variable.found([]) is value:
+                named.setdefault(id(value), []).append(variable)
+        return named | found
 
     def looked_up(self, joint: Joint) -> None:
         """Have inputs of a program that modules hold looked up by their names when it runs; numbers
@@ -138,6 +144,10 @@ class Holding:
         if plain:
             joint.guards.append(functools.partial(_same, [p[:2] for p in plain], [
                 p[2] for p in plain]))
+        named = [(variable, value) for variable, value in self.variables
+                 if not isinstance(value, Tensor) and variable.found([]) == value]
+        if named:
+            joint.outside = Outside([v for v, _ in named], [value for _, value in named])
         for k, t in enumerate(joint.adopted):
             places = slots.get(id(t)) if isinstance(t, Tensor) else None
             if places is None:
@@ -154,9 +164,9 @@ def _same(places: list[tuple[dict, str]], values: list) -> bool:
     return [table.get(name) for table, name in places] == values
 
 
-def _holds(places: list[Slot], t: Tensor) -> bool:
+def _holds(places: list[Slot | Variable], t: Tensor) -> bool:
     return all(p.found([]) is t for p in places)
 
 
-def _tied(places: list[Slot]) -> bool:
+def _tied(places: list[Slot | Variable]) -> bool:
     return _holds(places, places[0].found([]))

@@ -198,6 +198,7 @@ class Joint:
     gradients: list[Gradient] = field(default_factory=list)  # that were there, or not
     assigned: list[tuple] = field(default_factory=list)  # (gradient, graph output, tensor or None)
     guards: list[Callable[[], bool]] = field(default_factory=list)  # what else must be as it was
+    outside: Callable[[], bool] | None = None  # are variables with plain values as they were?
     numbers: list[tuple] = field(default_factory=list)  # (array, function that says its value)
     decisions: GraphModule | None = None  # computes what the user's conditions were told
     answers: list = field(default_factory=list)  # what that was

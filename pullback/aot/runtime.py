@@ -264,6 +264,8 @@ class Program:
         for gradient in joint.gradients:
             if not gradient.fits(arguments):
                 return False
+        if joint.outside is not None and not joint.outside():
+            return False
         for guard in joint.guards:
             if not guard():
                 return False
