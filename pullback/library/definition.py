@@ -194,6 +194,11 @@ class CustomOpDef:
         self._written = [i for i, a in enumerate(args) if a.alias and "!" in a.alias]
         self._count = len(self.schema.returns)
         self._list_out = self._count == 1 and self.schema.returns[0].is_list
+        if self._count > 1 and any(r.is_list for r in self.schema.returns):
+            raise errors.RefusedValue(errors.text(
+                f"{self._qualname}: a list of tensors must be the only result "
+                f"({errors.user_line(2)})", f"schema: {self.schema}",
+                "return the tensors one by one, or all of them in one list"))
         self._lists = any(a.is_list and a.is_tensor for a in args)
         self._keywords = self.schema.kw_only_from
         self._pure = self._opoverload

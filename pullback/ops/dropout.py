@@ -181,7 +181,7 @@ class native_dropout_backward(Pointwise):
     grad = {"grad_output": "native_dropout_backward(grad, mask, scale)"}
     push = "native_dropout_backward(grad_output_t, mask, scale)"
     nondiff = ("mask",)
-    run = "grad_output * (mask * grad_output.dtype.type(scale))"
+    run = "grad_output * (mask * xp.asarray(scale, grad_output.dtype))"
     c = "{grad_output} * ({mask} * {scale})"
 
     def decomp(grad_output, mask, scale):
