@@ -151,19 +151,11 @@ def tensor_repr(
 
 
 def opaque_repr(
-    shape: tuple[int, ...],
-    dtype_name: str,
-    *,
-    requires_grad: bool = False,
-    grad_fn_name: str | None = None,
-    device: str = "meta",
-    default_dtype: str = "float32",
-    prefix: str = "tensor(",
+    shape: tuple[int, ...], dtype_name: str, *, device: str = "meta", **facts: Any
 ) -> str:
     """The text of a tensor without values: `tensor(..., device='meta', size=(2, 3))`."""
     size = f"size=({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-    return with_facts("...", dtype_name, size, requires_grad=requires_grad, device=device,
-                      grad_fn_name=grad_fn_name, default_dtype=default_dtype, prefix=prefix)
+    return with_facts("...", dtype_name, size, device=device, **facts)
 
 
 def with_facts(

@@ -19,7 +19,7 @@ from . import dtype as dt
 from .fake import Fake
 from .handle import Tensor, cell_of, make
 from .op import overload
-from .overriding import _slot, plainly
+from .overriding import _slot, method_of, plainly
 from .state import count, fast, state
 
 _new = object.__new__
@@ -300,7 +300,7 @@ def called(function, args: tuple, kwargs, given: list, mode, ov=None):
         with Below(ov or function, mode):
             rule = rules and rules.get(type(mode))
             out = rule(mode, function, kinds, args, kwargs) if rule else (
-                _of_mode(mode)(function, kinds, args, kwargs))
+                method_of(mode, "__torch_dispatch__")(function, kinds, args, kwargs))
         if out is not NotImplemented:
             return out
     with Below(ov or function, None):
@@ -314,16 +314,6 @@ def called(function, args: tuple, kwargs, given: list, mode, ov=None):
     raise TypeError(
         f"Multiple dispatch failed for '{_known(function)}' ({errors.user_line(3)}); all "
         f"__torch_dispatch__ handlers returned NotImplemented: {', '.join(asked)}")
-
-
-def _of_mode(mode):
-    """The method of a mode."""
-    method = mode.__torch_dispatch__
-    if getattr(method, "__self__", None) is type(mode):
-        raise RuntimeError(
-            f"{type(mode).__name__}.__torch_dispatch__ as a classmethod is not supported, please "
-            f"make it a plain method ({errors.user_line(4)})")
-    return method
 
 
 def _known(function) -> str:

@@ -229,7 +229,7 @@ def answered(public, given, args: tuple, kwargs: dict):
     if modes and state.plainly < 2:
         state.function_modes = modes[:-1]
         try:
-            out = _of_mode(modes[-1])(public, kinds, args, kwargs)
+            out = method_of(modes[-1], "__torch_function__")(public, kinds, args, kwargs)
         finally:
             state.function_modes = modes
         if out is not NotImplemented:
@@ -247,12 +247,12 @@ def answered(public, given, args: tuple, kwargs: dict):
         f"__torch_function__: {list(kinds)}{by}")
 
 
-def _of_mode(mode):
-    """The method of a mode."""
-    method = mode.__torch_function__
+def method_of(mode, name: str):
+    """The method of a mode that answers for others."""
+    method = getattr(mode, name)
     if getattr(method, "__self__", None) is type(mode):
         raise RuntimeError(
-            f"{type(mode).__name__}.__torch_function__ as a classmethod is not supported, please "
+            f"{type(mode).__name__}.{name} as a classmethod is not supported, please "
             f"make it a plain method ({errors.user_line(4)})")
     return method
 
