@@ -31,6 +31,7 @@ from ..core.table import ops
 from ..core.tape import (
     Blind,
     Node,
+    as_saved,
     freed,
     keep,
     level_own,
@@ -136,7 +137,7 @@ class FunctionCtx:
                         getattr(value._data, "interp", None) is not None):
                     value = value._data.interp.unpacked(value)
                 else:
-                    value = proper(value)
+                    value = proper(value if value._edge is not None else as_saved(node, value))
             values.append(value)
         if self._clears:  # who asked has them now
             self._kept, node.saved, self._to_save = _CLEARED, (), ()

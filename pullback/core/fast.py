@@ -21,7 +21,7 @@ from .op import OpOverload
 from .parts import DEFAULT
 from .state import fast as space
 from .state import sequence, state
-from .tape import Node, first_runs, freed, modified, named
+from .tape import Node, as_saved, first_runs, freed, modified, named
 
 _LOCALS = frozenset(
     "abcdefknrst"
@@ -48,6 +48,7 @@ space.update(
     str=str,
     bool=bool,
     freed=freed,
+    as_saved=as_saved,
     modified=modified,
     isinstance=isinstance,
     np=np,
@@ -253,6 +254,10 @@ def _node_class(ov: OpOverload, key: str) -> str:
             a{i} = s{i}._data
         else:
             a{i} = s{i}""")
+        if kind == "arg":
+            again.append(f"""
+        if isinstance(s{i}, Tensor) and s{i}._edge is None:
+            s{i} = as_saved(self, s{i})""")
         if kind == "out":  # what the formula gets has this node as its history
             again.append(f"""
         s{i} = make(a{i}, self)

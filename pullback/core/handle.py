@@ -53,9 +53,10 @@ class Tensor:
 class Meta:
     """The rarely needed part of a handle."""
 
-    __slots__ = ("grad", "grad_dtype", "hooks", "name", "post_hooks", "retains")
+    __slots__ = ("detached", "grad", "grad_dtype", "hooks", "name", "post_hooks", "retains")
 
     def __init__(self):
+        self.detached = None  # (node, output, time): the history that detach_() ended
         self.grad = None
         self.grad_dtype = None  # of gradients, where it is not the dtype of the tensor
         self.hooks = None

@@ -140,6 +140,8 @@ class Node(Edge):
                     cell = value._cell
                     if cell is not None and cell.stamps and cell.stamps[-1] > stamp:
                         raise modified(self, local, value)
+                    if value._edge is None:
+                        value = as_saved(self, value)
                 elif type(value) is list:
                     for item in value:
                         cell = item._cell if isinstance(item, Tensor) else None
@@ -553,6 +555,20 @@ def output_of(t: Tensor) -> str:
     edge = t._edge
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
     return f"{number} of {operation_of(node)}"
+
+
+def as_saved(node: Node, value: Tensor) -> Tensor:
+    """A saved argument with the history that it had: `detach_()` may have ended it since."""
+    meta = value._meta
+    if meta is None or meta.detached is None:
+        return value
+    maker, number, when = meta.detached
+    maker = maker() if when > node.stamp else None
+    if maker is None:
+        return value
+    again = make(value._data, maker if number is None else port(maker, number))
+    again._cell = value._cell
+    return again
 
 
 def modified(node: Node, name: str, value: Tensor) -> errors.SavedValueModified:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +21,9 @@ from ..core.handle import INFERENCE, Box, Cell, Tensor, cell_of, make, meta_of
 from ..core.reading import shown, up_to_date
 from ..core.size import Size
 from ..core.state import fast as space
-from ..core.state import state
+from ..core.state import state, tick
 from ..core.table import ops
-from ..core.tape import Accumulate, Blind, Port, level_own
+from ..core.tape import Accumulate, Blind, Node, Port, level_own
 
 _ndarray = np.ndarray
 
@@ -343,6 +344,10 @@ def detach_(self: Tensor) -> Tensor:
         if interp is None or not interp.adopts or id(self) not in interp.views:
             raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
         self._link.base._edge = None  # what it was before it changed its shape in place
+    edge = self._edge
+    node, number = (edge.node, edge.number) if type(edge) is Port else (edge, None)
+    if isinstance(node, Node) and not isinstance(node, Accumulate):
+        meta_of(self).detached = weakref.ref(node), number, tick()
     self._edge, self._data = None, _primal(self._data)
     return self
 

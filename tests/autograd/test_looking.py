@@ -1,6 +1,8 @@
 """What programs ask about a graph, about the sweep that runs, and what warnings they get."""
 
+import gc
 import warnings
+import weakref
 
 import pytest
 
@@ -455,3 +457,30 @@ def test_lists_of_saved_tensors_are_tuples_and_take_hooks():
     with pytest.raises(RuntimeError, match="None is forbidden"):
         none.register_hooks(lambda t: t, lambda t: t)
     assert node(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).tolist() == [[2, 1], [4, 3]]
+
+
+def test_saved_tensors_that_were_detached_in_place_have_their_history():
+    """PyTorch refuses; without it second derivatives would lose a term."""
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * a
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad * ctx.saved_tensors[0]
+
+    for square in (lambda a: a * a, lambda a: a.pow(2), Square.apply):
+        x = torch.tensor([2.0, 3.0], requires_grad=True)
+        a = x * x
+        y = square(a)
+        a.detach_()
+        assert a.is_leaf and not a.requires_grad
+        (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        assert first.tolist() == [32, 108] and second.tolist() == [48, 108]
+        made = weakref.ref(y.grad_fn)
+        del y, first
+        gc.collect()
+        assert made() is None  # and the history goes with the graph
