@@ -37,7 +37,7 @@ FUNCTIONS = {
 def test_one_function_for_inputs_that_lie_differently(name, backend, grad):
     function = FUNCTIONS[name]
     run = torch.compile(function, backend=backend)
-    for x in [lying(order, gap) for order in ORDERS for gap in (0, 1)] * 2:
+    for x in [*map(lying, ORDERS[:2]), lying(ORDERS[2], gap=1)] * 2:
         x = x.detach().requires_grad_(grad)
         expected, result = function(x), run(x)
         assert result.stride() == expected.stride()
