@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.handle import Tensor
 from .joint import Joint
-from .outside import Outside, Variable, variables
+from .outside import Outside, Variable, same_now, variables
 
 _TABLES, _NOTHING = ("_parameters", "_buffers"), object()
 _PLAIN = {bool, int, float, str, type(None)}
@@ -97,7 +97,8 @@ class Holding:
 
     def __init__(self, roots: list, function: Any = None):
         self.modules = list({id(m): m for root in roots for m in root.modules()}.values())
-        self.variables = [] if function is None else variables(function, self.modules)
+        self.compared, self.named = ([], []) if function is None else variables(
+            function, self.modules)
         self.tables = [(t, dict(t)) for m in self.modules for t in (
             *[vars(m)[n] for n in _TABLES], vars(m))]
 
@@ -128,8 +129,8 @@ class Holding:
                 if isinstance(value, Tensor):
                     found.setdefault(id(value), []).append(Slot(table, name))
         named: dict[int, list] = {}
-        for variable, value in self.variables:
-            if isinstance(value, Tensor) and variable.found([]) is value:
+        for variable, value in self.named:
+            if variable.found([]) is value:
                 named.setdefault(id(value), []).append(variable)
         return named | found
 
@@ -144,10 +145,9 @@ class Holding:
         if plain:
             joint.guards.append(functools.partial(_same, [p[:2] for p in plain], [
                 p[2] for p in plain]))
-        named = [(variable, value) for variable, value in self.variables
-                 if not isinstance(value, Tensor) and variable.found([]) == value]
-        if named:
-            joint.outside = Outside([v for v, _ in named], [value for _, value in named])
+        compared = [(v, value) for v, value in self.compared if same_now(value, v.found([]))]
+        if compared:
+            joint.outside = Outside(compared)
         for k, t in enumerate(joint.adopted):
             places = slots.get(id(t)) if isinstance(t, Tensor) else None
             if places is None:

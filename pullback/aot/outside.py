@@ -1,9 +1,10 @@
 """Variables that a captured function reads: globals, closures, attributes of objects found there.
 
-What they hold is part of the program.  Numbers, texts and small tables of them must be the same
-when it runs again, else the function is captured again; tensors are looked up by the variable. Only
-code of the user is looked at: functions that the function calls by name, methods of modules that it
-reaches.  Read `holding.py` for what modules hold.
+What they hold is part of the program.  Numbers and texts must be equal when it runs again, other
+things the same, items of small lists and tables likewise; else the function is captured again.
+Tensors, also in lists, are looked up by the variable.  Only code of the user is looked at:
+functions that the function calls by name, methods of modules that it reaches.  Read `holding.py`
+for what modules hold.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import dis
 import functools
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.handle import Tensor
 
 _PLAIN = {bool, int, float, complex, str, bytes, type(None)}
-_TABLES = {list, tuple, dict, set, frozenset}
+_TABLES = {list, tuple, dict}
+_TENSOR = object()
 _LARGE = 64  # items of a table that is not compared
 _FUNCTIONS = 256  # at most so many are looked at
 _LIBRARIES = {"pullback", "torch", "functorch", "numpy", "scipy", *sys.stdlib_module_names}
@@ -26,44 +28,98 @@ _LIBRARIES -= {"__main__"}
 
 
 class Variable:
-    """A place that a name refers to: in a dict, or the cell of a closure."""
+    """A place that a name refers to: in a dict, the cell of a closure, an item of another place."""
 
-    __slots__ = ("cell", "name", "place", "table")
+    __slots__ = ("name", "place", "read")
 
-    def __init__(self, table: dict, name: str, cell: types.CellType | None = None):
-        self.table, self.name, self.cell = table, name, cell
-        self.place = (table, name) if cell is None else None
+    def __init__(self, read: Callable[[], Any], name: str, place: tuple | None = None):
+        self.read, self.name, self.place = read, name, place
 
     def found(self, arguments: list[Tensor]) -> Any:
         """What is there now; None if nothing is."""
-        if self.cell is None:
-            return self.table.get(self.name)
         try:
-            return self.cell.cell_contents
-        except ValueError:
+            return self.read()
+        except (ValueError, LookupError, TypeError):  # an empty cell, an item that is gone
             return None
 
 
+def _in_dict(table: dict, name: str) -> Variable:
+    return Variable(functools.partial(table.get, name), name, (table, name))
+
+
+def _item(owner: Variable, key: Any) -> Variable:
+    return Variable(lambda: owner.found(())[key], f"{owner.name}[{key!r}]")
+
+
 class Outside:
-    """Variables with plain values that a program was captured for: are they still there?"""
+    """Variables that a program was captured for: do they hold the same?"""
 
-    __slots__ = ("classes", "values", "variables")
+    __slots__ = ("classes", "plain", "rest", "values")
 
-    def __init__(self, variables: list[Variable], values: list):
-        self.variables, self.values = variables, values
-        self.classes = [v.__class__ for v in values]
+    def __init__(self, found: list[tuple[Variable, Any]]):
+        plain = [(v, value) for v, value in found if value.__class__ in _PLAIN]
+        self.plain, self.values = [v for v, _ in plain], [value for _, value in plain]
+        self.classes = [v.__class__ for v in self.values]
+        self.rest = [(v, value) for v, value in found if value.__class__ not in _PLAIN]
 
     def __call__(self) -> bool:
-        found = [v.found(()) for v in self.variables]
-        return found == self.values and [v.__class__ for v in found] == self.classes
+        found = [v.found(()) for v in self.plain]
+        return found == self.values and [v.__class__ for v in found] == self.classes and all(
+            same_now(old, v.found(())) for v, old in self.rest)
 
     def change(self) -> str:
         """What is another now, in words."""
-        for variable, old in zip(self.variables, self.values):
+        for variable, old in (*zip(self.plain, self.values), *self.rest):
             new = variable.found(())
-            if new != old or new.__class__ is not old.__class__:
-                return f"{variable.name} outside of it is {new!r}, the program is for {old!r}"
+            if not same_now(old, new):
+                shown = "" if isinstance(old, _Items) else f", the program is for {old!r}"
+                return f"{variable.name} outside of it is {new!r}{shown}"
         return ""
+
+
+class _Items:
+    """What a small list or table held; where a tensor was, any may be."""
+
+    __slots__ = ("items", "kind")
+
+    def __init__(self, value: Any, depth: int):
+        self.kind = type(value)
+        items = value.items() if self.kind is dict else enumerate(value)
+        self.items = [(key, _kept(item, depth - 1)) for key, item in items]
+
+    def same(self, value: Any) -> bool:
+        if value.__class__ is not self.kind or len(value) != len(self.items):
+            return False
+        now = value.items() if self.kind is dict else enumerate(value)
+        return all(k == key and same_now(old, item)
+                   for (k, old), (key, item) in zip(self.items, now))
+
+
+def _kept(value: Any, depth: int = 3) -> Any:
+    """What is compared later: of lists and tables their items."""
+    if value.__class__ in _TABLES and len(value) <= _LARGE and depth:
+        return _Items(value, depth)
+    return _TENSOR if isinstance(value, Tensor) else value
+
+
+def same_now(old: Any, new: Any) -> bool:
+    """Is what is there now what was kept?"""
+    if old is new:
+        return True
+    if old is _TENSOR:
+        return isinstance(new, Tensor)
+    if old.__class__ is _Items:
+        return old.same(new)
+    return old.__class__ is new.__class__ and old.__class__ in _PLAIN and old == new
+
+
+def _tensors(variable: Variable, value: Any, depth: int = 3) -> Iterator[tuple[Variable, Tensor]]:
+    """The tensors at a place, and in lists and tables there."""
+    if isinstance(value, Tensor):
+        yield variable, value
+    elif value.__class__ in _TABLES and len(value) <= _LARGE and depth:
+        for key, item in value.items() if type(value) is dict else enumerate(value):
+            yield from _tensors(_item(variable, key), item, depth - 1)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -88,6 +144,12 @@ def _of_user(function: Any) -> bool:
         (function.__module__ or "").partition(".")[0] not in _LIBRARIES)
 
 
+def _of_library(value: Any) -> bool:
+    """A module, or a function or class of a library: names of these stay what they are."""
+    return isinstance(value, types.ModuleType) or callable(value) and (
+        (getattr(value, "__module__", None) or "").partition(".")[0] in _LIBRARIES)
+
+
 def _starts(function: Any, modules: list) -> Iterator:
     while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
         yield function
@@ -98,9 +160,8 @@ def _starts(function: Any, modules: list) -> Iterator:
         yield getattr(type(module), "forward", None)
 
 
-def variables(function: Any, modules: list) -> list[tuple[Variable, Any]]:
-    """The variables that a function may read, with what they hold: plain values, small tables of
-    them (copied), functions, tensors."""
+def variables(function: Any, modules: list) -> tuple[list, list]:
+    """The variables that a function may read: with what is to be compared, and those of tensors."""
     found: dict = {}
     todo, seen = [*_starts(function, modules)], set()
     while todo and len(seen) < _FUNCTIONS:
@@ -112,21 +173,26 @@ def variables(function: Any, modules: list) -> list[tuple[Variable, Any]]:
         seen.add(id(function))
         names, attributes = _names(function.__code__)
         space = function.__globals__
-        there = [(Variable(space, n), space[n]) for n in names if n in space]
+        there = [(_in_dict(space, n), space[n]) for n in names if n in space]
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if cell != types.CellType():
-                there.append((Variable({}, name, cell), cell.cell_contents))
-        objects = [v for _, v in there] + ([] if own is None else [own])
-        for value in objects:
+                read = functools.partial(getattr, cell, "cell_contents")
+                there.append((Variable(read, name), cell.cell_contents))
+        for name in ("__defaults__", "__kwdefaults__"):
+            if (value := getattr(function, name)) is not None:
+                read = functools.partial(getattr, function, name)
+                there.append((Variable(read, f"{function.__name__}.{name}"), value))
+        for value in [v for _, v in there] + ([] if own is None else [own]):
             table = _attributes(value)
-            there += [(Variable(table, n), table[n]) for n in attributes if n in table]
+            there += [(_in_dict(table, n), table[n]) for n in attributes if n in table]
         for variable, value in there:
             if isinstance(value, types.FunctionType):
                 todo.append(value)
-            if _compared(value) or isinstance(value, Tensor) or _of_user(value):
-                place = id(variable.cell or variable.table), variable.name
-                found[place] = variable, _copied(value)
-    return list(found.values())
+            table, name = variable.place or (variable, "")
+            found[id(table), name] = variable, value
+    pairs = list(found.values())
+    return [(v, _kept(value)) for v, value in pairs if not _of_library(value)], [
+        pair for v, value in pairs for pair in _tensors(v, value)]
 
 
 def _attributes(value: Any) -> dict:
@@ -136,16 +202,3 @@ def _attributes(value: Any) -> dict:
         return {}
     table = getattr(value, "__dict__", None)
     return table if type(table) is dict and "_buffers" not in table else {}
-
-
-def _compared(value: Any) -> bool:
-    if value.__class__ in _PLAIN:
-        return True
-    if value.__class__ not in _TABLES or len(value) > _LARGE:
-        return False
-    items = [*value.keys(), *value.values()] if value.__class__ is dict else value
-    return all(v.__class__ in _PLAIN for v in items)
-
-
-def _copied(value: Any) -> Any:
-    return value.copy() if value.__class__ in (list, dict, set) else value

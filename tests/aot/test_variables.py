@@ -2,6 +2,7 @@
 
 import functools
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -121,6 +122,30 @@ def test_attributes(compiled, monkeypatch):
     assert method(X).tolist() == [3, 4]
     scaled.factor = 1.0
     assert method(X).tolist() == [2, 3]
+
+
+def test_items_and_things(compiled):
+    items, kind, array = [2.0, torch.ones(2), {"w": torch.ones(2)}], list, np.ones(2, np.float32)
+
+    def function(x, more=[1.0]):  # noqa: B006
+        more = more[0] if kind is list else 0.0
+        return x * items[0] + items[1] + items[2]["w"] + torch.from_numpy(array) + more
+
+    run = compiled(function)
+    assert run(X).tolist() == function(X).tolist() == [6, 8]
+    count = len(run.programs)
+    items[1], items[2] = torch.zeros(2), {"w": torch.zeros(2)}
+    assert run(X).tolist() == [4, 6] and len(run.programs) == count  # tensors are inputs
+    items[0] = 3.0
+    assert run(X).tolist() == function(X).tolist() == [5, 8]
+    array = np.zeros(2, np.float32)
+    assert run(X).tolist() == function(X).tolist() == [4, 7]
+    kind = dict
+    assert run(X).tolist() == function(X).tolist() == [3, 6]
+    kind, function.__defaults__ = list, ([5.0],)
+    assert run(X).tolist() == function(X).tolist() == [8, 11]
+    items.append(1)  # it might have been asked for its length
+    assert run(X).tolist() == [8, 11]
 
 
 def test_modules(monkeypatch):
