@@ -144,10 +144,11 @@ def _of_user(function: Any) -> bool:
         (function.__module__ or "").partition(".")[0] not in _LIBRARIES)
 
 
-def _of_library(value: Any) -> bool:
-    """A module, or a function or class of a library: names of these stay what they are."""
-    return isinstance(value, types.ModuleType) or callable(value) and (
-        (getattr(value, "__module__", None) or "").partition(".")[0] in _LIBRARIES)
+def _imported(variable: Variable, value: Any) -> bool:
+    """A module, or a function or class of a library by its own name: such names are not rebound."""
+    return isinstance(value, types.ModuleType) or (
+        callable(value) and getattr(value, "__name__", None) == variable.name
+        and (getattr(value, "__module__", None) or "").partition(".")[0] in _LIBRARIES)
 
 
 def _starts(function: Any, modules: list) -> Iterator:
@@ -191,7 +192,7 @@ def variables(function: Any, modules: list) -> tuple[list, list]:
             table, name = variable.place or (variable, "")
             found[id(table), name] = variable, value
     pairs = list(found.values())
-    return [(v, _kept(value)) for v, value in pairs if not _of_library(value)], [
+    return [(v, _kept(value)) for v, value in pairs if not _imported(v, value)], [
         pair for v, value in pairs for pair in _tensors(v, value)]
 
 
