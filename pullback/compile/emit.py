@@ -53,6 +53,12 @@ def _as_value(a: Operand) -> Operand:
     return Operand(a.text, a.code, a.vec) if a.literal else a
 
 
+_taken = re.compile(  # names in every kernel, and words of C
+    "p|c|u|r|i|lo|hi|begin|end|pb|auto|break|case|char|const|continue|default|do|double|else|enum|"
+    "extern|float|for|goto|if|inline|int|long|register|restrict|return|short|signed|sizeof|static|"
+    "struct|switch|typedef|union|unsigned|void|volatile|while").fullmatch
+
+
 class Emitter:
     """C text of one kernel. `slot` maps values to places in the table of buffers."""
 
@@ -113,18 +119,7 @@ class Emitter:
 
     def fresh(self, base: str) -> str:
         base = re.sub(r"\W", "_", base)
-        if base[:1].isdigit() or base in (
-            "p",
-            "c",
-            "u",
-            "r",
-            "i",
-            "lo",
-            "hi",
-            "begin",
-            "end",
-            "pb",
-        ):
+        if base[:1].isdigit() or _taken(base):
             base = "v_" + base
         name, n = base, 1
         while name in self.used:

@@ -37,6 +37,8 @@ def op_name(target: object) -> str:
     """`mul.Tensor` for an overload of the table, the bare name for a Python function."""
     if target is operator.getitem:
         return "getitem"
+    if getattr(target, "custom", False):
+        return str(target.name)  # mine::f, like no name of the table
     text = str(target)
     return text[5:] if text.startswith("aten.") else text
 

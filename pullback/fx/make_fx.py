@@ -51,6 +51,13 @@ def fake_of(t: Tensor) -> Tensor:
     return make(fake_like(data))
 
 
+def _example(out: Any) -> Any:
+    """The value of a node: facts of tensors, in lists where they came so."""
+    if isinstance(out, Tensor):
+        return fake_of(out)
+    return [_example(o) for o in out] if isinstance(out, (list, tuple)) else out
+
+
 _SLICES = {"slice.Tensor": 1, "slice_copy.Tensor": 1, "slice_scatter": 2}  # where the dim stands
 
 
@@ -175,11 +182,7 @@ class Recorder:
             kwargs = {"correction": 1}  # of the overload that PyTorch chooses for `x.std(1)`
         node = self.graph.call_function(ov, tuple(args), kwargs)
         meta = node.meta
-        meta["val"] = (
-            fake_of(out)
-            if isinstance(out, Tensor)
-            else out and [fake_of(o) if isinstance(o, Tensor) else o for o in out]
-        )
+        meta["val"] = _example(out)
         self.place(meta)
         if self.origin is not None:
             meta["origin"] = self.origin
@@ -254,13 +257,13 @@ class Recorder:
 
     def pick(self, node, i: int, out):
         picked = self.graph.call_function(operator.getitem, (node, i))
-        picked.meta["val"] = fake_of(out)
+        picked.meta["val"] = _example(out)
         picked.meta["stack_trace"] = node.meta.get("stack_trace")
         if "nn_module_stack" in node.meta:
             picked.meta["nn_module_stack"] = node.meta["nn_module_stack"]
         if self.fresh is not None:
             self.fresh.append(picked)
-        if self.sizes is not None:
+        if self.sizes is not None and isinstance(out, Tensor):
             self.sizes.note(picked, out._data.shape)
         return picked
 

@@ -94,7 +94,12 @@ def owner(node: "Node") -> "Node":
 
 
 def base_name(target: Any) -> str:
-    """Operator name without namespace and overload: "mul" for `aten.mul.Tensor`."""
+    """Operator name without namespace and overload: "mul" for `aten.mul.Tensor`.
+
+    Of somebody's own operator it is the whole name: whatever that is, it is none of the table's.
+    """
+    if getattr(target, "custom", False):
+        return str(target)
     parts = str(target).split(".")
     return parts[1] if len(parts) > 1 else parts[0]
 

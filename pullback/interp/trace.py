@@ -351,15 +351,23 @@ class Trace(Interpreter):
             if value is not None:
                 self.recorder.values[node] = value
             return self.wrap(out, node)
-        picked = [
-            self.wrap(o, self.recorder.pick(node, i, o)) if isinstance(o, Tensor) else o
-            for i, o in enumerate(out)
-        ]
+        picked = self._picked(node, out)
         if value is not None:
             for p, v in zip(picked, value):
                 if isinstance(v, Tensor):
                     self.recorder.values[p._data.node] = v
         return type(out)(*picked) if hasattr(out, "_fields") else type(out)(picked)
+
+    def _picked(self, node, out) -> list:
+        """The results of a node, each of them with a node of its own; lists may be among them."""
+        found = []
+        for i, o in enumerate(out):
+            if isinstance(o, Tensor):
+                o = self.wrap(o, self.recorder.pick(node, i, o))
+            elif type(o) in (list, tuple) and any(isinstance(t, Tensor) for t in o):
+                o = self._picked(self.recorder.pick(node, i, o), o)
+            found.append(o)
+        return found
 
     def recorded_effect(self, node) -> None:
         """Told of a call that is there for what it does."""

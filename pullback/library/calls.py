@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .definition import CustomOpDef
 
 
-def flattened(schema, flat: tuple) -> tuple:
-    """(length of each list of tensors or None, all arguments with those lists spread)."""
+def flattened(specs: list, flat) -> tuple:
+    """(length of each list of tensors or None, all values with those lists spread)."""
     widths, leaves = [], []
-    for a, v in zip(schema.args, flat):
+    for a, v in zip(specs, flat):
         if a.is_list and a.is_tensor and v is not None:
             widths.append(len(v))
             leaves += v
@@ -32,44 +32,61 @@ def flattened(schema, flat: tuple) -> tuple:
     return tuple(widths), leaves
 
 
-def _rebuilt(widths: tuple, leaves) -> tuple:
+def rebuilt(widths: tuple, leaves) -> tuple:
+    """The values whose lists of tensors were spread; what comes behind them is left out."""
     items = iter(leaves)
     return tuple([next(items) if w is None else [next(items) for _ in range(w)] for w in widths])
 
 
-def _spread(widths: tuple, values) -> list:
-    """One value per leaf from one per argument; None stands for a whole list."""
+def spread(widths: tuple, values) -> list:
+    """One value per leaf from one per argument; what is no list stands for a whole one."""
     found = []
     for w, v in zip(widths, values):
-        found += [v] if w is None else [None] * w if v is None else list(v)
+        found += [v] if w is None else list(v) if isinstance(v, (list, tuple)) else [v] * w
     return found
 
 
 def function_for(op: CustomOpDef) -> type:
-    """The `autograd.Function` that a call of an operator is."""
-    lists = op._lists
+    """The `autograd.Function` that a call of an operator is.
+
+    Where a result is a list, it returns all tensors one by one, and then the lengths of the lists.
+    """
+    lists, lists_out, returns = op._lists, op._lists_out, op.schema.returns
     target = op._pure
+
+    def each(values):
+        """One value for each result."""
+        several = op._count > 1 and isinstance(values, (list, tuple))
+        return values if several else (values,) * op._count
+
+    def flat_results(out):
+        """Results as the function returns them."""
+        if not lists_out:
+            return out
+        widths, leaves = flattened(returns, each(out))
+        return *leaves, widths
 
     def split(inputs):
         """(positional, keyword-only as a dictionary) of the user's arguments."""
-        args = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        args = rebuilt(inputs[0], inputs[1:]) if lists else inputs
         return args[: op._keywords], dict(
             zip(op.schema.names[op._keywords :], args[op._keywords :])
         )
 
     def forward(*inputs):
-        flat = _rebuilt(inputs[0], inputs[1:]) if lists else inputs
-        out = bind(target, tuple(flat))
-        return tuple(out) if isinstance(out, list) else out
+        flat = rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        return flat_results(bind(target, tuple(flat)))
 
     def setup(ctx, inputs, output):
         if lists:
             ctx._widths = inputs[0]
-            ctx.needs_input_grad = _rebuilt(inputs[0], ctx.needs_input_grad[1:])
+            ctx.needs_input_grad = rebuilt(inputs[0], ctx.needs_input_grad[1:])
+        if lists_out:
+            ctx._made = output[-1]
+            output = op._results(rebuilt(output[-1], output))
         if op._setup is None:
             return
         args, named = split(inputs)
-        output = list(output) if op._list_out else output
         if named:
             op._setup(ctx=ctx, inputs=args, keyword_only_inputs=named, output=output)
         else:
@@ -85,30 +102,31 @@ def function_for(op: CustomOpDef) -> type:
                     cure=f"use {op._name}.register_autograd to add one",
                 )
             )
-        found = op._backward(ctx, list(grads)) if op._list_out else op._backward(ctx, *grads)
+        found = op._backward(ctx, *(rebuilt(ctx._made, grads) if lists_out else grads))
         found = tuple(found) if isinstance(found, tuple) else (found,)
         missing = op._keywords - len(found)
         if missing > 0 and not lists:
             return found
         found = (*found, *[None] * (len(op.schema.args) - len(found)))
-        return (None, *_spread(ctx._widths, found)) if lists else found
+        return (None, *spread(ctx._widths, found)) if lists else found
 
     def jvp(ctx, *tangents):
         if lists:
-            tangents = _rebuilt(ctx._widths, tangents[1:])
+            tangents = rebuilt(ctx._widths, tangents[1:])
         found = op._jvp(ctx, *tangents)
-        return tuple(found) if op._list_out else found
+        return (*spread(ctx._made, each(found)), None) if lists_out else found
 
     def batch(info, in_dims, *inputs):
         if lists:
-            args, dims = _rebuilt(inputs[0], inputs[1:]), _rebuilt(inputs[0], in_dims[1:])
+            args, dims = rebuilt(inputs[0], inputs[1:]), rebuilt(inputs[0], in_dims[1:])
         else:
             args, dims = inputs, in_dims
         if op._vmap is not None:
             named = dict(zip(op.schema.names[op._keywords :], args[op._keywords :]))
             out, out_dims = op._vmap(info, dims[: op._keywords], *args[: op._keywords], **named)
-            return (tuple(out), out_dims) if op._list_out else (out, out_dims)
-        return _looped(op, info.batch_size, dims, args)
+            out = flat_results(out)
+            return out, (*spread(out[-1], each(out_dims)), None) if lists_out else out_dims
+        return _looped(op, flat_results, info.batch_size, dims, args)
 
     methods = {"forward": forward, "setup_context": setup, "backward": backward, "vmap": batch}
     if op._jvp is not None:
@@ -125,7 +143,7 @@ def function_for(op: CustomOpDef) -> type:
 _warned: set = set()
 
 
-def _looped(op: CustomOpDef, size: int, dims: tuple, args: tuple) -> tuple:
+def _looped(op: CustomOpDef, flat_results, size: int, dims: tuple, args: tuple) -> tuple:
     """An operator without batching rule: once per example."""
     if op._qualname not in _warned:
         _warned.add(op._qualname)
@@ -141,8 +159,7 @@ def _looped(op: CustomOpDef, size: int, dims: tuple, args: tuple) -> tuple:
         return value if dim is None else ops.select(value, dim, i)
 
     def call(i):
-        out = op._call(tuple([pick(v, d, i) for v, d in zip(args, dims)]))
-        return tuple(out) if isinstance(out, list) else out
+        return flat_results(op._call(tuple([pick(v, d, i) for v, d in zip(args, dims)])))
 
     outs = [call(i) for i in range(size)]
     if not isinstance(outs[0], tuple):

@@ -20,13 +20,15 @@ from ..autograd.grad_mode import no_grad
 from ..core import device as dev
 from ..core import dtype as dt
 from ..core.effects import EffectType, register_effect
+from ..core.evaluate import is_array
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, is_buffer, make
 from ..core.op import Op, OpName, OpOverload, no_match
 from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
 from ..core.surface import assign, bump, mark_written, may_write
-from .calls import flattened, function_for
+from ..interp.box import map_tensors
+from .calls import flattened, function_for, rebuilt
 from .fallback import through
 
 Tag = enum.Enum("Tag", (
@@ -193,13 +195,8 @@ class CustomOpDef:
         args = self.schema.args
         self._written = [i for i, a in enumerate(args) if a.alias and "!" in a.alias]
         self._count = len(self.schema.returns)
-        self._list_out = self._count == 1 and self.schema.returns[0].is_list
-        if self._count > 1 and any(r.is_list for r in self.schema.returns):
-            raise errors.RefusedValue(errors.text(
-                f"{self._qualname}: a list of tensors must be the only result "
-                f"({errors.user_line(2)})", f"schema: {self.schema}",
-                "return the tensors one by one, or all of them in one list"))
         self._lists = any(a.is_list and a.is_tensor for a in args)
+        self._lists_out = any(r.is_list and r.is_tensor for r in self.schema.returns)
         self._keywords = self.schema.kw_only_from
         self._pure = self._opoverload
         if self._written:  # the pure form returns the new values too
@@ -216,8 +213,8 @@ class CustomOpDef:
         """An entry like those of the table, but not in it."""
         op = type(self._name, (Op,), {"evaluate": classmethod(self._evaluate)})
         op.schema, op.full_name, op.base_name = text, self._qualname, self._base
-        op.promote, op.cost = "keep", "heavy"
-        op.run, op.shape, op.dtype = self._run, self._shapes, self._dtypes
+        op.promote, op.cost, op.lies = "keep", "heavy", "as made"
+        op.run, op.fake = self._run, self._faked
         op.method = op.function = False
         return op
 
@@ -264,8 +261,6 @@ class CustomOpDef:
         outs = self._checked(out, handles)
         new = [_raw(handles[i]) for i in written]
         values = [_raw(o) for o in outs] + new
-        if self._list_out and not written:
-            return values
         return values[0] if len(values) == 1 else tuple(values)
 
     def _call_user(self, function, flat):
@@ -279,42 +274,40 @@ class CustomOpDef:
         """The function that runs for some arguments."""
         return self._kernel(_raw(list(flat)))
 
-    def _listed(self, out) -> list:
-        """The results as a list, if there are as many as the schema says."""
+    def _listed(self, out, whose: str = "") -> list:
+        """One value for each result of the schema, if there are as many."""
         returns = self.schema.returns
-        if not returns:
-            outs = [] if out is None else [out]
-        elif self._list_out:
-            outs = list(out)
-        else:
-            outs = list(out) if isinstance(out, (tuple, list)) else [out]
-        if not self._list_out and len(outs) != len(returns):
+        one = len(returns) == 1 and (returns[0].is_list or not isinstance(out, (tuple, list)))
+        outs = [out] if one else [] if out is None else (
+            list(out) if isinstance(out, (tuple, list)) else [out])
+        if len(outs) != len(returns):
             raise errors.ArgumentError(
                 errors.text(
-                    f"{self._qualname} returned {len(outs)} values, its schema says {len(returns)} "
+                    f"{whose}{self._qualname} returned {len(outs)} values, its schema says "
+                    f"{len(returns)} "
                     f"({errors.user_line(2)})",
                     f"schema: {self._qualname}{self.schema.text[self.schema.text.index('(') :]}",
                 )
             )
-        for i, (o, r) in enumerate(zip(outs, returns * len(outs) if self._list_out else returns)):
-            if r.is_tensor and not isinstance(o, Tensor) and not (
-                    o is None and (r.optional or self._low)):
-                raise errors.RefusedValue(errors.text(
-                    f"{self._qualname}: output {i} must be a Tensor, got {type(o).__name__} "
-                    f"({errors.user_line(2)})", f"schema: {self.schema}",
-                    "return what the schema says"))
+        for i, (o, r) in enumerate(zip(outs, returns)):
+            if r.is_list and isinstance(o, tuple):
+                outs[i] = o = list(o)
+            for t in o if r.is_list and type(o) is list else [o]:
+                if r.is_tensor and not isinstance(t, Tensor) and not (
+                        t is None and (r.optional or r.optional_items or self._low)):
+                    raise errors.RefusedValue(errors.text(
+                        f"{whose}{self._qualname}: output {i} must be a {r.type_text()}, got "
+                        f"{type(t).__name__} ({errors.user_line(2)})", f"schema: {self.schema}",
+                        "return what the schema says"))
         return outs
 
     def _checked(self, out, handles: list) -> list:
         """The same for results that must be nobody else's memory."""
         outs = self._listed(out)
-        inputs = [v for v in handles if isinstance(v, Tensor)]
-        inputs += [t for v in handles if type(v) is list for t in v if isinstance(t, Tensor)]
-        for i, o in enumerate(outs):
-            if not isinstance(o, Tensor):
-                continue
-            for t in (*inputs, *outs[:i]):
-                if isinstance(t, Tensor) and (o is t or _shares(o, t)):
+        seen = list(tensors_in(handles))
+        for i, o in enumerate(tensors_in(outs)):
+            for t in seen:
+                if o is t or _shares(o, t):
                     raise errors.ViewWriteError(
                         errors.text(
                             f"{self._qualname}: output {i} is an input or shares memory with an "
@@ -324,10 +317,11 @@ class CustomOpDef:
                             "return a clone() of it",
                         )
                     )
+            seen.append(o)
         return outs
 
-    def _faked(self, specs: tuple) -> list:
-        """What the registered fake makes of tensors without data."""
+    def _faked(self, *raw):
+        """What the registered fake makes of arrays without data."""
         if self._fake is None:
             raise errors.DerivativeNotWritten(
                 errors.text(
@@ -336,7 +330,7 @@ class CustomOpDef:
                     cure=f"register one with @{self._name}.register_fake",
                 )
             )
-        given = [_fake_handles(s) for s in specs]
+        given = [_fake_handles(v) for v in raw]
         global running_fake
         before, state.fake = state.fake, True
         outer, running_fake = running_fake, FakeImplCtx()
@@ -344,25 +338,9 @@ class CustomOpDef:
             out = self._call_user(self._fake, given)
         finally:
             state.fake, running_fake = before, outer
-        returns = self.schema.returns
-        listed = self._list_out or len(returns) != 1
-        outs = [] if out is None else list(out) if listed else [out]
-        if not self._list_out and len(outs) != len(returns):
-            raise errors.ArgumentError(
-                f"the fake of {self._qualname} returned {len(outs)} values, the schema says "
-                f"{len(returns)} ({errors.user_line(2)})"
-            )
-        return outs + [given[i] for i in self._written]
-
-    def _shapes(self, *specs):
-        found = [_shape(o) for o in self._faked(specs)]
-        plain = self._list_out and not self._written
-        return found if plain or len(found) != 1 else found[0]
-
-    def _dtypes(self, *specs):
-        found = [_dtype(o) for o in self._faked(specs)]
-        plain = self._list_out and not self._written
-        return found if plain or len(found) != 1 else found[0]
+        found = [_facts(o) for o in (*self._listed(out, "the fake of "),
+                                     *[given[i] for i in self._written])]
+        return found[0] if len(found) == 1 else tuple(found)
 
     # registration
 
@@ -515,12 +493,14 @@ class CustomOpDef:
             return self._call_writing(flat)
         if not (fast["ACTIVE"] or state.inference or _tracked(flat)):
             out = bind(self._pure, flat)  # nobody will ask for gradients
-        elif not self._lists:
-            out = self._function.apply(*flat)
         else:
-            widths, leaves = flattened(self.schema, flat)
-            out = self._function.apply(widths, *leaves)
-        return list(out) if self._list_out else out if self._count else None
+            if self._lists:
+                widths, leaves = flattened(self.schema.args, flat)
+                flat = widths, *leaves
+            out = self._function.apply(*flat)
+            if self._lists_out:
+                return self._results(rebuilt(out[-1], out))
+        return self._results([out] if self._count == 1 else out)
 
     def _call_writing(self, flat: tuple):
         targets = [flat[i] for i in self._written]
@@ -546,17 +526,23 @@ class CustomOpDef:
             for t, h in zip(tensors, tensors_in([handles[i] for i in self._written])):
                 for _ in range(h._cell.version if h._cell is not None else 0):
                     bump(t)  # once for the call, and for every write inside
-            outs = [make(o._data) if isinstance(o, Tensor) else o for o in outs]
+            outs = map_tensors(lambda t: make(t._data), outs)
         else:
             out = bind(self._pure, flat)
-            out = list(out) if isinstance(out, (tuple, list)) else [out]
+            out = [out] if len(self._pure.schema.returns) == 1 else out
             outs, new = out[: self._count], out[self._count :]
             for target, value in zip(targets, new):
                 for t, v in zip(tensors_in((target,)), tensors_in((value,))):
                     assign(t, v)
-        if not outs:
+        return self._results(outs)
+
+    def _results(self, outs: list):
+        """What a call returns: nothing, a value or several; lists are lists."""
+        if not self._count:
             return None
-        return outs[0] if self._count == 1 else tuple(outs)
+        found = [list(o) if r.is_list and type(o) is tuple else o
+                 for o, r in zip(outs, self.schema.returns)]
+        return found[0] if self._count == 1 else tuple(found)
 
 
 def _level(t: Tensor) -> int:
@@ -596,25 +582,20 @@ def _raw(value):
     return value._data if value._link is None else value.detach()._data
 
 
-def _fake_handles(spec):
-    if type(spec) is list:
-        return [_fake_handles(s) for s in spec]
-    if not hasattr(spec, "fake"):
-        return spec
-    data = spec.fake
-    return make(data if type(data) is Fake else fake_like(data))
+def _fake_handles(value):
+    """Handles without data around raw arrays."""
+    if type(value) is list:
+        return [_fake_handles(v) for v in value]
+    if not is_array(value):
+        return value
+    return make(value if type(value) is Fake else fake_like(value))
 
 
-def _shape(value):
+def _facts(value):
+    """What a fake returned, as arrays without data in memory of their own."""
     if type(value) in (list, tuple):
-        return [_shape(v) for v in value]
-    return tuple(value.shape) if isinstance(value, Tensor) else None
-
-
-def _dtype(value):
-    if type(value) in (list, tuple):
-        return [_dtype(v) for v in value]
-    return value.dtype if isinstance(value, Tensor) else None
+        return [_facts(v) for v in value]
+    return fake_like(_raw(value)) if isinstance(value, Tensor) else value
 
 
 def _shares(a: Tensor, b: Tensor) -> bool:

@@ -15,6 +15,7 @@ from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..core.stack import tensors_in
 from ..core.state import state
+from .calls import flattened, rebuilt, spread
 
 if TYPE_CHECKING:
     from .definition import CustomOpDef
@@ -70,16 +71,13 @@ def through(op: CustomOpDef, flat: tuple) -> Any:
         tracked = [t for t in tensors_in(flat) if t._edge is not None]
         if tracked:
             outs = _watched(op, outs, flat, tracked)
-    if op._list_out:
-        return outs
-    return None if not outs else outs[0] if op._count == 1 else tuple(outs)
+    return op._results(outs)
 
 
-def _watched(op: CustomOpDef, outs: list, flat: tuple, tracked: list) -> list:
-    name = op._qualname
-    bare = []
-    specs = op.schema.returns * len(outs) if op._list_out else op.schema.returns
-    for i, (t, spec) in enumerate(zip(outs, specs)):
+def _watched(op: CustomOpDef, outs: list, flat: tuple, tracked: list) -> tuple:
+    name, returns, bare = op._qualname, op.schema.returns, []
+    widths, outs = flattened(returns, outs)
+    for i, (t, spec) in enumerate(zip(outs, spread(widths, returns))):
         if not isinstance(t, Tensor):
             continue
         if t.requires_grad:
@@ -93,4 +91,4 @@ def _watched(op: CustomOpDef, outs: list, flat: tuple, tracked: list) -> list:
         made = WarnNotImplemented.apply(name, len(bare), *[outs[i] for i in bare], *tracked)
         for i, t in zip(bare, made):
             outs[i] = t
-    return outs
+    return rebuilt(widths, outs)

@@ -571,8 +571,3 @@ def test_operators_for_triton_are_functions_of_others():
     with pytest.raises(torch.errors.NotInThisBuild, match="Triton"):
         torch.library.wrap_triton(lambda: None)
     assert torch.library.get_ctx() is None  # no fake is running
-
-
-def test_a_list_among_several_results():
-    with pytest.raises(RuntimeError, match=r"a list of tensors must be the only result"):
-        torch.library.define("test_lists::both", "(Tensor x) -> (Tensor, Tensor[])")

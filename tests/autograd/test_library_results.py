@@ -1,0 +1,134 @@
+"""Results of registered operators: lists among them, numbers, and how they lie in memory."""
+
+import pytest
+
+import pullback as torch
+from pullback import library
+from pullback.fx.make_fx import make_fx
+
+T = torch.Tensor
+
+
+@library.custom_op("tests_results::powers", mutates_args=())
+def powers(x: T, n: int) -> tuple[T, list[T], int]:
+    return x.exp(), [x**k for k in range(1, n + 1)], n
+
+
+@powers.register_fake
+def _(x, n):
+    return torch.empty_like(x), [torch.empty_like(x) for _ in range(n)], n
+
+
+def keep(ctx, inputs, output):
+    y, some, n = output
+    assert type(some) is list and n == inputs[1]
+    ctx.save_for_backward(inputs[0], y)
+
+
+def pull(ctx, grad, grads, nothing):
+    x, y = ctx.saved_tensors
+    assert nothing is None
+    terms = [g * (k + 1) * x**k for k, g in enumerate(grads)]
+    return grad * y + sum(terms), None
+
+
+powers.register_autograd(pull, setup_context=keep)
+
+
+def both(x):
+    y, (a, b, c), n = powers(x, 3)
+    return y + n * a + b * c
+
+
+def plain(x):
+    return x.exp() + 3 * x + x**5
+
+
+X = torch.tensor([0.5, -1.0])
+WAYS = {
+    "eager": lambda f: f,
+    "compile": torch.compile,
+    "grad": lambda f: torch.func.grad(lambda x: f(x).sum()),
+    "compiled grad": lambda f: torch.compile(torch.func.grad(lambda x: f(x).sum())),
+    "vmap": torch.func.vmap,
+    "jvp": lambda f: lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1],
+    "capture": lambda f: lambda x: make_fx(f, tracing_mode="symbolic")(x)(x),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.filterwarnings("ignore:vmap")
+def test_a_list_among_several_results(way):
+    torch.testing.assert_close(WAYS[way](both)(X), WAYS[way](plain)(X))
+
+
+def test_gradients_of_a_list_among_several_results():
+    for f in (both, torch.compile(both)):
+        x = X.clone().requires_grad_()
+        (first,) = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        torch.testing.assert_close(first.detach(), X.exp() + 3 + 5 * X**4)
+        torch.testing.assert_close(second, X.exp() + 20 * X**3)
+
+
+def test_a_batching_rule_for_a_list_among_several_results():
+    with library._scoped_library("tests_batched", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> (Tensor, Tensor[])")
+        lib.impl("f", lambda x: (x.sin(), [x.cos(), x * 2]), "CPU")
+
+        def rule(info, dims, x):
+            y, some = torch.ops.tests_batched.f(x)
+            return (y, some), (dims[0], [dims[0]] * 2)
+
+        library.register_vmap("tests_batched::f", rule)
+        y, some = torch.func.vmap(torch.ops.tests_batched.f.default, 1, 1)(torch.ones(2, 3))
+        assert type(some) is list and [tuple(t.shape) for t in (y, *some)] == [(2, 3)] * 3
+
+
+def test_lists_that_are_written():
+    @library.custom_op("tests_results::add_to", mutates_args={"xs"})
+    def add_to(xs: list[T], y: T) -> list[T]:
+        old = [x.clone() for x in xs]
+        for x in xs:
+            x.add_(y)
+        return old
+
+    add_to.register_fake(lambda xs, y: [torch.empty_like(x) for x in xs])
+
+    def f(a, b):
+        old = add_to([a, b], a * 2)
+        return old[1] + a
+
+    for way in (f, torch.compile(f)):
+        a, b = torch.ones(2), torch.zeros(2)
+        assert way(a, b).tolist() == [3, 3]
+        assert (a.tolist(), b.tolist()) == ([3, 3], [2, 2])
+
+
+def test_results_lie_in_memory_as_they_were_made():
+    @library.custom_op("tests_results::turn", mutates_args=())
+    def turn(x: T) -> T:
+        return x.t().clone()
+
+    turn.register_fake(lambda x: x.t().clone())
+    turn.register_autograd(lambda ctx, g: g.t())
+    x = torch.ones(2, 3)
+    tracked = torch.ones(2, 3, requires_grad=True)
+    for f in (turn, torch.compile(turn), torch.compile(lambda x: turn(x) + 1),
+              torch.func.vmap(lambda x: x * 1, 1, 1)):
+        assert f(x).stride() == f(tracked).stride()
+    assert turn(x).stride() == torch.compile(turn)(tracked).stride() == (1, 3)
+    assert torch.compile(lambda x: turn(x) + 1)(x).stride() == (1, 3)
+    (node,) = make_fx(turn, tracing_mode="fake")(x).graph.find_nodes(
+        op="call_function", target=turn._opoverload)
+    assert node.meta["val"].stride() == (1, 3)
+
+
+@pytest.mark.parametrize("name", ["mm::double", "tests_results::clone", "view::t"])
+def test_names_of_the_table_mean_nothing_in_other_namespaces(name):
+    double = library.custom_op(name, mutates_args=(), schema="(Tensor x) -> Tensor")(
+        lambda x: x * 2)
+    double.register_fake(torch.empty_like)
+    x = torch.ones(2, 2)
+    assert torch.compile(lambda x: double(x) + 1)(x).tolist() == [[3, 3], [3, 3]]
+    assert torch.compile(double)(x).tolist() == [[2, 2], [2, 2]]
