@@ -400,6 +400,14 @@ class _Plan:
             given = self.backward
             self.backward = lambda ctx, *grads: given(ctx, list(grads))
 
+    def run(self, ctx: FunctionCtx, args: tuple):
+        """`forward`, which fills the context itself or has `setup_context` do it."""
+        if not self.split:
+            return self.forward(ctx, *args)
+        out = self.forward(*args)
+        self.setup(ctx, args, out)
+        return out
+
 
 def _plan_of(cls: type) -> _Plan:
     """The plan of a class; made anew when one of its methods was replaced."""
@@ -533,11 +541,7 @@ class Function(metaclass=_Meta):
             with _lock:  # `count`, without the call
                 fast["GRADOFF"] += 1
         try:
-            if plan.split:
-                out = plan.forward(*args)
-                plan.setup(ctx, args, out)
-            else:
-                out = plan.forward(ctx, *args)
+            out = plan.run(ctx, args)
         finally:
             state.forward = tangents
             if before:

@@ -206,11 +206,7 @@ def _run(cls, plan, args, interp, needs) -> tuple:
     with _silent():
         tangents, state.forward = state.forward, False
         try:
-            if plan.split:
-                out = plan.forward(*args)
-                plan.setup(ctx, args, out)
-            else:
-                out = plan.forward(ctx, *args)
+            out = plan.run(ctx, args)
         finally:
             state.forward = tangents
     return out, ctx

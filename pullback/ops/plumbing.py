@@ -14,7 +14,7 @@ from ..core.op import Composite, Pointwise, View
 from ..core.state import state
 from ..core.table import ops
 from ..errors import DTypeError, NotDifferentiable, ShapeError
-from ..storage import resize_ as resize
+from ..tensor.reseat import resize_ as resize
 from .pointwise import points
 from .view_writes import derive_copies
 

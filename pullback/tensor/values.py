@@ -6,6 +6,7 @@ all of them see the values, and `printing.py`.
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import numpy as np
@@ -384,13 +385,11 @@ def __new__(cls, *args, **kwargs):
     return _rebuild(cls, array if state.faking is None else fake_like(array), False, {})
 
 
-def _stored(name: str):
-    """A method that `storage.py` has, which is loaded when the first of them is called."""
+def _stored(name: str, place: str = "pullback.storage"):
+    """A method of another module, which is loaded when the first of them is called."""
 
     def method(self, *args, **kwargs):
-        from .. import storage
-
-        return getattr(storage, name)(self, *args, **kwargs)
+        return getattr(importlib.import_module(place), name)(self, *args, **kwargs)
 
     method.__name__ = name
     return method
@@ -449,5 +448,6 @@ METHODS = {
     "__reduce_ex__": __reduce_ex__,
     "__setstate__": _stored("setstate"),
     **{name: _stored(name) for name in (
-        "untyped_storage", "storage", "storage_type", "set_", "share_memory_", "is_shared")},
+        "untyped_storage", "storage", "storage_type", "share_memory_", "is_shared")},
+    "set_": _stored("set_", "pullback.tensor.reseat"),
 }

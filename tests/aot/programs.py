@@ -81,25 +81,30 @@ def _step(values: list, step: tuple, choosing: bool = False) -> None:
                 values.append(out)
 
 
-def start_of(kinds: list) -> callable:
+def start_of(kinds: list, views: dict = VIEWS, held=None) -> callable:
     """A function that makes leaves and arguments, the same ones every time."""
 
-    def start():
+    def start(size=(2, 3)):
         leaves, args = [], []
+        if held is not None:
+            leaves.append(held.weight)
+            held.reset()
         for number, kind in enumerate(kinds):
-            t = (pb.arange(6.0).double() * (0.3 + number) - 0.7).reshape(2, 3).clone()
+            count = size[0] * size[1]
+            t = (pb.arange(float(count)).double() * (0.3 + number) - 0.7).reshape(size).clone()
             if kind in ("leaf", "inner"):
                 t.requires_grad_()
                 leaves.append(t)
             if kind == "inner":
                 t = t * 1
-            if kind.startswith("of") and args:
-                t = VIEWS[kind[3:]](args[0])
+            if kind.startswith("of ") and args:
+                t = views[kind[3:]](args[0])
             if kind == "again" and args:
                 t = args[0]
             args.append(t)
         return leaves, args
 
+    start.held = held
     return start
 
 

@@ -1,17 +1,13 @@
 """Every layer class ahead of time: results, gradients, buffers and random numbers are eager's."""
 
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from test_layers import CASES, run
 
 import pullback as pb
 from pullback import aot, errors
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "nn"))
-from test_layers import CASES, run
 
 
 def compiled(module):

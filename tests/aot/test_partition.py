@@ -1,14 +1,9 @@
 """Partitioners on small joint graphs, and on random ones whose values must not change."""
 
 import enum
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fx"))  # the stand-ins for operators live there
-
 from fake_joint import Joint, cos_chain, run_both, saved_names
 from fake_ops import Example
 

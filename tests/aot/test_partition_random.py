@@ -3,15 +3,10 @@
 import itertools
 import math
 import random
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "fx"))  # the stand-ins for operators live there
-
 from fake_joint import Joint, cos_chain, run_both, saved_names
 from fake_ops import Example, aten
 

@@ -122,38 +122,13 @@ def _step(values: list, held: Holder, step: tuple, choosing: bool) -> None:
                 values.append(out)
 
 
-def start_of(kinds: list, held: Holder) -> callable:
-    """A function that makes leaves and arguments, the same ones every time."""
-
-    def start(size=SIZES[0]):
-        leaves, args = [held.weight], []
-        held.reset()
-        for number, kind in enumerate(kinds):
-            count = size[0] * size[1]
-            t = (pb.arange(float(count)).double() * (0.3 + number) - 0.7).reshape(size).clone()
-            if kind in ("leaf", "inner"):
-                t.requires_grad_()
-                leaves.append(t)
-            if kind == "inner":
-                t = t * 1
-            if kind.startswith("of ") and args:
-                t = WIDE_VIEWS[kind[3:]](args[0])
-            if kind == "again" and args:
-                t = args[0]
-            args.append(t)
-        return leaves, args
-
-    start.held = held
-    return start
-
-
 def make_program(seed: int) -> tuple:
     """(function, starts for several sizes, text) of the program with a number."""
     rng = random.Random(f"wide {seed}")
     kinds = [rng.choice(["plain", "inner", "inner", "leaf"])]
     kinds += [rng.choice(KINDS) for _ in range(rng.choice([0, 1, 1, 2]))]
     held = Holder()
-    start, steps, picks = start_of(kinds, held), [], []
+    start, steps, picks = programs.start_of(kinds, WIDE_VIEWS, held), [], []
     names = [*WIDE_VIEWS, *WIDE_WRITES, *WIDE_WRITES, *WIDE_MATHS, *WIDE_PAIRS, *HOOKS, *HELD]
 
     def function(*args, choosing=False):

@@ -1,11 +1,6 @@
 """Fixtures of the compiler's tests: skipped only where there is no C compiler."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)
