@@ -124,6 +124,7 @@ PLACES = {
     "torch._functorch._activation_checkpointing.knapsack": "aot.knapsack",
     "torch._functorch._aot_autograd": "aot",
     "torch.export.exported_program": "export.program",
+    "torch.export._draft_export": "export.draft",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",
     "torch._functorch._aot_autograd.fx_utils": "aot.lookup",
     "torch._functorch._aot_autograd.schemas": "aot.signature aot.export aot.metadata",

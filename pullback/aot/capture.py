@@ -17,7 +17,7 @@ import numpy as np
 
 from .. import errors
 from ..autograd.engine import grad as engine_grad
-from ..core import tape
+from ..core import reals, tape
 from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
@@ -561,6 +561,9 @@ def capture(
         if sizes is not None:
             fakes = {i: sizes.of(i, t) for i, t in fakes.items()}
             sizes.shapes = [fakes[firsts[id(t)]]._data.shape for t in tensors]
+        if state.reals:
+            for i, t in fakes.items():
+                reals.beside(t, tensors[i])
         nodes = {i: recorder.input(tensors[i], fakes[i]) for i in unique}
         for root in roots:
             t = root.found(tensors)

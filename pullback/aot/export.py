@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import errors
+from ..core import reals
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.op import overload
 from ..core.pytree import TreeSpec, tree_flatten
@@ -188,7 +189,8 @@ def trace(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
     before, state.sizes = state.sizes, state.sizes if sizes is None else sizes.env
     try:  # sizes that depend on data are symbols, too
-        found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
+        with reals.computing(sizes is not None):
+            found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
     finally:
         state.sizes = before
     if any(t._cell is not None and t._cell.version for t in level.frozen):

@@ -191,7 +191,7 @@ def _faked(ov, raw):
         return run_fake(ov, raw)
     from .reals import with_data
 
-    return with_data(ov, raw, run_fake(ov, raw))
+    return with_data(ov, raw, run_fake)
 
 
 def _run_raw(ov, raw, xp):

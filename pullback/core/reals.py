@@ -2,28 +2,62 @@
 
 `aot.config.fake_tensor_propagate_real_tensors` turns it on for captures and for `FakeTensorMode`.
 A number that is read from such a tensor stays a symbol, but questions about it have an answer,
-which the program relies on from then on.  A fake that is not as its data is an error.
+which the program relies on from then on.  A fake that is not as its data is an error, or is made
+anew from them where somebody collects such `Defect`s.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import errors
-from .fake import Fake
+from .fake import Fake, fake_like
+from .handle import Tensor
 from .size import Symbolic
 from .state import state
 
 _UNKNOWN = object()
 
 
+class Defect(NamedTuple):
+    """A fake that is missing (no reason), or is not as the data of its operator."""
+
+    op: str
+    reason: str | None
+
+
 def wanted() -> bool:
     """Does the setting ask for it?  (It is off while nobody has loaded settings.)"""
     module = sys.modules.get(f"{__package__.partition('.')[0]}.aot.context")
     return module is not None and module.config.fake_tensor_propagate_real_tensors
+
+
+@contextlib.contextmanager
+def computing(fake: bool = True) -> Iterator[None]:
+    """Captures in this block compute with data beside fakes, where the setting asks for it."""
+    before = state.reals
+    state.reals = fake and wanted()
+    try:
+        yield
+    finally:
+        state.reals = before
+
+
+@contextlib.contextmanager
+def mending() -> Iterator[list[Defect]]:
+    """The defects that fakes have in this block; their results are made from data."""
+    before = state.defects
+    found: list[Defect] = []
+    state.defects = found
+    try:
+        yield found
+    finally:
+        state.defects = before
 
 
 def _data(value: Any) -> Any:
@@ -39,12 +73,20 @@ def _data(value: Any) -> Any:
     return value
 
 
-def with_data(ov: Any, raw: tuple, out: Any) -> Any:
+def with_data(ov: Any, raw: tuple, run_fake: Callable) -> Any:
     """The fake results of an operator, told what it makes of the data."""
     from .evaluate import run_raw
 
     given = [_data(v) for v in raw]
-    if any(v is _UNKNOWN for v in given):
+    known = not any(v is _UNKNOWN for v in given)
+    try:
+        out = run_fake(ov, raw)
+    except errors.DerivativeNotWritten:
+        if state.defects is None or not known:
+            raise
+        _note(ov, None)
+        out = None
+    if not known:
         return out
     before = state.fake, state.faking, state.sizes, state.reals
     state.fake, state.faking, state.sizes, state.reals = False, None, None, False
@@ -52,13 +94,34 @@ def with_data(ov: Any, raw: tuple, out: Any) -> Any:
         found = run_raw(ov, given, np)
     finally:
         state.fake, state.faking, state.sizes, state.reals = before
-    if type(out) is Fake:
-        keep(out, found, ov.name)
-    else:
-        for fake, data in zip(out, found, strict=True):
-            if fake is not None:
-                keep(fake, data, ov.name)
-    return out
+    if isinstance(found, np.ndarray):
+        return _told(ov, out, found)
+    fakes = [None] * len(found) if out is None else out
+    return type(found)([data if data is None else _told(ov, fake, data)
+                        for fake, data in zip(fakes, found, strict=True)])
+
+
+def _told(ov: Any, fake: Fake | None, data: np.ndarray) -> Fake:
+    """A fake with its data; one that is missing or wrong is made from them where that is wanted."""
+    if fake is not None:
+        try:
+            keep(fake, data, ov.name)
+            return fake
+        except errors.MetadataMismatchError as error:
+            if state.defects is None:
+                raise
+            _note(ov, str(error).partition("(")[0].partition(": ")[2].strip())
+    fake = fake_like(data)
+    if state.sizes is not None:  # the data do not say how sizes depend on one another
+        fake = Fake([state.sizes.unbacked() for _ in data.shape], data.dtype)
+    keep(fake, data)
+    return fake
+
+
+def _note(ov: Any, reason: str | None) -> None:
+    found = Defect(str(ov), reason)
+    if found not in state.defects:
+        state.defects.append(found)
 
 
 def keep(fake: Fake, data: np.ndarray, name: str = "a tensor") -> None:
@@ -72,6 +135,12 @@ def keep(fake: Fake, data: np.ndarray, name: str = "a tensor") -> None:
         elif n.hint is None:
             n.node.shape_env.set_unbacked_var_to_val(n.node.expr, size)
     fake.real = data
+
+
+def beside(t: Tensor, value: Tensor) -> None:
+    """A fake of a tensor gets a copy of its data, if there are any."""
+    if isinstance(value._data, np.ndarray):
+        keep(t._data, value._data.copy())
 
 
 def write(fake: Fake, new: Fake) -> None:

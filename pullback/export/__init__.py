@@ -1,7 +1,8 @@
 """Programs to keep: `export` makes one of a module, `save` writes it, `load` needs no code for it.
 
-`program.py` has `ExportedProgram`, `trace.py` makes one, `text.py` and `parse.py` are the two
-directions of the file format, `archive.py` puts text and weights into a file or a folder.
+`program.py` has `ExportedProgram`, `trace.py` makes one (`draft.py` at any price), `text.py` and
+`parse.py` are the two directions of the file format, `archive.py` puts text and weights into a file
+or a folder.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ..core.facade import Package, elsewhere
 
 _FROM = {
     "trace": "export",
+    "draft": "draft_export",
     "archive": "load save",
     "program": "CallSpec ExportedProgram ModuleCallEntry ModuleCallSignature",
     "graph_signature": """

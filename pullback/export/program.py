@@ -76,6 +76,7 @@ class ExportedProgram:
     example_inputs: tuple[tuple, dict] | None = None
     env: ShapeEnv | None = None  # the sizes that vary, and what must hold of them
     calls: dict[str, ModuleCallSignature] = field(default_factory=dict)  # of modules, where wanted
+    _report: Any = None  # what is wrong with it, if it is a draft
 
     @property
     def range_constraints(self) -> dict[Any, ValueRanges]:

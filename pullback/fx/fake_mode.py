@@ -181,8 +181,8 @@ class FakeTensorMode:
                 with enable_grad():
                     new = new.clone()
         new._data.mode = self
-        if self.propagate_real_tensors and isinstance(tensor._data, np.ndarray):
-            reals.keep(new._data, tensor._data.copy())
+        if self.propagate_real_tensors:
+            reals.beside(new, tensor)
         made.remember(tensor, new)
         grad = tensor.grad if tensor.is_leaf else None
         if grad is not None:

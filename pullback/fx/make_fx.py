@@ -14,8 +14,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core import reals
@@ -377,7 +375,7 @@ def make_fx(
         if symbolic or env is not None:
             recorder.sizes = SizeNodes(recorder, None if symbolic else env)
         with (level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes),
-              _computing(fake)):
+              reals.computing(fake)):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]
             nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))
@@ -475,8 +473,8 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any, symbolic: bo
     if symbolic and not isinstance(value._data, Outer):
         example = symbolic_input(sizes.env, example, f"input{sizes.count}", sizes.count)
         sizes.count += 1
-    if state.reals and isinstance(value._data, np.ndarray):
-        reals.keep(example._data, value._data.copy())
+    if state.reals:
+        reals.beside(example, value)
     t = level.wrap(example, recorder.placeholder(name, value, example))
     if value.requires_grad:
         t._edge = Accumulate(t)
@@ -492,17 +490,6 @@ def _sized_by(sizes: SizeNodes | None) -> Iterator[None]:
         yield
     finally:
         state.sizes = before
-
-
-@contextlib.contextmanager
-def _computing(fake: bool) -> Iterator[None]:
-    """With data beside fakes, where the setting asks for it."""
-    before = state.reals
-    state.reals = fake and reals.wanted()
-    try:
-        yield
-    finally:
-        state.reals = before
 
 
 @contextlib.contextmanager

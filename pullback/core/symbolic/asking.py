@@ -15,7 +15,6 @@ from typing import Any
 from ... import errors
 from .. import dtype as dt
 from ..handle import Tensor
-from ..state import state
 from .env import Relation, ShapeEnv
 from .expr import Expr, symbol
 from .number import SymBool, SymFloat, SymInt, _Number
@@ -205,9 +204,8 @@ def _check_with(error_type: type[Exception], cond: Any, message: Any = None) -> 
         env, relation = found
         known = env.static(relation)
         holds = env.assume(relation)
-        recorder = getattr(state.stack[state.mode], "recorder", None)
-        if known is None and recorder is not None and recorder.sizes is not None:
-            recorder.sizes.promised(cond)
+        if known is None:
+            env.promise(cond)
     else:
         holds = bool(cond)
     if holds:

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 from ... import errors
 from ..fake import is_fake
 from ..size import Symbolic
+from ..state import state
 from .expr import FUNCTIONS, INF, Bounds, Expr, bounds, const, source, symbol
 from .relation import COMPARE, Combined, Relation, normal
 from .settings import config
 
 MOST = 2**62  # no size is larger: prints as infinity
+BY_DATA = "decided by data at hand"  # why a program relies on something
 
 
 class Source(NamedTuple):
@@ -392,8 +394,12 @@ class ShapeEnv:
 
     # Questions ----------------------------------------------------------------------------------
 
-    def ask(self, relation: Relation, reason: str = "a comparison of sizes") -> bool:
-        """The answer to a question; a guard if it had to be decided by the hint."""
+    def ask(self, relation: Relation, reason: str = "a comparison of sizes",
+            asked: Any = None) -> bool:
+        """The answer to a question; a guard if it had to be decided by the hint.
+
+        `asked` is the number whose truth was needed, if it was one.
+        """
         known = self.static(relation)
         if known is not None:
             return known
@@ -411,8 +417,7 @@ class ShapeEnv:
             if left is None or right is None:
                 raise data_dependent(self, relation)
             answer = COMPARE[relation.op](left, right)
-            self.add(relation if answer else relation.opposite(), "decided by data at hand",
-                     assumed=True)
+            self.rely_on_data(relation if answer else relation.opposite(), asked, answer)
             return answer
         answer = COMPARE[relation.op](left, right)
         self.add(relation if answer else relation.opposite(), reason)
@@ -431,6 +436,22 @@ class ShapeEnv:
                 f"({errors.user_line(3)})", reason))
         self.guards.append(Guard(relation, errors.user_line(3), reason, assumed))
         self._learn(relation)
+
+    def rely_on_data(self, relation: Relation, asked: Any = None, answer: bool = True) -> None:
+        """Rely on what the data at hand say: programs to keep check it in every call."""
+        from .number import SymBool, SymNode, sym_not
+
+        if asked is None or relation.is_of_sizes:
+            self.promise(SymBool(SymNode(relation, self, bool)))
+        else:  # how floats are computed is known to the question alone
+            self.promise(asked if answer else sym_not(asked))
+        self.add(relation, BY_DATA, assumed=True)
+
+    def promise(self, cond: Any) -> None:
+        """Tell the graph that is being recorded that something holds."""
+        sizes = getattr(getattr(state.stack[state.mode], "recorder", None), "sizes", None)
+        if sizes is not None:
+            sizes.promised(cond)
 
     def is_size(self, n: Any) -> None:
         """A number that only the data decides is used as a size."""

@@ -153,7 +153,10 @@ class _Number(Symbolic):
                 raise data_dependent(env, e)
         relation = Relation("==", e, const(hint) if isinstance(e, Expr) else hint)
         if not env.static(relation):
-            env.add(relation, f"{what} needs the number itself", assumed=env.hint(e) is None)
+            if env.hint(e) is None:
+                env.rely_on_data(relation, self == hint)
+            else:
+                env.add(relation, f"{what} needs the number itself")
         return hint
 
 
@@ -415,7 +418,7 @@ class SymBool(_Number):
     def __bool__(self) -> bool:
         found = self.node.raw
         if isinstance(found, Relation):
-            return self.node.shape_env.ask(found)
+            return self.node.shape_env.ask(found, asked=self)
         return found()
 
     __int__ = __index__ = lambda a: int(bool(a))
