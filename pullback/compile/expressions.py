@@ -31,6 +31,14 @@ class Operand(NamedTuple):
     literal: bool = False
 
 
+def wrapped(n: int, code: str) -> int:
+    """An integer as the elements of a type hold it: too large a one loses its upper bits."""
+    if code == "u":
+        return n & 255
+    half = 2**63 if code == "l" else 2**31
+    return (n + half) % (2 * half) - half
+
+
 def literal(number: float | int | bool, code: str) -> str:
     """A number as C text of an element type."""
     if isinstance(number, Number):
@@ -56,16 +64,11 @@ def literal(number: float | int | bool, code: str) -> str:
         return f"({text})" if text.startswith("-") else text
     if code == "b":
         return "1" if number else "0"
-    n = int(number)
-    if code == "l":
-        return (
-            "(-INT64_C(9223372036854775807) - 1)"
-            if n == -(2**63)
-            else f"({n}LL)"
-            if n < 0
-            else f"{n}LL"
-        )
-    return f"({n})" if n < 0 else str(n)
+    n = wrapped(int(number), code)
+    if n == -(2**63):
+        return "(-INT64_C(9223372036854775807) - 1)"
+    text = f"{n}LL" if code == "l" or n == -(2**31) else str(n)
+    return f"({text})" if n < 0 else text
 
 
 class Writer:

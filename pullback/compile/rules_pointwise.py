@@ -10,6 +10,7 @@ import math
 import re
 
 from .builder import Builder, Unsupported, broadcast
+from .expressions import wrapped
 from .ir import UNARY, Ref
 from .lower import dtype_code, shape_of
 from .number import Number
@@ -56,7 +57,7 @@ def _rsub(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref
 
 def _div(b: Builder, ex: object, x: object, y: object, rounding_mode: str | None = None) -> Ref:
     t = dtype_code(ex)
-    if t in "il" and type(y) is int and y > 0 and rounding_mode == "floor":
+    if t in "il" and type(y) is int and wrapped(y, t) > 0 and rounding_mode == "floor":
         q = b.pointwise("div", x, y, dtype=t)
         below = b.pointwise("gt", b.pointwise("mul", q, y, dtype=t), x, dtype="b", ct=t)
         return b.pointwise("where", below, b.pointwise("sub", q, 1, dtype=t), q, dtype=t)

@@ -22,7 +22,10 @@ from functools import cache as once
 from . import cache
 from .errors import CompilerFailed, CompilerNotFound
 
-FLAGS = ("-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared")
+# -fwrapv: integers wrap around, as in eager execution; without it x + 1 > x is true of all
+FLAGS = (
+    "-O2", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fPIC", "-shared"
+)
 _QUIET = ("-w",)
 # Passes of gcc that cost a fifth of its time and gain nothing on code that is vectors already.
 _SKIPPED = ("-fno-tree-pre", "-fno-schedule-insns2", "-fno-tree-slp-vectorize", "-fno-ivopts")

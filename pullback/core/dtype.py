@@ -8,6 +8,7 @@ matter if their category is higher.  Read next: `schema.py`.
 from __future__ import annotations
 
 import functools
+import math
 
 import ml_dtypes
 import numpy as np
@@ -172,10 +173,20 @@ def of(np_dtype) -> DType:
 
 
 def holds(dtype: DType, number) -> bool:
-    """Does a dtype of integers take a number? One without a sign takes negative numbers, too."""
-    info = np.iinfo(dtype.np)
-    low, high = info.min or -info.max, info.max
+    """Is a real number in the range of a dtype? Integers without a sign take negative ones, too."""
+    low, high = _range(dtype)
+    if dtype.category == 2:
+        return low <= number <= high or number != number or number in (math.inf, -math.inf)
     return bool(low <= number <= (float(high) if isinstance(number, float) else high))
+
+
+@functools.cache
+def _range(dtype: DType) -> tuple:
+    if dtype.category == 2:
+        largest = finfo(dtype).max
+        return -largest, largest
+    info = np.iinfo(dtype.np)
+    return info.min or -info.max, info.max
 
 
 def fitted(array, np_dtype):

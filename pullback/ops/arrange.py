@@ -21,7 +21,8 @@ from ..core.op import Composite, Op, Pointwise, overload_of
 from ..core.size import fits_a_size
 from ..core.state import fast, spelled, state
 from ..core.table import ops
-from ..errors import DTypeError, NotInThisBuild
+from ..errors import NotInThisBuild
+from .create import as_number
 from .layout import convert, in_front, overwritten, pad_rank
 
 # --- copies ---------------------------------------------------------------------------------------
@@ -617,11 +618,7 @@ class constant_pad_nd(Op):
 
     def run(xp, self, pad, value):
         shape = padded_shape(self.shape, pad)
-        if type(value) is complex and self.dtype.kind != "c":
-            raise DTypeError(f"value cannot be converted to type {self.dtype} without overflow")
-        if self.dtype.kind in "iu":
-            value = int(value)
-        out = xp.full(shape, value, self.dtype)
+        out = xp.full(shape, as_number(self, value), self.dtype)
         source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
         for i in range(len(pad) // 2):
             dim, before, after = self.ndim - 1 - i, pad[2 * i], pad[2 * i + 1]

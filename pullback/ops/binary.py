@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core.op import Pointwise
 from ..core.table import ops
 from ..errors import DTypeError
+from .create import as_number, fill_number
 from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -37,8 +38,8 @@ def refuse_pair(name: str, self, other, kinds: str) -> None:
     refuse(name, self if hasattr(self, "dtype") else other, kinds)
 
 
-def check_alpha(self, alpha) -> None:
-    """The factor of add and sub must not be of a higher category than the result."""
+def times_alpha(self, other, alpha):
+    """`other` times the factor of add and sub, which must be a number of the result's dtype."""
     kind = kind_of(self)
     if isinstance(alpha, bool) and kind != "b":
         raise DTypeError("Boolean alpha only supported for Boolean results.")
@@ -48,6 +49,7 @@ def check_alpha(self, alpha) -> None:
     if kind != "c" and isinstance(alpha, complex):
         raise DTypeError("For non-complex input tensors, argument alpha must not be a complex "
                          "number.")
+    return other * (as_number(self, alpha) if kind in "iu" and hasattr(self, "dtype") else alpha)
 
 
 def check_subtraction(self, other) -> None:
@@ -139,8 +141,7 @@ class add_Tensor(Pointwise):
     def run(xp, self, other, alpha):
         if type(alpha) is int and alpha == 1:  # True must be checked
             return xp.add(self, other)
-        check_alpha(self, alpha)
-        return xp.add(self, other * alpha)
+        return xp.add(self, times_alpha(self, other, alpha))
 
     def samples(s):
         yield from pairs(number=1.5)(s)
@@ -157,8 +158,7 @@ class add_Scalar(Pointwise):
     samples = with_number(2, 1.5)
 
     def run(xp, self, other, alpha):
-        check_alpha(self, alpha)
-        return xp.add(self, other * alpha)
+        return xp.add(self, times_alpha(self, other, alpha))
 
 
 class sub_Tensor(Pointwise):
@@ -177,8 +177,7 @@ class sub_Tensor(Pointwise):
     def run(xp, self, other, alpha):
         if type(alpha) is int and alpha == 1:
             return xp.subtract(self, other)
-        check_alpha(self, alpha)
-        return xp.subtract(self, other * alpha)
+        return xp.subtract(self, times_alpha(self, other, alpha))
 
     def samples(s):
         yield from pairs(number=1.5)(s)
@@ -198,8 +197,7 @@ class sub_Scalar(Pointwise):
         check_subtraction(self, other)
 
     def run(xp, self, other, alpha):
-        check_alpha(self, alpha)
-        return xp.subtract(self, other * alpha)
+        return xp.subtract(self, times_alpha(self, other, alpha))
 
 
 class _Rsub(Pointwise):
@@ -212,8 +210,8 @@ class _Rsub(Pointwise):
         check_subtraction(self, other)
 
     def run(xp, self, other, alpha):
-        check_alpha(self, alpha)
-        return xp.subtract(other, self if alpha == 1 else self * alpha)
+        one = type(alpha) is int and alpha == 1
+        return xp.subtract(other, self if one else times_alpha(self, self, alpha))
 
     def decomp(self, other, alpha=1):
         return ops.sub(other, self, alpha=alpha)
@@ -628,6 +626,16 @@ def _clamp(xp, self, min, max):
     return self
 
 
+def check_range(convert, *operands) -> None:
+    """Numbers among operands must be in the range of the dtype that all have together."""
+    numbers = [v for v in operands
+               if (type(v) is int or type(v) is float) and not -128 < v < 128]  # those fit all
+    if numbers:
+        dtype = dt.result_type([v for v in operands if v is not None])
+        for number in numbers:
+            convert(dtype, number)
+
+
 class clamp_Tensor(Pointwise):
     """Each element moved into the range between two tensors; the upper bound wins."""
     schema = "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor"
@@ -652,6 +660,7 @@ class clamp_default(Pointwise):
     schema = "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor"
     out = ("exact",)
     promotes = ("self", "min", "max")
+    check = lambda self, min, max: check_range(fill_number, self, min, max)
     run = _clamp
     grad = {"self": "where(between(self, min, max), grad, 0)"}
 
@@ -681,6 +690,7 @@ class clamp_min_default(Pointwise):
     out = ("exact",)
     number = 0
     promotes = ("self", "min")
+    check = lambda self, min: check_range(fill_number, self, min)
     run = lambda xp, self, min: _clamp(xp, self, min, None)
     grad = {"self": "where(self >= min, grad, 0)"}
     samples = with_number(0.5, -1)
@@ -707,6 +717,7 @@ class clamp_max_default(Pointwise):
     out = ("exact",)
     number = 0
     promotes = ("self", "max")
+    check = lambda self, max: check_range(fill_number, self, max)
     run = lambda xp, self, max: _clamp(xp, self, None, max)
     grad = {"self": "where(self <= max, grad, 0)"}
     samples = with_number(0.5, -1)

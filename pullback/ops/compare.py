@@ -8,7 +8,8 @@ from ..core import dtype as dt
 from ..core.op import Composite, Pointwise
 from ..core.table import ops
 from ..errors import DTypeError
-from .binary import as_tensor, integers, refuse_pair, with_number
+from .binary import as_tensor, check_range, integers, refuse_pair, with_number
+from .create import wrapped_number
 from .pointwise import title
 
 # ---------------------------------------------------------------------------------------------
@@ -29,6 +30,7 @@ class _Where(Pointwise):
     c = "where({condition}, {self}, {other})"
     inplace = False
     method = False  # as a method, the condition comes second: see tensor/values.py
+    check = lambda condition, self, other: check_range(wrapped_number, self, other)
 
 
 class where_self(_Where):

@@ -102,18 +102,31 @@ class ones(Creation):
 
 
 def fill_number(dtype: dt.DType, value):
-    """A number as an element of a dtype: fractions are cut off for integers."""
+    """A number as an element of a dtype: fractions are cut off for integers, too large ones are
+    refused.
+    """
     if isinstance(value, Symbolic):  # data are made of it: it is the number that it is here
         value = value.node.pytype(value)
     if isinstance(value, complex) and not dtype.is_complex:
         if dtype.category == 0:
             return value != 0
-        raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+        raise _overflow(dtype)
     if dtype.category == 1 and not isinstance(value, bool):
         if not dt.holds(dtype, value):
-            raise RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+            raise _overflow(dtype)
         return int(value) if dtype.is_signed else int(value) % (np.iinfo(dtype.np).max + 1)
+    if dtype.category == 2 and not dt.holds(dtype, value):
+        raise _overflow(dtype)
     return bool(value) if dtype.category == 0 else value
+
+
+def _overflow(dtype: dt.DType) -> RuntimeError:
+    return RuntimeError(f"value cannot be converted to type {dtype.name} without overflow")
+
+
+def as_number(array, value):
+    """A number as an element of an array."""
+    return fill_number(dt.of(array.dtype), value)
 
 
 class full(Creation):
@@ -430,6 +443,12 @@ def _eye_of_ranges(n, m, dtype, device):
     return (rows == ops.arange(0, m, 1, device=device)).to(dtype or dt.default())
 
 
+def wrapped_number(dtype: dt.DType, value):
+    """A number beside tensors of a dtype: in half precision it may be infinite."""
+    half = dtype.is_floating_point and dtype.itemsize < 4
+    return fill_number(dt.float64 if half else dtype, value)
+
+
 class scalar_tensor(Creation):
     """A 0-d tensor with one number."""
 
@@ -439,7 +458,7 @@ class scalar_tensor(Creation):
 
     def run(xp, s, dtype, layout, device, pin_memory):
         dtype = dtype or dt.default()
-        return xp.full((), fill_number(dtype, s), dtype.np)
+        return xp.full((), wrapped_number(dtype, s), dtype.np)
 
     def samples(s):
         yield s(1.5)
@@ -558,10 +577,10 @@ class fill_Scalar(Pointwise):
     c = "{value}"
 
     def run(xp, self, value):
-        return xp.full_like(self, fill_number(dt.of(self.dtype), value))
+        return xp.full_like(self, as_number(self, value))
 
     def fill(self, value):
-        return overwritten(self, fill_number(dt.of(self.dtype), value))
+        return overwritten(self, as_number(self, value))
 
     def decomp(self, value):
         return ops.full_like(self, value)

@@ -11,6 +11,7 @@ from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..core.xp import accumulate_at
+from .create import as_number
 from .index import accumulate_into, in_range, same_dtype, whole
 from .layout import along, in_front, inner
 
@@ -255,18 +256,6 @@ def _filled(xp, self, dim, index, value):
     if index.size:
         out[along(dim, index) if self.ndim else ...] = as_number(self, value)
     return out
-
-
-def as_number(array, value):
-    """A number in the kind of an array: fractions are cut off for integers."""
-    kind = array.dtype.kind
-    if isinstance(value, complex):
-        if kind != "c":
-            raise RuntimeError(f"value cannot be converted to type {array.dtype} without overflow")
-        return value
-    if kind in "iu" and isinstance(value, float):
-        return int(value)
-    return bool(value) if kind == "b" else value
 
 
 def _index_fill_decomp(self, dim, index, value):

@@ -9,7 +9,7 @@ from ..core import dtype as dt
 from ..core.dims import broadcast_shapes, numel
 from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
-from .gather import as_number
+from .create import as_number
 from .index import needs_data, same_dtype, size_by_data
 from .layout import in_front, pad_rank
 
@@ -72,7 +72,8 @@ class masked_fill_Scalar(Pointwise):
 
     schema = "masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor"
     number = 0
-    promote = "same"
+    promote = "keep"
+    dtype = "self.dtype"
     complex = True
     nondiff = ("mask",)
     grad = {"self": "grad.masked_fill(mask, 0)"}

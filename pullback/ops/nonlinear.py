@@ -12,6 +12,7 @@ from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from ..core.xp import special
 from ..errors import DTypeError
+from .create import as_number
 from .pointwise import Backward, backward_points, points, refuse
 
 
@@ -125,11 +126,14 @@ class threshold(Pointwise):
     """Each element, or `value` where it does not exceed `threshold`."""
     schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"
     out = ("castable",)
-    run = "xp.where(self <= threshold, xp.asarray(value, dtype=self.dtype), self)"
     grad = {"self": "threshold_backward(grad, self, threshold)"}
     c = "where({self} <= {threshold}, {value}, {self})"
     method = False
     namespace = "nn.functional"
+
+    def run(xp, self, threshold, value):
+        low, value = (xp.asarray(as_number(self, v), dtype=self.dtype) for v in (threshold, value))
+        return xp.where(self <= low, value, self)
 
     def decomp(self, threshold, value):
         return self.masked_fill(self <= threshold, value)
@@ -264,7 +268,8 @@ class hardtanh(Pointwise):
         refuse("clamp_scalar_cpu", self, "c")
         if self.dtype.kind == "u" and min(min_val, max_val) < 0:
             raise DTypeError("cannot do hardtanh on an unsigned type with negative limits")
-        low, high = (xp.asarray(v, dtype=self.dtype) for v in (min_val, max_val))
+        low, high = (xp.asarray(as_number(self, v), dtype=self.dtype)
+                     for v in (min_val, max_val))
         return xp.minimum(xp.maximum(self, low), high)
 
     def decomp(self, min_val=-1, max_val=1):

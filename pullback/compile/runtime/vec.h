@@ -134,14 +134,14 @@ INLINE void FN(storen_u)(uint8_t *p, VI x, int n) {
   VB v = __builtin_convertvector(x, VB);
   __builtin_memcpy(p, &v, n);
 }
-#define PB_BYTES(t, LOAD)                                                                          \
+#define PB_BYTES(t, LOAD, STORE)                                                                   \
   INLINE VI FN(strided_##t)(const uint8_t *p, int64_t s, int n) {                                  \
     VI v = {};                                                                                     \
     _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) v[k] = LOAD(p[k * s]);                    \
     return v;                                                                                      \
   }                                                                                                \
   INLINE void FN(spread_##t)(uint8_t *p, int64_t s, VI v, int n) {                                 \
-    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) p[k * s] = -LOAD(v[k]);                   \
+    _Pragma("GCC unroll 16") for (int k = 0; k < n; k++) p[k * s] = STORE(v[k]);                   \
   }                                                                                                \
   INLINE VI FN(gather_##t)(const uint8_t *p, VL at, int n) {                                       \
     VI v = {};                                                                                     \
@@ -149,10 +149,10 @@ INLINE void FN(storen_u)(uint8_t *p, VI x, int n) {
     return v;                                                                                      \
   }
 #define PB_TRUTH(x) -(x != 0)
-PB_BYTES(b, PB_TRUTH)
-#undef PB_TRUTH
 #define PB_PLAIN(x) (x)
-PB_BYTES(u, PB_PLAIN)
+PB_BYTES(b, PB_TRUTH, -PB_TRUTH)
+PB_BYTES(u, PB_PLAIN, PB_PLAIN)
+#undef PB_TRUTH
 #undef PB_PLAIN
 #undef PB_BYTES
 INLINE VI FN(splat_b)(int x) { return -(x != 0) - (VI){}; }

@@ -1,0 +1,108 @@
+"""Compiled code on numbers at the ends of their types: wrapping, casts, literals out of range.
+
+Expected values are those of eager execution, which follows NumPy's and PyTorch's integers.
+"""
+
+import numpy as np
+import pytest
+
+import pullback as pb
+from pullback import errors
+
+I32 = pb.tensor([2**31 - 1, -(2**31), 5] * 7, dtype=pb.int32)
+I64 = pb.tensor([2**63 - 1, -(2**63), 5] * 7)
+U8 = (pb.arange(24) * 11).to(pb.uint8).reshape(4, 6)
+
+
+def same(functions: list, *tensors) -> None:
+    """All functions, compiled as one: dtypes, strides and every bit as in eager execution."""
+    wanted = [f(*tensors) for f in functions]
+    got = pb.compile(lambda *ts: [f(*ts) for f in functions], backend="native")(*tensors)
+    for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride()), i
+        np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=str(i))
+
+
+@pytest.mark.parametrize("x", [I32, I64])
+def test_integers_wrap_around(x):
+    same([
+        lambda x: x + 1 > x,
+        lambda x: x - 1 < x,
+        lambda x: -x > 0,
+        lambda x: x.abs() >= 0,
+        lambda x: x[1].abs() >= 0,
+        lambda x: (x * 4) // 4,
+        lambda x: (x * 3) // 3,
+        lambda x: pb.where(x[0] + 1 > x[0], x, x + 1),
+        lambda x: x.sum(),
+        lambda x: x.sum(dtype=x.dtype),
+        lambda x: x.prod(),
+        lambda x: x.cumsum(0),
+        lambda x: x + 2**31,
+        lambda x: x * 2**40 + 1,
+        lambda x: x > 2**40,
+        lambda x: x == -(2**31),
+    ], x)
+
+
+def test_bytes_with_numbers_out_of_their_range():
+    same([
+        lambda x: x == -1,
+        lambda x: x < -3,
+        lambda x: x - 1 > 3,
+        lambda x: x + 2**40 + 2**31,
+        lambda x: x.clamp(-1, 1),
+        lambda x: x.clamp(min=-3),
+        lambda x: x.masked_fill(x > 1, -1) >> 1,
+        lambda x: pb.full_like(x, -1) + 1,
+        lambda x: pb.add(x, x, alpha=-3),
+        lambda x: pb.where(x > 9, x, -1),
+    ], U8)
+
+
+def test_bytes_stored_with_steps():
+    def written(x):
+        y = x.clone()
+        y[:, ::2] = x[:, 1::2] + 7
+        return y
+
+    same([written, lambda x: pb.stack([x + 1, x + 2], -1), lambda x: pb.stack([x > 9, x < 9], -1)],
+         U8)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("f", [
+    lambda x: x // 2**40,
+    lambda x: x % 2**40,
+    lambda x: x // (x - x),
+    lambda x: x % (x - x),
+])
+def test_division_by_what_is_zero_in_the_type(f, backend):
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        pb.compile(f, backend=backend)(I32)
+
+
+HALF = pb.ones(3, dtype=pb.float16)
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+@pytest.mark.parametrize("f, x", [
+    (lambda x: x.clamp(max=256), U8),
+    (lambda x: x.clamp(min=2**31), I32),
+    (lambda x: x.masked_fill(x > 1, 256), U8),
+    (lambda x: pb.where(x > 1, x, 2**40), I32),
+    (lambda x: pb.add(x, x, alpha=2**31), I32),
+    (lambda x: pb.nn.functional.threshold(x, 1, 256), U8),
+    (lambda x: pb.nn.functional.pad(x, (1, 1), value=300.0), U8),
+    (lambda x: x.masked_fill(x > 0, -1e9), HALF),
+    (lambda x: x.clamp(max=1e10), HALF),
+    (lambda x: pb.full_like(x, 1e300), pb.ones(2)),
+])
+def test_numbers_that_do_not_fit_are_refused(f, x, backend):
+    with pytest.raises(errors.RefusedValue, match="without overflow"):
+        pb.compile(f, backend=backend)(x)
+
+
+def test_infinite_numbers_fit():
+    assert HALF.masked_fill(HALF > 0, -np.inf).tolist() == [-np.inf] * 3
+    assert pb.where(HALF > 2, HALF, 1e10).tolist() == [np.inf] * 3
