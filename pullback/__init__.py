@@ -245,4 +245,17 @@ class _Below:
         return importlib.import_module("pullback.as_torch").spec_below(fullname)
 
 
+class _Renamed:
+    """For programs that say `sys.modules["torch"] = pullback`: files below must not load twice."""
+
+    @staticmethod
+    def find_spec(fullname: str, path: object = None, target: object = None):
+        if fullname[:6] != "torch." or _sys.modules.get("torch") is not _sys.modules["pullback"]:
+            return None
+        import importlib
+
+        return importlib.import_module("pullback.as_torch").renamed(fullname, path)
+
+
 _sys.meta_path.append(_Below)
+_sys.meta_path.insert(0, _Renamed)

@@ -202,6 +202,12 @@ def spec_below(fullname: str) -> importlib.machinery.ModuleSpec | None:
     return importlib.machinery.ModuleSpec(fullname, _Loader(counterpart(name)), is_package=True)
 
 
+def renamed(fullname: str, path: object) -> importlib.machinery.ModuleSpec | None:
+    """How to import below `torch` where a program has given that name to this package itself."""
+    install_as_torch()
+    return _active.find_spec(fullname, path)
+
+
 class _Finder(importlib.abc.MetaPathFinder):
     """Answers imports of `torch`, and questions about the version that is installed."""
 
@@ -270,7 +276,8 @@ def install_as_torch() -> Installation:
     if _active is not None:
         return Installation()
     own = sys.modules[OWN]
-    other = next((n for n in sys.modules if n.partition(".")[0] in NAMES), None)
+    other = next((n for n in sys.modules if n.partition(".")[0] in NAMES
+                  and sys.modules[n] is not own), None)
     if other is not None:
         raise errors.InstallError(errors.text(
             f"PyTorch itself is already imported here ({errors.user_line(2)})",

@@ -53,6 +53,15 @@ def test_an_unchanged_program_runs():
     assert names["torch"] is pullback and names["Linear"] is pullback.nn.Linear
 
 
+def test_the_name_given_by_hand(monkeypatch):
+    """Files below would be loaded once more, with another operator table."""
+    monkeypatch.setitem(sys.modules, "torch", pullback)
+    names = {}
+    exec(PROGRAM, names)
+    assert names["Linear"] is pullback.nn.Linear
+    assert sys.modules["torch.nn.functional"] is pullback.nn.functional
+
+
 def test_modules_are_the_same_objects_and_keep_their_specs():
     before = pullback.nn.__spec__
     with pullback.install_as_torch():
