@@ -12,6 +12,7 @@ import contextlib
 import operator
 import re
 from collections.abc import Callable, Iterator
+from weakref import WeakSet
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..core import reals, tape
 from ..core.fake import Fake, contiguous_strides
 from ..core.generator import Generator, default_generator
 from ..core.handle import Link, Tensor, cell_of, make, meta_of, one_more
+from ..core.hooks import RemovableHandle
 from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
@@ -45,7 +47,7 @@ from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .holding import Holding, roots_of
-from .hooking import Hooking, left
+from .hooking import Hooking, check_handles, left
 from .joint import (
     Adopted,
     Gradient,
@@ -94,6 +96,7 @@ class Capture(Hooking, Placing, Trace):
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
         self.starts: dict[int, object] = {}  # and their edges
         self.hooked: dict[tuple[int, str], dict] = {}  # (handle, kind) -> hooks of inputs
+        self.handles: WeakSet[RemovableHandle] = WeakSet()
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
         self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
@@ -714,6 +717,9 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
     joint.blurred, joint.writes = level.blurred, level.writes
     joint.hooked = left(level, results.by_handle)
+    joint.handles = [k for k, o in enumerate(leaves) if isinstance(o, RemovableHandle)]
+    if not level.literal:
+        check_handles(level)
     kept = {id(a.handle) for a in level.adopted if a.retains}
     joint.retained = [i for i, t in enumerate(handles) if retains(t) and id(t) not in kept]
     varying = [(k, v) for k, v in enumerate(results.values) if has_history(v)]

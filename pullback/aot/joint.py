@@ -213,7 +213,8 @@ class Joint:
     began: list[int] = field(default_factory=list)  # inputs that were made to require grad
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
     bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
-    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook) (`hooking.py`)
+    hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook, handle) (`hooking.py`)
+    handles: list[int] = field(default_factory=list)  # which outputs are handles of hooks
     owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history

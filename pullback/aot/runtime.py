@@ -16,6 +16,7 @@ operator, on the values that the inputs had.
 from __future__ import annotations
 
 import sys
+from copy import copy
 
 import numpy as np
 
@@ -487,6 +488,8 @@ class Program:
         ]
         for k, dims in self.marks:
             mark_propagated(flat[k], dims)
+        for k in self.joint.handles:
+            flat[k] = copy(flat[k])
         for slot in reversed(self.joint.held):
             slot.table[slot.name] = flat.pop()
         return tree_unflatten(flat, self.joint.out_spec)

@@ -116,7 +116,10 @@ def _overlap(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def groups(arrays: list[np.ndarray], written: list[int]) -> list[list[int]]:
-    """Inputs that overlap one that is written (or itself), by their numbers."""
+    """Inputs that overlap one that is written (or itself), by their numbers.
+
+    What else is written in the same memory is with them.
+    """
     owners: dict[int, list[int]] = {}
     for i, array in enumerate(arrays):
         owners.setdefault(_owner(array), []).append(i)
@@ -129,6 +132,10 @@ def groups(arrays: list[np.ndarray], written: list[int]) -> list[list[int]]:
                     arrays[i], arrays[j]):
                 merged = sorted({*group_of.get(i, [i]), *group_of.get(j, [j])})
                 group_of.update(dict.fromkeys(merged, merged))
+    for memory in owners.values():  # a root is written as a whole: one for all that is written
+        if any(i in group_of for i in memory):
+            merged = [i for i in memory if i in group_of or i in written]
+            group_of.update(dict.fromkeys(merged, merged))
     return [g for i, g in sorted(group_of.items()) if g[0] == i]
 
 

@@ -100,14 +100,22 @@ def on_tensor(t: Tensor, hook) -> RemovableHandle:
     edge = t._edge
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
     by_output = tables_of(node).setdefault("tensor", {})
-    return add(by_output, number, hook, isinstance(node, Accumulate))
+    return _shown(t, add(by_output, number, hook, isinstance(node, Accumulate)))
 
 
 def _kept_by_capture(t: Tensor, kind: str, hook) -> RemovableHandle | None:
     """The handle of a hook on an input of a captured function, which registers it in every call."""
     interp = getattr(t._data, "interp", None)
     table = interp.hooks_of(t, kind, hook) if interp is not None and interp.adopts else None
-    return None if table is None else add({0: table}, 0, hook, False)
+    return None if table is None else _shown(t, add({0: table}, 0, hook, False))
+
+
+def _shown(t: Tensor, handle: RemovableHandle) -> RemovableHandle:
+    """Let a capture know of a handle that its function may keep."""
+    interp = getattr(t._data, "interp", None)
+    if interp is not None and interp.adopts:
+        interp.handles.add(handle)
+    return handle
 
 
 def on_node(node: Node, kind: str, hook) -> RemovableHandle:

@@ -1,9 +1,13 @@
 """Hooks and gradients to be kept of tensors inside of a compiled function; what only its backward
 meets; writes that eager code refuses.  All found by random programs."""
 
+import warnings
+
 import pytest
 
 import pullback as pb
+from pullback.compile.errors import CompileWarning
+from pullback.errors import DataDependentError
 
 WAYS = [lambda f: f, lambda f: pb.compile(f, backend="numpy"),
         lambda f: pb.aot.aot_function(f, pb.aot.nop)]
@@ -228,3 +232,37 @@ def test_versions_by_views_that_change_their_shape(wrap):
     x = pb.ones(2, 3)
     assert wrap(f)(x).shape == (3, 1)
     assert x._version == 2 and x.shape == (2, 3)
+
+
+@pytest.mark.parametrize("wrap", WAYS[:2])
+@pytest.mark.parametrize("computed", [False, True])
+def test_handles_that_leave_the_function_remove_their_hook(wrap, computed):
+    kept = {}
+
+    def f(x):
+        y = x * 1 if computed else x
+        kept["other"] = y.register_hook(lambda g: g * 5)
+        return y * 3, y.register_hook(lambda g: g * 2)
+
+    compiled = wrap(f)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CompileWarning)
+        calls = []
+        for _ in range(3):
+            x = pb.ones(2, requires_grad=True)
+            calls.append((x, *compiled(x)))
+    calls[0][2].remove()
+    calls[2][2].remove()
+    kept["other"].remove()  # that of the last call
+    for x, y, _ in calls:
+        y.sum().backward()
+    assert [x.grad[0].item() for x, _, _ in calls] == [15, 30, 3]
+
+
+def test_hooks_whose_handle_leaves_the_function_are_not_traced():
+    def f(x):
+        y = x * 2
+        return y, y.register_hook(lambda g: g)
+
+    with pytest.raises(DataDependentError, match="keeps the handle of a hook"):
+        pb.compile(f, fullgraph=True)(pb.ones(2, requires_grad=True))

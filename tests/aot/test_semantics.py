@@ -362,6 +362,15 @@ def disjoint(a, b):
     return b + 1
 
 
+@case(related(lambda b: b[:2], lambda b: b[2:4], lambda b: b[3:6], lambda b: b[6:8],
+              lambda b: b[7:], lambda b: b[2], shape=(9, 2)))
+def overlapping_pairs_beside_another(a, b, c, d, e, unwritten):
+    a.mul_(2)
+    b.add_(1)
+    d.mul_(3)
+    return c + 1, e * a[0], unwritten
+
+
 @case(related(lambda b: b.view(-1), lambda b: b.t(), lambda b: b))
 def three_related(a, b, c):
     a.mul_(2)
