@@ -749,10 +749,15 @@ def set_attributes(t: Tensor, state: dict | tuple[dict, dict]) -> None:
 
 def rebuild(cls, untyped, dtype, offset, size, stride, requires_grad, extra) -> Tensor:
     """A tensor out of its pickled form."""
+    new = _made_of(cls, np.empty(0, dtype.np), requires_grad, extra)
+    memory.show(new, untyped._owner, size, stride, offset)
+    return new
+
+
+def _made_of(cls, data, requires_grad, extra) -> Tensor:
     new = object.__new__(cls)
     new._edge = new._link = new._cell = new._meta = None
-    new._data = np.empty(0, dtype.np)
-    memory.show(new, untyped._owner, size, stride, offset)
+    new._data = data
     if requires_grad:
         new._edge = Accumulate(new)
     set_attributes(new, extra)
@@ -784,21 +789,15 @@ def _reduced(self: Tensor) -> tuple:
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
         return rebuild, (type(self), untyped_storage(plain), self.dtype, *place,
                          self.requires_grad, attributes_of(self))  # fmt: skip
+    if type(plain._data) is Fake:
+        return _made_of, (type(self), plain._data, self.requires_grad, attributes_of(self))
     array = plain.cpu().numpy()
     return _on_device, (type(self), array, str(self.device), self.requires_grad,
                         attributes_of(self))  # fmt: skip
 
 
 def _on_device(cls, array, device, requires_grad, extra) -> Tensor:
-    place = dev.Device(device)
-    data = dev.transfer(array, place)
-    new = object.__new__(cls)
-    new._edge = new._link = new._cell = new._meta = None
-    new._data = data
-    if requires_grad:
-        new._edge = Accumulate(new)
-    set_attributes(new, extra)
-    return new
+    return _made_of(cls, dev.transfer(array, dev.Device(device)), requires_grad, extra)
 
 
 def setstate(self: Tensor, state: tuple | dict) -> None:

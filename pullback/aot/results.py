@@ -43,6 +43,7 @@ class Output:
     shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
     piece: tuple | None = None  # (input or None, views): one of several results of a view
     own: int | None = None  # the graph output whose history it has: its hooks are in the graph
+    cls: type = Tensor  # what the user's function made of it: a parameter, for instance
 
 
 class Results:
@@ -137,6 +138,8 @@ class Results:
         if found.kind != "input" and isinstance(o._edge, Accumulate):
             found.leaf = o._edge.leaf() is o
         found.retains = found.kind != "input" and retains(o)
+        if found.kind != "input":
+            found.cls = type(o)
         self.placed[id(o)] = found
         return found
 

@@ -167,6 +167,7 @@ class Program:
             and not (joint.grown or joint.shrunk or joint.ended or joint.hooked or joint.retained)
             and not (joint.bumped or joint.held)
             and not outputs[0].retains
+            and outputs[0].cls is Tensor
             and joint.out_spec.is_leaf()
         )
         self.recorded = [m.input for m in joint.mutated
@@ -717,6 +718,8 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
         t.requires_grad_()
     if o.retains and t._edge is not None:
         t.retain_grad()
+    if o.cls is not Tensor:
+        t.__class__ = o.cls
     done[o] = t
     return t
 

@@ -45,14 +45,20 @@ def stride(self: Tensor, dim: int | None = None):
     return strides if dim is None else strides[dim]
 
 
-def _of_fake(t: Tensor, name: str):
-    """What a fake tensor knows beside its facts; others have no such attribute."""
-    data = shown(t)
-    if type(data) is not Fake:
-        shown_as = {"mode": "fake_mode"}.get(name, name)
-        raise AttributeError(f"'{type(t).__name__}' object has no attribute '{shown_as}'")
-    found = getattr(data, name)
-    return make(found) if name == "constant" and found is not None else found
+class _OfFake:
+    """What a fake tensor knows beside its facts; other tensors have no such attribute, and those of
+    a subclass may have one of their own by that name."""
+
+    def __init__(self, name: str, read):
+        self.name, self.read = name, read
+
+    def __get__(self, t: Tensor | None, cls: type):
+        if t is None:
+            return self
+        data = shown(t)
+        if type(data) is not Fake:
+            raise AttributeError(f"'{cls.__name__}' object has no attribute '{self.name}'")
+        return self.read(t, data)
 
 
 def _dir(self: Tensor) -> list[str]:
@@ -61,7 +67,11 @@ def _dir(self: Tensor) -> list[str]:
     return [n for n in object.__dir__(self) if fake or n not in _OF_FAKES]
 
 
-_OF_FAKES = ("constant", "fake_device", "fake_mode")
+_OF_FAKES = {
+    "constant": lambda t, data: None if data.constant is None else make(data.constant),
+    "fake_device": lambda t, data: data.mode and t.device,
+    "fake_mode": lambda t, data: data.mode,
+}
 
 
 def storage_offset(self: Tensor) -> int:
@@ -133,13 +143,10 @@ PROPERTIES = {
     "is_cuda": property(lambda t: t.device.type == "cuda"),
     "is_sparse": property(lambda t: False),
     "is_quantized": property(lambda t: False),
-    "constant": property(lambda t: _of_fake(t, "constant")),
-    "fake_device": property(lambda t: _of_fake(t, "mode") and t.device),
-    "fake_mode": property(lambda t: _of_fake(t, "mode")),
+    **{name: _OfFake(name, read) for name, read in _OF_FAKES.items()},
     "is_meta": property(lambda t: t.device.type == "meta"),
     "is_cpu": property(lambda t: t.device.type == "cpu"),
     **{f"is_{kind}": property(lambda t: False) for kind in _ELSEWHERE},
-    "names": property(lambda t: (None,) * t.ndim),
 }
 METHODS = {
     "__dir__": _dir,

@@ -554,3 +554,19 @@ def test_unwrapped_parameters_get_gradients_when_compiled(kinds):
         assert all(torch.equal(v, torch.full((2,), 3.0))
                    for p in model.parameters() for v in _plain(p.grad))
     assert found[0] == found[1]
+
+
+class _Marked(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("make", [
+    lambda x: x.as_subclass(_Marked), lambda x: (x + 1).as_subclass(_Marked),
+    lambda x: (_Marked(x * 2), x), lambda x: torch.nn.Parameter(x.detach() * 2),
+    lambda x: ((x * 2).as_subclass(_Marked) + 1).view(-1)])
+@pytest.mark.parametrize("tracked", [False, True])
+def test_results_have_the_class_that_the_function_gave_them(make, tracked):
+    compiled = torch.compile(make, backend="numpy")
+    for _ in range(2):
+        x = torch.ones(2, requires_grad=tracked)
+        same(compiled(x), make(x))

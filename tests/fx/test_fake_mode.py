@@ -3,6 +3,8 @@
 import copy
 import weakref
 
+import copy
+
 import pytest
 
 import pullback as torch
@@ -151,3 +153,17 @@ def test_a_copy_of_a_module_without_its_memory():
         assert is_fake(t) and not is_fake(own) and t.shape == own.shape
         assert isinstance(t, nn.Parameter) == isinstance(own, nn.Parameter)
         assert t.requires_grad == own.requires_grad
+
+
+def test_copies_of_fakes_and_names_that_only_they_have():
+    with FakeTensorMode() as mode:
+        x = torch.randn(2, 3, requires_grad=True)
+    again = copy.copy(x)
+    assert again.fake_mode is mode and again.shape == (2, 3) and again.requires_grad
+
+    class Scaled(torch.Tensor):
+        pass
+
+    other = torch.ones(2).as_subclass(Scaled)
+    other.constant = other.fake_mode = 3  # taken by fakes alone
+    assert (other.constant, other.fake_mode) == (3, 3) and not hasattr(other, "fake_device")
