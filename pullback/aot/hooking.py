@@ -2,7 +2,8 @@
 
 Such a hook gets all of the gradient of its tensor, what comes from outside of the function, too: it
 is no part of the graph, every call registers it again.  Hooks of what the function computes are
-traced with its backward; they can be removed only by code that is traced, too.  Read next: `capture.py`, whose trace this is a part of.
+traced with its backward, unless code outside can remove them.  Read next: `capture.py`, whose trace
+this is a part of.
 """
 
 from __future__ import annotations

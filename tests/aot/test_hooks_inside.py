@@ -254,7 +254,7 @@ def test_handles_that_leave_the_function_remove_their_hook(wrap, computed):
     calls[0][2].remove()
     calls[2][2].remove()
     kept["other"].remove()  # that of the last call
-    for x, y, _ in calls:
+    for _, y, _ in calls:
         y.sum().backward()
     assert [x.grad[0].item() for x, _, _ in calls] == [15, 30, 3]
 

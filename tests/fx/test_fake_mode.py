@@ -3,8 +3,6 @@
 import copy
 import weakref
 
-import copy
-
 import pytest
 
 import pullback as torch
