@@ -20,6 +20,7 @@ from .core.handle import disabled as _disabled_torch_dispatch_impl
 from .core.handle import disabled as _disabled_torch_function_impl
 from .core.overriding import DisableTorchFunction, DisableTorchFunctionSubclass
 from .core.overriding import Enabled as _EnableTorchFunction
+from .core.schema import parse_schema
 from .core.size import Size
 from .core.state import state, uncast
 from .errors import LinAlgError as _LinAlgError
@@ -31,7 +32,7 @@ __all__ = [
     "_LinAlgError", "_are_functorch_transforms_active", "_disabled_torch_dispatch_impl",
     "_disabled_torch_function_impl", "_dispatch_tls_local_exclude_set", "_get_default_device",
     "_get_tracing_state", "_log_api_usage_once", "_set_grad_enabled", "device", "dtype",
-    "is_grad_enabled",
+    "is_grad_enabled", "parse_schema",
 ]  # fmt: skip
 
 __path__: list[str] = []  # `torch._C._functorch` is found by the alias map

@@ -268,14 +268,14 @@ def _batching(overload: OpOverload) -> list[str]:
         return _rule_text(op, "batch")
     if op.kind == "pointwise":
         return ["element-wise: the hidden dimension is one more"]
-    return ["by its decomposition" if overload.decompose is not None else "one call per example"]
+    return ["by its decomposition" if overload.decomposition else "one call per example"]
 
 
 def _shape(overload: OpOverload) -> list[str]:
     if overload.op.shape is not None:
         return _rule_text(overload.op, "shape")
     known = {"composite": "by its parts", "pointwise": "broadcast", "view": "the kernel itself"}
-    return [known.get(overload.kind, "by its decomposition" if overload.decompose else "none")]
+    return [known.get(overload.kind, "by its decomposition" if overload.decomposition else "none")]
 
 
 def _native(op: type[Op]) -> list[str]:

@@ -100,7 +100,7 @@ def forward_mode(overload: OpOverload) -> tuple[str, dict[str, str]]:
         return "by its parts", {}
     rule, one = overload.rule, len(overload.schema.returns) == 1
     special = op.kind in ("creation", "random", "view")
-    if rule is None and overload.decompose is not None and not special:
+    if rule is None and overload.decomposition is not None and not special:
         return "by its decomposition", {}
     if (overload.is_view and rule is not None) or op.linear:
         why = "a view" if overload.is_view else f"linear in {', '.join(op.linear)}"

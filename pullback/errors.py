@@ -434,7 +434,7 @@ class FormulaError(PullbackError, ValueError):
     """
 
 
-class SchemaError(PullbackError, ValueError):
+class SchemaError(PullbackError, ValueError, RuntimeError):
     """An operator schema does not follow the grammar, or names an unknown operator."""
 
 

@@ -288,7 +288,7 @@ def batching(overload: OpOverload) -> str:
         return "rule"
     if op.kind == "pointwise":
         return "element-wise"
-    return "decomposed" if overload.decompose is not None else "loop"
+    return "decomposed" if overload.decomposition is not None else "loop"
 
 
 def only_refuses(tree: ast.Module) -> bool:
@@ -309,13 +309,13 @@ def fake(overload: OpOverload) -> str:
         tree = None if isinstance(rule, str) else code_of(plain(rule))
         return "needs data" if tree is not None and only_refuses(tree) else "rule"
     known = {"pointwise": "broadcast", "view": "kernel"}
-    return known.get(overload.kind, "decomposed" if overload.decompose else "")
+    return known.get(overload.kind, "decomposed" if overload.decomposition else "")
 
 
 def decomposition(overload: OpOverload) -> str:
     if overload.is_composite:
         return "composed"
-    return "yes" if overload.decompose is not None else ""
+    return "yes" if overload.decomposition is not None else ""
 
 
 def native(overload: OpOverload) -> str:

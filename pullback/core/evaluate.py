@@ -415,8 +415,8 @@ def run_fake(ov, raw: tuple):
     shape = shape_of(ov, specs)
     if shape is not None:
         pass
-    elif ov.decompose is not None:
-        return raw_of(ov.decompose(*wrap(raw)))
+    elif ov.decomposition is not None:
+        return raw_of(ov.decomposition(*wrap(raw)))
     else:
         raise errors.DerivativeNotWritten(
             f"operator '{ov.name}' has no shape rule for fake tensors; give its table entry a "

@@ -42,7 +42,9 @@ def _type_text(hint, name: str, function) -> str:
     if origin in _SEQUENCES and inner:
         item = inner[0]
         if origin is not tuple or len(inner) == 2 and inner[1] is Ellipsis:
-            return _type_text(item, name, function) + "[]"
+            text = _type_text(item, name, function)
+            if not text.endswith("]"):  # lists of lists have no schema
+                return text + "[]"
     raise ValueError(
         errors.text(
             f"infer_schema(func): Parameter {name} has unsupported type {hint} "

@@ -307,11 +307,16 @@ class OpOverload:
         return alike
 
     @functools.cached_property
-    def decompose(self):
-        """The decomposition in terms of other operators, or None."""
+    def decomposition(self):
+        """The operator in terms of others, as a function of all its arguments, or None."""
         if self.is_composite:
             return self.compose
         return plain(inspect.getattr_static(self.op, "decomp"))
+
+    def decompose(self, *args, **kwargs):
+        """A call of an operator that is a function of others, by these; else NotImplemented."""
+        flat = self.bind(args, kwargs) if self.is_composite else None
+        return NotImplemented if flat is None else self.compose(*flat)
 
     @functools.cached_property
     def shape_rule(self):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numbers
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,15 +25,29 @@ from .handle import Tensor
 from .layout import STRIDED
 from .size import Symbolic, is_symbolic
 
-_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
+_TYPE = re.compile(r"(?P<base>[A-Za-z_]\w*)(\s*\((?P<alias>[^)]*)\))?(?P<tail>(\?|\[\d*\])*)"
                    r"(\s+(?P<name>[A-Za-z_]\w*))?$")
 _HEAD = re.compile(r"\s*(?P<name>[\w:]+)(\.(?P<overload>\w+))?\s*"
                    r"\((?P<args>.*)\)\s*->\s*(?P<rets>.*)$", re.S)
 _NAMED = {"None": None, "True": True, "False": False, "Mean": 1, "Sum": 2, "long": dt.int64,
           "contiguous_format": "contiguous_format", "strided": "strided"}
+_DTYPES = {d.name: d for d in dt.ALL}
 _KNOWN_TYPES = {"Tensor", "Scalar", "int", "SymInt", "SymBool", "float", "bool", "str",
                 "ScalarType", "Layout", "Device", "DeviceIndex", "MemoryFormat",
                 "Generator", "Dimname", "Storage", "Stream", "QScheme", "ConstQuantizerPtr"}
+
+
+_SHOWN = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}
+
+
+class AliasInfo:
+    """What a mark such as `(a! -> *)` says, under PyTorch's names."""
+
+    def __init__(self, text: str):
+        self.is_write = "!" in text
+        before, _, after = text.replace("!", "").partition("->")
+        self.before_set = {name.strip() for name in before.split("|")}
+        self.after_set = {name.strip() for name in (after or before).split("|")}
 
 
 @dataclass(slots=True)
@@ -59,6 +74,29 @@ class Argument:
     @property
     def is_write(self) -> bool:
         return "!" in self.alias
+
+    # PyTorch's names
+
+    @property
+    def type(self) -> str:
+        """The type in words of Python: "Optional[List[int]]"; numbers stand for settings."""
+        text = _SHOWN.get(self.base, self.base)
+        if self.optional_items:
+            text = f"Optional[{text}]"
+        text = f"List[{text}]" if self.is_list else text
+        return f"Optional[{text}]" if self.optional else text
+
+    @property
+    def default_value(self) -> object:
+        return self.default
+
+    def has_default_value(self) -> bool:
+        return self.has_default
+
+    @property
+    def alias_info(self) -> AliasInfo | None:
+        """Whose memory it shares, None if nobody's."""
+        return AliasInfo(self.alias) if self.alias else None
 
     def type_text(self) -> str:
         base = f"Sym{self.base.capitalize()}" if self.symbolic else self.base
@@ -101,8 +139,8 @@ def _split(text: str) -> list[str]:
 
 
 def _default(text: str, is_list: bool):
-    if text in _NAMED:
-        return _NAMED[text]
+    if text in _NAMED or text in _DTYPES:
+        return _NAMED.get(text) if text in _NAMED else _DTYPES[text]
     if text[:1] in ("'", '"') and text[-1:] == text[0] and len(text) > 1:
         return text[1:-1]
     if text[:1] == "[" and text[-1:] == "]":
@@ -145,6 +183,8 @@ def _read_default(arg: Argument, whole: str):
         raise errors.SchemaError(errors.text(
             f"cannot read the default '{text}' of '{arg.name}'", f"schema: {whole}",
             f"a default is a number, a text in quotes, a list or {', '.join(_NAMED)}")) from None
+    if arg.base == "Device" and isinstance(value, str):
+        return Device(value)
     if arg.is_list and arg.size and isinstance(value, list) and len(value) == 1:
         return value * arg.size
     return value
@@ -162,8 +202,8 @@ class Qualified:
     """A schema as PyTorch shows it: with the namespace of its operator, under its names."""
 
     def __init__(self, schema: Schema, namespace: str):
-        self._schema, self._namespace = schema, namespace
-        self.name, self.overload_name = f"{namespace}::{schema.name}", schema.overload
+        self._schema, self._prefix = schema, f"{namespace}::" if namespace else ""
+        self.name, self.overload_name = f"{self._prefix}{schema.name}", schema.overload
         self.arguments = schema.args
 
     @property
@@ -174,7 +214,7 @@ class Qualified:
         return getattr(self._schema, name)
 
     def __str__(self) -> str:
-        return f"{self._namespace}::{self._schema}"
+        return f"{self._prefix}{self._schema}"
 
     __repr__ = __str__
 
@@ -183,6 +223,11 @@ class Qualified:
 
     def __hash__(self) -> int:
         return hash(str(self))
+
+
+def parse_schema(text: str) -> Qualified:
+    """A schema from its text, with or without a namespace, under PyTorch's names."""
+    return Qualified(Schema(text), text.partition("(")[0].rpartition("::")[0].strip())
 
 
 class Schema:
@@ -383,7 +428,8 @@ def _convert_list(spec: Argument, value):
     if base == "int" and _is_int(value) and spec.size:
         one = _convert_symbolic(spec, value) if isinstance(value, Symbolic) else int(value)
         return [one] * spec.size
-    if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor):
+    if base == "Tensor" and hasattr(value, "__iter__") and not isinstance(value, Tensor) or (
+            isinstance(value, Sequence) and not isinstance(value, (str, bytes))):
         return _convert_list(spec, list(value))
     return _NO
 

@@ -492,7 +492,13 @@ class Derived:
 
     @property
     def _schema(self):
-        return self.schema
+        from .schema import Qualified
+
+        return Qualified(self.schema, self.namespace)
+
+    def decompose(self, *args, **kwargs):
+        """Asked for by dispatch handlers: it is no function of other operators."""
+        return NotImplemented
 
     @property
     def overloadpacket(self):

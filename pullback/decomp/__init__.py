@@ -105,7 +105,7 @@ class Everything:
             return default
         if decomposition_table.added and o in decomposition_table.added:
             return positional(o, decomposition_table.added[o])
-        found = None if o.is_composite else o.decompose
+        found = None if o.is_composite else o.decomposition
         return default if found is None else found
 
 
@@ -125,8 +125,8 @@ class _Table(dict):
             if name not in self._seen:
                 self._seen.add(name)
                 o = overload_of(registry[name])
-                if o.decompose is not None:
-                    dict.setdefault(self, o, Decomposition(o, o.decompose))
+                if o.decomposition is not None:
+                    dict.setdefault(self, o, Decomposition(o, o.decomposition))
 
     def __getitem__(self, key: Any) -> Any:
         self.fill()

@@ -77,7 +77,7 @@ class Jvp(Interpreter):
             return bind(ov, args)
         tangents = [self.tangent(v) for v in flat]
         if needs_decomposition(ov):
-            return ov.decompose(*flat)
+            return ov.decomposition(*flat)
         out = bind(ov, args)
         outs = list(out) if isinstance(out, (list, tuple)) else [out]
         new = push(ov, args, tangents, out, outs)
@@ -108,7 +108,7 @@ def needs_decomposition(ov) -> bool:
     """No derivative of its own, but made of operators that have one."""
     return (
         ov.rule is None
-        and ov.decompose is not None
+        and ov.decomposition is not None
         and ov.kind not in ("creation", "random", "view")
     )
 

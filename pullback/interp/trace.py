@@ -396,7 +396,7 @@ class Trace(Interpreter):
         """A decomposition without history: the operator itself goes on the tape, by its own
         formulas.
         """
-        if replacement is ov.decompose:
+        if replacement is ov.decomposition:
             refuse_as_whole(ov, flat, [raw_of(map_tensors(self._value, v)) for v in flat])
             given = _in_one_dtype(ov, flat)
             if self.careful and _computes(ov):
@@ -410,7 +410,7 @@ class Trace(Interpreter):
         try:
             out = replacement(*given)
         except Exception as error:  # found by the parts: the user knows the whole
-            if replacement is not ov.decompose:
+            if replacement is not ov.decomposition:
                 raise
             if _about_dtypes(error):
                 return NotImplemented  # the kernel has not refused them
@@ -420,7 +420,7 @@ class Trace(Interpreter):
             raise shown from error
         finally:
             recorder.origin, state.record[self.level] = origin, before
-        if replacement is ov.decompose and (given is not flat or _is_mixed(ov, flat)):
+        if replacement is ov.decomposition and (given is not flat or _is_mixed(ov, flat)):
             wanted = self.below(ov, tuple(map_tensors(self._value, v) for v in flat))
             if given is not flat:
                 out = _narrowed(out, wanted)

@@ -118,8 +118,8 @@ class Vmap(Interpreter):
                 out = ov.result_class(*out)
         elif ov.kind == "pointwise":
             out = pointwise(ov, batched, args)
-        elif ov.decompose is not None:
-            return ov.decompose(*flat)
+        elif ov.decomposition is not None:
+            return ov.decomposition(*flat)
         else:
             out = self._loop(ov, batched, args)
         return map_tensors(self.wrap, out)

@@ -242,11 +242,23 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
         torch_dispatch_class, func)
 
 
-def define(qualname: str, schema: str, *, lib=None, tags=()) -> None:
-    """Define an operator by its schema; `impl` gives it functions."""
+def define(qualname, schema: str, alias_analysis: str = "", *, lib=None, tags=()):
+    """Define an operator by its schema; `impl` gives it functions.
+
+    The older form, `@define(library, "name(Tensor x) -> Tensor")`, decorates its function.
+    """
+    if isinstance(qualname, Library):
+        name = qualname.define(schema, alias_analysis, tags=tags)
+        return lambda function: qualname.impl(name, function) or function
+    if not schema.lstrip().startswith("("):
+        raise errors.BadValue(errors.text(
+            f"define({qualname!r}, ...): expected schema to look like "
+            f'"(Type argument, ...) -> Type", got {schema!r} ({errors.user_line(2)})',
+            cure="leave the name of the operator away"))
     if lib is not None:
         lib._names.add(qualname.partition("::")[2])
     define_operator(qualname, schema, tags)
+    return None
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -254,9 +266,12 @@ def impl(qualname, types, func=None, *, lib=None):
     if isinstance(qualname, Library):  # impl(lib, "name", "CPU")
         return lambda function: qualname.impl(types, function, func or "") or function
 
+    kinds = [types] if isinstance(types, str) else list(types)
+    for kind in kinds:
+        known_device(key_name(kind))
+
     def register(function):
-        for kind in [types] if isinstance(types, str) else types:
-            known_device(key_name(kind))
+        for kind in kinds:
             implement(qualname, function, kind)
         return function
 

@@ -108,7 +108,17 @@ def function_for(op: CustomOpDef) -> type:
         if missing > 0 and not lists:
             return found
         found = (*found, *[None] * (len(op.schema.args) - len(found)))
-        return (None, *spread(ctx._widths, found)) if lists else found
+        if not lists:
+            return found
+        for width, grad, spec in zip(ctx._widths, found, op.schema.args):
+            if width is not None and grad is not None and (
+                    not isinstance(grad, (list, tuple)) or len(grad) != width):
+                got = len(grad) if isinstance(grad, (list, tuple)) else type(grad).__name__
+                raise errors.GradientShapeError(errors.text(
+                    f"the backward of {op._qualname} has to return a list of gradients for "
+                    f"{spec.name!r}: expected {width} gradients but got {got} (called at "
+                    f"{errors.describe_place(ctx._where())})", cure="or None for all of them"))
+        return (None, *spread(ctx._widths, found))
 
     def jvp(ctx, *tangents):
         if lists:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import functools
+import logging
 import re
 import typing
 import warnings
@@ -24,6 +25,7 @@ from ..core.evaluate import is_array
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, is_buffer, make
 from ..core.op import Op, OpName, OpOverload, no_match
+from ..core.size import Symbolic
 from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
 from ..core.surface import assign, bump, mark_written, may_write
@@ -37,6 +39,7 @@ Tag = enum.Enum("Tag", (
     "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
     "pointwise pt2_compliant_tag reduction view_copy"), module=__name__)
 Tag.__doc__ = "What may be said of an operator when it is defined."
+_log = logging.getLogger("torch._library.custom_ops")  # where programs listen for it
 definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
 
 
@@ -99,6 +102,11 @@ class CustomOverload(OpOverload):
             raise no_match(repr(self), [self], args, kwargs, errors.CallMismatch)
         return bind(self, flat)
 
+    def decompose(self, *args, **kwargs):
+        """A call of an operator that is a function of others, by these; else NotImplemented."""
+        flat, whole = self.bind(args, kwargs), self.definition._whole
+        return NotImplemented if None in (flat, whole) else self.definition._named(whole, flat)
+
     @property
     def namespace(self) -> str:
         return self.definition._namespace
@@ -126,6 +134,10 @@ class FakeImplCtx:
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None):
         """A size that the values decide; refused where every size of a graph is a number."""
+        if any(isinstance(n, Symbolic) for n in (min, max)) or min < 0:
+            raise errors.BadValue(errors.text(
+                f"new_dynamic_size(min={min}, max={max}): the bounds are plain numbers, not of "
+                f"type SymInt, and min is greater than or equal to 0 ({errors.user_line(2)})"))
         if state.sizes is not None:
             size = state.sizes.unbacked()
             if min or max is not None:
@@ -133,7 +145,8 @@ class FakeImplCtx:
                 state.sizes.assume_range(str(size), min, most if max is None else max)
             return size
         raise errors.DataDependentError(errors.text(
-            f"a fake asks for a size that depends on values ({errors.user_line(2)})",
+            "a fake asks for a data-dependent shape, a size that only values decide "
+            f"({errors.user_line(2)})",
             cure="keep the operator outside of the compiled function, or return a size that is "
             "always enough, and the number of elements that count"))
 
@@ -424,12 +437,12 @@ class CustomOpDef:
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True):
         """Within the block, the kernel of a device type counts or gives way to the general one."""
-        if device_type not in self._kernels:
-            warnings.warn(
-                f"{self._qualname} has no kernel for {device_type} of its own: nothing to "
-                f"{'enable' if enabled else 'disable'}",
-                stacklevel=3,
-            )
+        if device_type not in self._kernels or enabled is (device_type not in self._disabled):
+            _log.warning(
+                "%s.set_kernel_enabled(%r, %s) changes nothing: %s", self._qualname, device_type,
+                enabled, f"it is already {'enabled' if enabled else 'disabled'}"
+                if device_type in self._kernels
+                else "no kernel was registered for this device type")
         before = set(self._disabled)
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         try:

@@ -17,6 +17,7 @@ from ..core.effects import register_effect
 from ..core.handle import Tensor
 from ..core.hints import infer_schema
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.stack import tensors_in
 from .definition import CustomOpDef, FakeImplCtx, definitions
 from .namespaces import definition_of
 
@@ -48,7 +49,7 @@ def custom_op(qualname: str, func_or_schema: Callable | str | None = None) -> An
 def _defined(qualname: str, schema: str) -> None:
     if qualname in definitions:
         raise errors.TransformError(errors.text(
-            f"the operator {qualname} is defined already ({errors.user_line(3)})"))
+            f"the operator {qualname} cannot be defined multiple times ({errors.user_line(3)})"))
     made = CustomOpDef(qualname, schema)
     made._low = False
     if made._written or not made._count or any(r.alias for r in made.schema.returns):
@@ -101,6 +102,12 @@ def impl_save_for_backward(qualname: str, *, func: Callable | None = None) -> An
 def impl_backward(qualname: str, output_differentiability: list[bool] | None = None, *,
                   func: Callable | None = None) -> Any:
     """Register the gradient: `func(ctx, saved, *grads)` gives a dict, argument -> gradient."""
+    flags, made = output_differentiability, definition_of(qualname)
+    if flags is not None and (not isinstance(flags, (list, tuple)) or len(flags) != made._count):
+        raise errors.RefusedValue(errors.text(
+            f"impl_backward({qualname!r}): output_differentiability is a list of bool, one for "
+            f"each of {made._count} outputs, got {flags!r} ({errors.user_line(2)})"))
+    made.__dict__["_varies"] = flags
     return _registering(qualname, func, "backward", "a backward", _differentiable)
 
 
@@ -117,6 +124,9 @@ def _differentiable(made: CustomOpDef, function: Callable) -> None:
         ctx._leaves = [None if isinstance(v, Tensor) else v for v in leaves]
         ctx._places = [i for i, v in enumerate(leaves) if isinstance(v, Tensor)]
         ctx.save_for_backward(*[leaves[i] for i in ctx._places])
+        outs = output if made._count > 1 else (output,)
+        fixed = [o for o, varies in zip(outs, made._varies or ()) if not varies]
+        ctx.mark_non_differentiable(*tensors_in(fixed))
 
     def backward(ctx: Any, *grads: Any) -> tuple:
         leaves = list(ctx._leaves)

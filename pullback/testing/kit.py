@@ -427,10 +427,10 @@ DATA_DEPENDENT = {
 def check_decomposition(op, case, dtype) -> None:
     """The decomposition gives the kernel's results."""
     ov = overload_of(op)
-    if op.kind in ("composite", "random") or ov.decompose is None:
+    if op.kind in ("composite", "random") or ov.decomposition is None:
         return
     flat = samples.flat(op, case)
-    parts = ov.decompose(*flat)
+    parts = ov.decomposition(*flat)
     if parts is not NotImplemented:  # this call stays whole
         _close(parts, bind(ov, flat), "decomposition", 1e-7, 1e-8)
 

@@ -177,15 +177,80 @@ def test_definitions_that_are_refused(lib):
     with pytest.raises(RuntimeError, match="multiple times"):
         lib.define("f(Tensor x) -> Tensor")
     for name, schema in (("tests_use::g", "Tensor x -> Tensor"), ("g", "(Tensor x) -> Tensor"),
-                         ("tests_use::g", "(Foo x) -> Tensor")):
+                         ("tests_use::g", "(Foo x) -> Tensor"),
+                         ("tests_use::g", "g(Tensor x) -> Tensor")):
         with pytest.raises(ValueError):
             library.define(name, schema)
+    with pytest.raises(RuntimeError):
+        lib.define("g(Foo x) -> Tensor")
+    with pytest.raises(RuntimeError, match="Expected one of"):
+        library.impl("tests_use::f", "foo")
     with pytest.raises(ValueError, match="unexpected type"):
         library.register_fake(3, lambda x: x)
     with pytest.raises(AttributeError, match="does not exist"):
         library.register_autograd("tests_use::g", lambda ctx, g: g)
     with pytest.raises(RuntimeError, match="Expected one of"):
         library.register_kernel("tests_use::f", "foo")
+
+
+def test_the_function_of_a_definition(lib):
+    @library.define(lib, "f(Tensor x) -> Tensor", alias_analysis="CONSERVATIVE")
+    def f(x):
+        return x * 2
+
+    assert torch.ops.tests_use.f(X).tolist() == [2, 4, 6] == f(X).tolist()
+    assert torch.ops.tests_use.f.default.decompose(X).tolist() == [2, 4, 6]
+    assert torch.ops.aten.linear.default.decompose(X, X[None]).tolist() == [14]
+    assert torch.ops.aten.add_.Tensor.decompose(X, X) is NotImplemented
+    assert torch.ops.aten.mm.default.decompose(X[None], X[None]) is NotImplemented
+
+
+def test_defaults_of_all_types():
+    @library.custom_op("tests_use::g", mutates_args=())
+    def g(x: T, n: typing.Sequence[int], d: torch.dtype = torch.int, e: torch.device = "cpu",
+          s: str = "a") -> T:
+        assert (n, d, e, s) == ([1, 2], torch.int32, torch.device("cpu"), "a")
+        return x.sin()
+
+    class Steps(typing.Sequence):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            return range(1, 3)[i]
+
+    for n in ([1, 2], (1, 2), range(1, 3), Steps()):
+        assert torch.equal(g(X, n), X.sin())
+    for nested in (list[list[int]], list[list[T]]):
+        def h(x): ...
+
+        h.__annotations__ = {"x": nested, "return": T}
+        with pytest.raises(ValueError, match="unsupported type"):
+            library.infer_schema(h, mutates_args=())
+
+
+def test_schemas_under_their_names():
+    made = torch._C.parse_schema("mine::f.two(Tensor (a!) x, int[]? n=None) -> Tensor(a!)[]")
+    assert (made.name, made.overload_name, made.is_mutable) == ("mine::f", "two", True)
+    x, n = made.arguments
+    assert (x.alias_info.is_write, x.alias_info.before_set, x.type) == (True, {"a"}, "Tensor")
+    assert (n.type, n.default_value, n.has_default_value()) == ("Optional[List[int]]", None, True)
+    assert [r.type for r in made.returns] == ["List[Tensor]"] and n.alias_info is None
+    assert str(torch._C.parse_schema("f(Tensor x) -> ()")) == "f(Tensor x) -> ()"
+    assert torch.ops.aten.add_.Tensor._schema.arguments[0].alias_info.is_write
+
+
+def test_gradients_of_lists_are_lists(lib):
+    lib.define("f(Tensor[] xs) -> Tensor")
+    lib.impl("f", lambda xs: xs[0] + xs[1], "CPU")
+    xs = [X.clone().requires_grad_(), X.clone().requires_grad_()]
+    for grads, text in ((lambda g: [g], "2 gradients but got 1"), (lambda g: g, "list of grad")):
+        library.register_autograd("tests_use::f", lambda ctx, g, grads=grads: grads(g))
+        with pytest.raises(RuntimeError, match=text):
+            torch.ops.tests_use.f(xs).sum().backward()
+    library.register_autograd("tests_use::f", lambda ctx, g: None)
+    torch.ops.tests_use.f(xs).sum().backward()
+    assert xs[0].grad is None
 
 
 def test_rules_of_classes_and_modes(lib):
@@ -244,12 +309,16 @@ def test_sizes_that_values_decide(lib):
 
     @library.register_fake("tests_use::f")
     def _(x):
+        for bounds in ({"min": -1}, {"max": x.numel()}):
+            if isinstance(x.shape[0], torch.SymInt) or "min" in bounds:
+                with pytest.raises(ValueError, match="SymInt"):
+                    library.get_ctx().new_dynamic_size(**bounds)
         size = library.get_ctx().new_dynamic_size()
         return x.new_empty([size, x.dim()], dtype=torch.int64)
 
     graph = make_fx(lambda x: torch.ops.tests_use.f(x) * 2, tracing_mode="symbolic")(X)
     assert graph(torch.tensor([0.0, 1.0, 1.0])).tolist() == [[2], [4]]
-    with pytest.raises(torch.errors.DataDependentError, match="depends on values"):
+    with pytest.raises(torch.errors.DataDependentError, match="data-dependent shape"):
         make_fx(torch.ops.tests_use.f, tracing_mode="fake")(X)
     assert library.get_ctx() is None
 
@@ -329,6 +398,18 @@ def test_the_older_way():
         assert torch.autograd.grad(run(x), x)[0].tolist() == [2, 2, 2]
         with pytest.raises(RuntimeError, match="already has a backward"):
             older.impl_backward(name, func=lambda ctx, saved, g: {})
+        for flags in (True, [True, False]):
+            with pytest.raises(RuntimeError, match="output_differentiability"):
+                older.impl_backward(name, flags, func=lambda ctx, saved, g: {})
+    finally:
+        older._destroy(name)
+    older.custom_op(name, "(Tensor x) -> (Tensor[], Tensor)")
+    try:
+        older.impl(name, func=lambda x: ([x.clone(), x.sin()], x.cos()))
+        older.impl_save_for_backward(name, func=lambda inputs, output: [])
+        older.impl_backward(name, [False, True], func=lambda ctx, saved, gs, g: {"x": g})
+        (a, b), c = torch.ops.tests_use.scaled(x)
+        assert (a.requires_grad, b.requires_grad, c.requires_grad) == (False, False, True)
     finally:
         older._destroy(name)
     for schema in ("(Tensor(a!) x) -> Tensor", "(Tensor x) -> ()"):

@@ -56,7 +56,7 @@ def _place(o) -> bool:
     if isinstance(o, (InplaceOverload, OutOverload)):
         pure = o.functional
         return all(map(_place, [pure] if isinstance(pure, OpOverload) else pure))
-    return o.decompose is not None or decomp.is_core(o.name)
+    return o.decomposition is not None or decomp.is_core(o.name)
 
 
 @pytest.mark.parametrize("table", sorted({row["table"] for row in ROWS}))
@@ -96,11 +96,11 @@ def test_every_entry_is_taken_apart_or_meant_to_stay():
         if registry[name].__module__.startswith("pullback.ops.")  # not those of other tests
     }
     nowhere = [
-        n for n, o in entries.items() if o.decompose is None and n not in CORE and n not in KEPT
+        n for n, o in entries.items() if o.decomposition is None and n not in CORE and n not in KEPT
     ]
     assert not nowhere, "give them a decomp, or a reason in decomp/core.py"
     assert not [n for n in KEPT if n not in entries]
-    both = {n for n in KEPT if entries[n].decompose is not None}
+    both = {n for n in KEPT if entries[n].decomposition is not None}
     assert both == {"adaptive_max_pool2d", "adaptive_max_pool3d"}  # where windows differ in size
     assert not KEPT.keys() & CORE
     assert APART <= CORE
