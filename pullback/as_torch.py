@@ -125,6 +125,8 @@ PLACES = {
     "torch._functorch._aot_autograd": "aot",
     "torch.export.exported_program": "export.program",
     "torch.export._draft_export": "export.draft",
+    "torch.export.decomp_utils": "decomp",
+    "torch._export.verifier": "export.check errors",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",
     "torch._functorch._aot_autograd.fx_utils": "aot.lookup",
     "torch._functorch._aot_autograd.schemas": "aot.signature aot.export aot.metadata",

@@ -463,6 +463,14 @@ class ExportError(PullbackError, RuntimeError):
     """
 
 
+class SpecViolationError(ExportError):
+    """The graph of an exported program, its signature and its tensors contradict each other.
+
+    Cause: one of them was changed alone, or the graph has calls that a program must not have:
+    modules, methods, operators that write.  Cure: change them together.
+    """
+
+
 class SignatureError(ExportError, ValueError, AssertionError):
     """An exported program was called with other arguments than it was exported for.
 

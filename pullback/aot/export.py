@@ -99,7 +99,7 @@ class ExportCapture(Capture):
         done to its result must not be done to the input.
         """
         if ov.name == "dropout" and not flat[2] and self.mine(flat[0]):
-            if not self.pre_dispatch:
+            if self.decompositions or not self.pre_dispatch:
                 return ops.clone(flat[0])
             out = self._recorded(ov, flat, make(flat[0]._data.inner._data))
             self.frozen.append(out)

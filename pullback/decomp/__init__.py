@@ -16,6 +16,7 @@ from ..fx.tables import overloads, positional
 from .core import APART, CORE, is_core
 
 __all__ = [
+    "CustomDecompTable",
     "core_aten_decompositions",
     "decomposition_table",
     "get_decompositions",
@@ -182,13 +183,26 @@ global_decomposition_table = {
 }
 
 
-def core_aten_decompositions() -> dict:
+class CustomDecompTable(dict):
+    """A table for `run_decompositions`: what is taken out of it stays whole, composites too."""
+
+    has_materialized = True
+
+    def copy(self) -> CustomDecompTable:
+        return CustomDecompTable(self)
+
+    def materialize(self) -> dict:
+        """As a plain dictionary."""
+        return dict(self)
+
+
+def core_aten_decompositions() -> CustomDecompTable:
     """Everything that reduces a capture to core operators; core operators stay as they are."""
-    return {
+    return CustomDecompTable({
         o: f
         for o, f in decomposition_table.items()
         if getattr(o, "name", "") not in CORE or o.name in APART
-    }
+    })
 
 
 def get_decompositions(aten_ops: Any, type: str = "post_autograd") -> dict:

@@ -8,9 +8,12 @@ from ..control import HigherOrder
 from ..core.handle import Tensor, make
 from ..core.op import OpOverload
 from ..core.state import state
+from ..core.surface import InplaceOverload, OutOverload
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from ..interp.box import map_tensors
+from ..nn.parameter import Parameter
+from .graph_signature import InputKind
 from .program import ExportedProgram
 from .reader import alike
 from .text import type_text
@@ -20,7 +23,8 @@ _LONG = 1 << 16  # sizes up to which operators that give lists are run on shapes
 
 
 def check_program(program: ExportedProgram) -> None:
-    """Refuse a program whose values are not of the types that it states."""
+    """Refuse a program whose values, inputs and outputs are not what it states."""
+    check_signature(program)
     before, record = state.fake, state.record[-1]
     state.fake, state.record[-1] = True, False
     try:
@@ -38,11 +42,48 @@ def check_program(program: ExportedProgram) -> None:
         state.fake, state.record[-1] = before, record
 
 
+def check_signature(program: ExportedProgram) -> None:
+    """Refuse a program whose signature is not that of its graph, or speaks of tensors that it has
+    not."""
+    signature, graph = program.graph_signature, program.graph
+    results = graph.output_node().args[0]
+    for what, nodes, specs in (
+            ("input", graph.find_nodes(op="placeholder"), signature.input_specs),
+            ("output", results, signature.output_specs)):
+        if len(nodes) != len(specs):
+            raise _violated(f"Number of {what} nodes is {len(nodes)}, its signature has "
+                            f"{len(specs)}")
+        for node, spec in zip(nodes, specs):
+            if isinstance(node, Node) and node.name != spec.arg.name:
+                raise _violated(f"the {what} {node.name!r} is {spec.arg.name!r} in the signature")
+    for spec in signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            continue
+        lasting = spec.kind is InputKind.PARAMETER or spec.persistent
+        if spec.target not in (program.state_dict if lasting else program.constants):
+            raise _violated(f"{spec.kind.name} {spec.target!r} is not in the "
+                            f"{'state dict' if lasting else 'constants'}")
+        if spec.kind is InputKind.PARAMETER and not isinstance(
+                program.state_dict[spec.target], Parameter):
+            raise _violated(f"State dict entry for parameter {spec.target} is not an instance of "
+                            "torch.nn.Parameter")
+
+
+def _violated(what: str) -> Exception:
+    return errors.SpecViolationError(errors.text(
+        f"{what} ({errors.user_line(3)})",
+        cure="change graph, signature and tensors of a program together"))
+
+
 def _check_graph(given: GraphModule, hints: dict[str, int] | None) -> list:
     """Check a graph and those that it calls; gives the facts of its results."""
     module = given if hints is None else concrete(given, hints)[0]
     inner = {}
     for node in module.graph.nodes:
+        if node.op in ("call_module", "call_method") or isinstance(
+                node.target, (InplaceOverload, OutOverload)):
+            raise _violated(f"%{node.name} of the program is {node.format_node()}: programs call "
+                            "operators that write nothing")
         if isinstance(node.target, OpOverload):
             _check(node)
         elif node.op == "get_attr":

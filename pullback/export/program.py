@@ -11,7 +11,7 @@ import builtins
 import copy
 import keyword
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -120,6 +120,28 @@ class ExportedProgram:
         """The structure of each argument, those by keyword last."""
         args, kwargs = self.call_spec.in_spec.children_specs
         return [*args.children_specs, *kwargs.children_specs]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "example_inputs" and value is not None and "env" in self.__dict__:
+            if type(value) is not tuple or len(value) != 2 or type(value[0]) is not tuple or (
+                    type(value[1]) is not dict):
+                raise errors.BadValue(errors.text(
+                    "Example inputs should be a tuple of the arguments (a tuple) and those by "
+                    f"keyword (a dict), got {value!r:.60} ({errors.user_line(2)})",
+                    cure="program.example_inputs = args, kwargs"))
+            bound(self, *value)
+        super().__setattr__(name, value)
+
+    def _update(self, graph_module: GraphModule, graph_signature: ExportGraphSignature, *,
+                state_dict: dict | None = None, constants: dict | None = None,
+                verifiers: Any = None) -> ExportedProgram:
+        """The same program with another graph, which is checked."""
+        made = replace(
+            self, graph_module=graph_module, graph_signature=graph_signature,
+            state_dict=dict(self.state_dict if state_dict is None else state_dict),
+            constants=dict(self.constants if constants is None else constants))
+        made.validate()
+        return made
 
     def tensor(self, target: str) -> Tensor:
         """A parameter, a buffer or a constant, by its name."""

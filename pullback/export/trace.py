@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import inspect
+import itertools
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,9 +25,11 @@ from ..core.surface import assign, current
 from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
+from ..fx.interpreter import Interpreter
 from ..fx.node import Node, map_arg
 from ..nn.module import Module
 from ..nn.stateless import functional_call
+from ..nn.traced import TracedModule
 from .dynamic_shapes import Varying, forked, wishes
 from .graph_signature import (
     Argument,
@@ -58,6 +61,8 @@ def export(
     The program has the module's parameters and buffers themselves, not copies.  `strict` makes no
     difference: nothing is read from bytecode here.
     """
+    if type(mod) is GraphModule:  # what a backend is given
+        mod = TracedModule(mod, copy.deepcopy(mod.graph))
     if not isinstance(mod, Module):
         raise errors.BadValue(
             f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}. "
@@ -103,18 +108,23 @@ def export(
     except errors.NoGraph:  # it differentiates
         found, sizes = traced(True)
     _refuse_functions(found)
-    in_spec = tree_flatten((args, kwargs))[1]
+    given, in_spec = tree_flatten((args, kwargs))
     transient = _transient(mod)
     specs = [
         *[_Input("p", InputKind.PARAMETER, name) for name in parameters],
         *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in buffers]]
     constants = _constants(mod, found)
     builder = _Builder(found)
+    lifted = [_Input("c", InputKind.CONSTANT_TENSOR, target) for target, _ in constants.values()]
+    leaves = _leaf_names(names, args, kwargs)
+    for spec, name in zip([*specs, *lifted], _apart(
+            [*leaves, *[s.name for s in (*specs, *lifted)]])[len(leaves):]):
+        spec.name = name
     for spec in specs:
-        builder.held(spec)
-    for node_name, (target, _) in constants.items():
-        builder.constant(node_name, _Input("c", InputKind.CONSTANT_TENSOR, target))
-    builder.arguments(_leaf_names(names, args, kwargs), len(held))
+        builder.held(spec, held[spec.target].requires_grad)
+    for attribute, spec in zip(constants, lifted):
+        builder.constant(attribute, spec)
+    builder.arguments(_apart(leaves), given)
     module = builder.finish()
     state = {k: v for k, v in held.items() if k not in transient}
     others = {k: v for k, v in held.items() if k in transient}
@@ -250,6 +260,12 @@ def _spread(mod: Module, dynamic_shapes: Any, args: tuple, kwargs: dict[str, Any
             if p.name in dynamic_shapes and p.name not in kwargs:
                 rest = {k: v for k, v in dynamic_shapes.items() if k != p.name}
                 dynamic_shapes = {**rest, **(dynamic_shapes[p.name] or {})}
+    count = len(args)
+    if isinstance(dynamic_shapes, (tuple, list)) and len(dynamic_shapes) == count + len(kwargs):
+        order = [p.name for p in parameters if p.name in kwargs]  # by place: as in the signature
+        order += [name for name in kwargs if name not in order]
+        named = dict(zip(order, dynamic_shapes[count:]))
+        dynamic_shapes = [*dynamic_shapes[:count], *[named[name] for name in kwargs]]
     return dynamic_shapes
 
 
@@ -288,16 +304,18 @@ class _Builder:
         self.inputs = iter(found.inputs)
         self.attributes: dict[str, Node] = {}  # constants, by their name in the captured graph
 
-    def _placeholder(self, name: str, old: Node | None) -> Node:
+    def _placeholder(self, name: str, old: Node | None, tracked: bool = False) -> Node:
         node = placeholder(self.graph, name)
         if old is not None:
             node.meta = {k: v for k, v in old.meta.items() if k != "desc"}
             self.copied[old] = node
+            if tracked:
+                node.meta["val"] = make(node.meta["val"]._data).requires_grad_()
         return node
 
-    def held(self, spec: _Input) -> None:
+    def held(self, spec: _Input, tracked: bool) -> None:
         """A parameter or a buffer."""
-        node = self._placeholder(spec.name, next(self.inputs))
+        node = self._placeholder(spec.name, next(self.inputs), tracked)
         self._add(spec, node)
 
     def constant(self, attribute: str, spec: _Input) -> None:
@@ -313,11 +331,12 @@ class _Builder:
         self.signature.input_specs.append(
             InputSpec(spec.kind, TensorArgument(node.name), spec.target, spec.persistent))
 
-    def arguments(self, names: list[str], skip: int) -> None:
+    def arguments(self, names: list[str], given: list) -> None:
         """The user's arguments; those that are no tensors are inputs that nobody reads."""
-        for name, value in zip(names, self.found.arguments[skip:]):
+        for name, value in zip(names, given):
             tensor = isinstance(value, Tensor)
-            node = self._placeholder(name, next(self.inputs) if tensor else None)
+            node = self._placeholder(name, next(self.inputs) if tensor else None,
+                                     tensor and value.requires_grad)
             if not tensor:
                 node.meta["val"] = value
             arg: Argument = TensorArgument(node.name) if tensor else ConstantArgument(
@@ -437,6 +456,15 @@ def _leaf_names(names: list[str], args: tuple, kwargs: dict[str, Any]) -> list[s
     return out
 
 
+def _apart(names: list[str]) -> list[str]:
+    """Names of which none is another's: the first to come has its own."""
+    out: dict[str, None] = {}
+    for name in names:
+        free = (f"{name}_{i}" if i else name for i in itertools.count())
+        out[next(n for n in free if n not in out)] = None
+    return list(out)
+
+
 def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
     """A program captured again, with operators taken apart."""
     from ..decomp import core_aten_decompositions
@@ -448,14 +476,19 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
     examples = [n.meta.get("val", s.arg.value if isinstance(s.arg, ConstantArgument) else None)
                 for n, s in zip(program.graph.find_nodes(op="placeholder"), specs)]
 
+    kept: dict[str, list] = {}
+    runner = _Noting(program, kept)
+
     def call(*given: Any) -> Any:
-        return tuple(program.graph_module(*given))
+        kept.clear()
+        with traceback.preserve_node_meta():
+            return tuple(runner.run(*given, enable_io_processing=False))
 
     tensors = [e for e in examples if isinstance(e, Tensor)]
     sizes = None if program.env is None else Varying(
         [[None] * t.ndim for t in tensors], [""] * len(tensors), program.env)
     before = None if sizes is None else forked(program.env)
-    found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=not table, switches=True,
+    found = trace(call, tuple(examples), {}, joint=False, pre_dispatch=True, switches=True,
                   decompositions=table, title="GraphModule", sizes=sizes, literal=False)
     env = None
     if before is not None:  # what the parts rely on is not for the old program
@@ -469,7 +502,8 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         if isinstance(spec.arg, ConstantArgument):
             node = builder._placeholder(spec.arg.name, None)
         else:
-            node = builder._placeholder(spec.arg.name, next(builder.inputs))
+            tracked = examples[len(builder.signature.input_specs)].requires_grad
+            node = builder._placeholder(spec.arg.name, next(builder.inputs), tracked)
         builder.signature.input_specs.append(
             InputSpec(spec.kind, type(spec.arg)(node.name, *_value(spec.arg)), spec.target,
                       spec.persistent))
@@ -480,7 +514,25 @@ def decomposed(program: ExportedProgram, table: dict | None) -> ExportedProgram:
         builder._result(spec.kind, node, spec.target)
     return ExportedProgram(
         module, builder.signature, program.state_dict, program.constants, program.call_spec,
-        program.arg_names, program.example_inputs, env)
+        program.arg_names, program.example_inputs, env, builder.calls(kept))
+
+
+class _Noting(Interpreter):
+    """Runs a program, and notes the arguments and results of the calls that it knows."""
+
+    def __init__(self, program: ExportedProgram, kept: dict[str, list]):
+        super().__init__(program.graph_module, garbage_collect_values=False)
+        self.calls, self.kept = program.calls, kept
+
+    def output(self, target: Any, args: tuple, kwargs: dict) -> Any:
+        """At the end all values are known."""
+        values = {node.name: value for node, value in self.env.items()}
+        for title, call in self.calls.items():
+            given, out = (_as_nodes([
+                a.value if isinstance(a, ConstantArgument) else values.get(a.name)
+                for a in side])[0] for side in (call.inputs, call.outputs))
+            self.kept[title] = [call.forward_arg_names, given, call.in_spec, out, call.out_spec]
+        return super().output(target, args, kwargs)
 
 
 def _switches(graph: Graph) -> list[Node]:

@@ -28,10 +28,11 @@ def whole(s, data):
     return s.values(data).to(dt.int64)
 
 
-def size_by_data(name: str, counted=None):
+def size_by_data(name: str, counted=None, shape=None):
     """A size that depends on values: a symbol of its own where sizes are symbolic.
 
-    `counted` is the tensor whose elements other than zero are counted, if it is that.
+    `counted` is the tensor whose elements other than zero are counted, if it is that; `shape` has
+    the elements among which the data choose.
     """
     if state.sizes is None:
         from ..core.symbolic.settings import config
@@ -40,7 +41,9 @@ def size_by_data(name: str, counted=None):
                 not config.meta_nonzero_assume_all_nonzero):
             raise needs_data(name)
         return counted.numel()
-    return state.sizes.unbacked() if counted is None else state.sizes.count_of(counted.fake)
+    if counted is not None:
+        return state.sizes.count_of(counted.fake)
+    return state.sizes.unbacked() if shape is None else state.sizes.share(shape)
 
 
 def needs_data(name: str):

@@ -113,7 +113,8 @@ class masked_select(Op):
         return xp.broadcast_to(self, shape)[xp.broadcast_to(mask, shape)]
 
     def shape(self, mask):
-        return (size_by_data("masked_select"),)
+        shape = broadcast_shapes(self.shape, mask.shape)
+        return (size_by_data("masked_select", shape=shape),)
 
     def batch(n, batched, self, mask):
         if batched[1]:

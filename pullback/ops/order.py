@@ -311,7 +311,7 @@ class unique2(_Unique):
         return _unique(xp, self, return_inverse, return_counts)
 
     def shape(self, sorted, return_inverse, return_counts):
-        count = (size_by_data("unique"),)
+        count = (size_by_data("unique", shape=self.shape),)
         return [count, self.shape if return_inverse else (0,), count if return_counts else (0,)]
 
     def batch(n, batched, self, sorted, return_inverse, return_counts):
@@ -333,7 +333,7 @@ class unique_pair(Op):
         return _unique(xp, self, return_inverse, False)[:2]
 
     def shape(self, sorted, return_inverse):
-        return [(size_by_data("unique"),), self.shape if return_inverse else (0,)]
+        return [(size_by_data("unique", shape=self.shape),), self.shape if return_inverse else (0,)]
 
     def dtype(self, *rest):
         return [self.dtype, dt.int64]

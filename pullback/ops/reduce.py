@@ -154,7 +154,7 @@ class sum_default(Reduction):
         return rows(n, self).sum(1, dtype=dtype)
 
     def decomp(self, dtype=None):
-        return ops.sum(self, list(range(self.ndim)), dtype=dtype)
+        return ops.sum(self, [], dtype=dtype)
 
     def samples(s):
         yield from values_of()(s)

@@ -129,6 +129,8 @@ def __bool__(self) -> bool:
         found = dispatching.item(self)
         if found is not NotImplemented:
             return bool(found)
+    if state.reals and self.numel() == 1:  # a symbolic number, which the data beside decide
+        return bool(item(self))
     array = concrete(self, "a Python condition (bool())")
     if array.size != 1:
         raise errors.ShapeError(

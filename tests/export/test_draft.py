@@ -49,6 +49,14 @@ def test_the_number_itself():
         program.module()(torch.ones(2), torch.tensor(4))
 
 
+def test_tensors_as_conditions():
+    program = draft_export(module(lambda x: x * 2 if x.sum() > 0 else x), (torch.ones(2),))
+    assert kinds(program) == [FailureType.DATA_DEPENDENT_ERROR]
+    assert program.module()(torch.tensor([3.0, -1.0])).tolist() == [6.0, -2.0]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(torch.tensor([-3.0, 1.0]))
+
+
 def test_floats_decide():
     def forward(x):
         y = x * 2 if x.sum().item() * 2 > 0.5 else x

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -262,8 +263,17 @@ class ShapeEnv:
         """How many elements of an array without data are not zero."""
         found = self._counts.get(id(array))
         if found is None:
-            found = self._counts[id(array)] = (array, self.unbacked())
+            found = self._counts[id(array)] = (array, self.share(array.shape))
         return found[1]
+
+    def share(self, shape: Sequence) -> Any:
+        """How many of the elements of a shape the data choose."""
+        count = self.unbacked()
+        most = math.prod(self.bounds(n.node.expr)[1] if isinstance(n, Symbolic) else n
+                         for n in shape)
+        if 2 < most < MOST:
+            self.assume_range(str(count), 0, most)
+        return count
 
     def item(self, t: Any) -> Any:
         """The value of a tensor without data as a symbolic number; None where it has data."""
