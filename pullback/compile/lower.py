@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..core.effects import effect_of
+from ..fx.traits import cost_of
 from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported
 from .interpret import attribute
@@ -325,6 +326,9 @@ def _extern(
     b: Builder, out: Lowered, node: object, args: list, kwargs: dict, example: object
 ) -> object:
     """A step through the operator's NumPy kernel."""
+    if getattr(node.target, "custom", False) or cost_of(node.target) == "view":  # sees strides
+        args = _as_seen(b, args, node.args)
+        kwargs = {k: _as_seen(b, v, node.kwargs[k]) for k, v in kwargs.items()}
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
     many = isinstance(example, (tuple, list))
     examples = list(example) if many else [example]
@@ -342,6 +346,18 @@ def _extern(
     if node.is_impure():
         out.kept += [r.value for r in made if r is not None][:1]
     return made if many else made[0]
+
+
+def _as_seen(b: Builder, value: object, source: object) -> object:
+    """Operands in the memory layout that the graph says: a copy may have been left out."""
+    if isinstance(value, (list, tuple)) and not isinstance(value, Ref):
+        return [_as_seen(b, v, s) for v, s in zip(value, source)]
+    if not isinstance(value, Ref):
+        return value
+    example = source.meta.get("val")
+    strides = tuple(map(whole, example.stride())) if hasattr(example, "stride") else None
+    known = strides is not None and _is_dense(value.shape, strides)
+    return _laid_out(b, value, example) if known else value
 
 
 VIEWS = {

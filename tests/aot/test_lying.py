@@ -87,3 +87,27 @@ def test_attention_is_one_operator():
     shared = F.scaled_dot_product_attention(x, x[:, :2], x[:, :2], enable_gqa=True)
     repeated = x[:, :2].repeat_interleave(2, 1)
     torch.testing.assert_close(shared, F.scaled_dot_product_attention(x, repeated, repeated))
+
+
+@pytest.mark.parametrize("function", [
+    lambda z: torch.view_as_real(z).sum(), lambda z: torch.view_as_real(z.mT).mean(0).sum()])
+def test_copies_before_what_looks_at_memory_are_made(function):
+    found = []
+    for run in (function, torch.compile(function)):
+        z = torch.complex(*torch.arange(18.0).reshape(2, 3, 3)).requires_grad_()
+        run(z).backward()
+        found.append(z.grad)
+    assert torch.equal(*found)
+
+
+def test_own_operators_see_strides_as_in_eager_mode():
+    @torch.library.custom_op("test_lying::strides", mutates_args=())
+    def strides(x: torch.Tensor) -> torch.Tensor:
+        return torch.tensor(x.stride())
+
+    strides.register_fake(lambda x: torch.empty(x.dim(), dtype=torch.int64))
+    for function in (lambda x: x.t().contiguous(), lambda x: (x + 1).t().contiguous(),
+                     lambda x: (x + 1).t(), lambda x: x.t() + 1, lambda x: (x + 1)[:, ::2]):
+        x = torch.zeros(4, 6)
+        assert torch.compile(lambda x: strides(function(x)))(x).tolist() == [
+            *function(x).stride()]
