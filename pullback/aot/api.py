@@ -11,7 +11,6 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -36,13 +35,13 @@ from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program
+from .short import Short, short
 from .split import give_away
 from .stowing import stowing
 from .subclasses import Inside, Wrapped, desugared
 from .tokens import is_late, without_forward_effects
 
 _ndarray = np.ndarray
-_lying = attrgetter("shape", "strides", "dtype", "__class__")  # of an array
 DECISIONS = 8  # captures of one signature for different values that the function reads
 SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
 FACTS = 5  # entries of a signature before the arguments
@@ -106,8 +105,8 @@ class Compiled:
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
         self._modules: Parts | None = None  # that the function reaches; None: not yet known
-        self._last: tuple | None = None  # facts and program of the last call with tensors alone
-        self._recent: dict = {}  # the same of earlier ones, by what `_lying` says of the arrays
+        self._last: Short | None = None  # the short way of the last call
+        self._recent: dict = {}  # those of earlier ones, by the shapes of their tensors
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -122,22 +121,39 @@ class Compiled:
     def __call__(self, *args, **kwargs):
         last = self._last
         if last is not None and not kwargs and not fast["ACTIVE"]:
-            try:
-                arrays = [t._data for t in args]
-                lying = list(map(_lying, arrays))
-                if last[0] != lying:
-                    last = self._last = self._recent.get(tuple(lying), last)
-                if (
-                    last[0] == lying
-                    and last[1] == [t._edge is not None for t in args]
-                    and last[2] == state.record[0]
-                    and last[3] is dt._default
-                    and (last[5] is None or last[5]())
-                ):
-                    return last[4].enter(args, arrays)
-            except AttributeError:  # something else than a tensor among the arguments
-                pass
+            alike, record, default, program, rest = last
+            found = alike(args)
+            if (
+                found is not None
+                and record == state.record[0]
+                and default is dt._default
+                and (not rest or all(check() for check in rest))
+            ):
+                return program.enter(*found)
+            if self._returns_to(args):
+                return self(*args)
         return self._general(args, kwargs)
+
+    def _returns_to(self, args: tuple) -> bool:
+        """Is there a short way of an earlier call that was like this one?  It is the next."""
+        for other in self._recent.get(_shapes(args), ()):
+            if other is not self._last and other.record == state.record[0] and (
+                    other.default is dt._default and other.alike(args) is not None
+                    and all(check() for check in other.rest)):
+                self._last = other
+                return True
+        return False
+
+    def _shorten(self, program: Program, args: tuple) -> None:
+        """Let the next call like this one come in by a short way."""
+        made = short(program, args, self._modules)
+        if made is None:
+            return
+        if len(self._recent) >= SIZES:
+            self._recent.pop(next(iter(self._recent)))
+        known = self._recent.setdefault(_shapes(args), [])
+        known[:] = [made, *[s for s in known if s.program is not program][:VARIANTS]]
+        self._last = made
 
     def _general(self, args, kwargs):
         flat, spec = tree_flatten((args, kwargs))
@@ -193,24 +209,9 @@ class Compiled:
             self.captures[key] = DECISIONS
             self.backend.undecided(self.function, str(error).splitlines()[0])
             return self.function(*args, **kwargs)
-        if (
-            not kwargs
-            and state.autocast is None
-            and key[4] is None
-            and len(tensors) == len(args)
-            and key[-1] is None
-            and program.closed
-            and not program.written
-            and all(t._link is None for t in tensors)
-        ):
-            lying = [_lying(t._data) for t in tensors]
-            edges = [t._edge is not None for t in tensors]
-            self._last = (
-                lying, edges, state.record[0], dt.default(), program, program.joint.outside)
-            if len(self._recent) >= SIZES:
-                self._recent.pop(next(iter(self._recent)))
-            self._recent[tuple(lying)] = self._last
-        return program.run(tensors, [t._data for t in tensors])
+        if not kwargs and state.autocast is None and key[-1] is None and program.comparable:
+            self._shorten(program, args)
+        return program.run(tensors)
 
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
         """The signature of arguments."""
@@ -442,6 +443,10 @@ class Family:
         self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
+def _shapes(args: tuple) -> tuple:
+    return tuple([a._data.shape for a in args if isinstance(a, Tensor)])
+
+
 def aliases(tensors: list[Tensor]):
     """Which arguments are the same object; None if all differ."""
     ids = [id(t) for t in tensors]
@@ -502,6 +507,7 @@ def make_program(
     module, count = joint.module, joint.forward_count
     hooks = graph_hooks() if joint.differentiable else None
     stowed = stowing() if joint.differentiable else None
+    given = tensors if stowed is not None else []  # nobody is to hold them for longer
     known = known if hooks is None and stowed is None else None
 
     @functools.cache
@@ -520,7 +526,7 @@ def make_program(
                 found = backend.partition(simplified(), count)
             results = count if backend.layout is None else backend.layout.count
             if stowed is not None:
-                found = stowed(found, results, tensors)
+                found = stowed(found, results, given)
             if hooks is not None:
                 found = with_hooks(found, results, hooks)
             give_away(*tuple(found)[:2], results)
@@ -546,8 +552,8 @@ def make_program(
 
         def inference():
             simplified().writes = writes_of(joint)
-            given = module if backend.layout is None else backend.layout.module
-            return backend.forward(given, "inference")
+            shown = module if backend.layout is None else backend.layout.module
+            return backend.forward(shown, "inference")
 
         makers["forward"] = inference
     if joint.decisions is not None:
@@ -562,7 +568,7 @@ def make_program(
     program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
     program.cut = cut if joint.differentiable else None
     if hooks is not None or stowed is not None:
-        program.inlined, program.fuse, program.closed = hooks, False, False
+        program.inlined, program.fuse, program.comparable = hooks, False, False
     if backend.limited and program.fuse:
         program.fuse = getattr(cut(), "fused", None) is not None
     program.adopted_keys = [key_of(t) for t in tensors[len(tensors) - len(joint.adopted):]]

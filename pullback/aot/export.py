@@ -892,6 +892,6 @@ def aot_compile_joint_with_descriptors(
                 f"({errors.user_line(2)})", [f"captured: {jd.in_spec}", f"given: {spec}"],
                 "pass parameters, buffers, then the arguments of the module"))
         tensors = [v for v in given if isinstance(v, Tensor)]
-        return program.run(tensors, [t._data for t in tensors])
+        return program.run(tensors)
 
     return call

@@ -143,8 +143,7 @@ class Holding:
                  for name, v in before.items()
                  if v.__class__ in _PLAIN and name != "training" and table.get(name) == v]
         if plain:
-            joint.guards.append(functools.partial(_same, [p[:2] for p in plain], [
-                p[2] for p in plain]))
+            joint.guards.append(Same([p[:2] for p in plain], [p[2] for p in plain]))
         compared = [(v, value) for v, value in self.compared if same_now(value, v.found([]))]
         if compared:
             joint.outside = Outside(compared)
@@ -160,8 +159,20 @@ class Holding:
                 joint.guards.append(functools.partial(_tied, places))
 
 
-def _same(places: list[tuple[dict, str]], values: list) -> bool:
-    return [table.get(name) for table, name in places] == values
+class Same:
+    """Do places in modules hold equal values?"""
+
+    __slots__ = ("at", "values")
+
+    def __init__(self, at: list[tuple[dict, str]], values: list):
+        self.at, self.values = at, values
+
+    def __call__(self) -> bool:
+        return [table.get(name) for table, name in self.at] == self.values
+
+    def places(self, known: set) -> tuple[list[tuple], None]:
+        """What holds while the same objects are there (`short.py`)."""
+        return self.at, None
 
 
 def _holds(places: list[Slot | Variable], t: Tensor) -> bool:

@@ -237,7 +237,8 @@ class Joint:
         """The tensors that the graph wants besides the arguments."""
         if self.places is None:
             self.places = not self.roots and [getattr(t, "place", None) for t in self.adopted]
-            self.places = self.places if self.places and all(self.places) else ()
+            in_dicts = self.places and all(p and isinstance(p[0], dict) for p in self.places)
+            self.places = self.places if in_dicts else ()
         if self.places:  # all of them are held by modules
             return [table.get(name) for table, name in self.places]
         return [r.found(arguments) for r in self.roots] + [

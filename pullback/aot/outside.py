@@ -28,7 +28,10 @@ _LIBRARIES -= {"__main__"}
 
 
 class Variable:
-    """A place that a name refers to: in a dict, the cell of a closure, an item of another place."""
+    """A place that a name refers to: in a dict, the cell of a closure, an item of another place.
+
+    `place` is (dict, name) or (cell, None), None of an item.
+    """
 
     __slots__ = ("name", "place", "read")
 
@@ -66,6 +69,20 @@ class Outside:
         found = [v.found(()) for v in self.plain]
         return found == self.values and [v.__class__ for v in found] == self.classes and all(
             same_now(old, v.found(())) for v, old in self.rest)
+
+    def places(self, known: set) -> tuple[list[tuple], Callable[[], bool] | None]:
+        """Places that hold the same while the same objects are there, and who asks about the rest;
+        `known` are places of tensors that are looked at anyway."""
+        fixed, rest = [], []
+        for variable, old in (*zip(self.plain, self.values), *self.rest):
+            place = variable.place
+            if place is None or old.__class__ is _Items:
+                rest.append((variable, old))
+            elif old is not _TENSOR:
+                fixed.append(place)
+            elif (id(place[0]), place[1]) not in known:
+                rest.append((variable, old))
+        return fixed, Outside(rest) if rest else None
 
     def change(self) -> str:
         """What is another now, in words."""
@@ -178,7 +195,7 @@ def variables(function: Any, modules: list) -> tuple[list, list]:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if cell != types.CellType():
                 read = functools.partial(getattr, cell, "cell_contents")
-                there.append((Variable(read, name), cell.cell_contents))
+                there.append((Variable(read, name, (cell, None)), cell.cell_contents))
         for name in ("__defaults__", "__kwdefaults__"):
             if (value := getattr(function, name)) is not None:
                 read = functools.partial(getattr, function, name)

@@ -108,12 +108,11 @@ class CompiledNode(Node):
             if leaf is None or leaf._meta is not None and leaf._meta.post_hooks:
                 return False
         self.program.waiting = 0
-        gradients = [make(g) if g is not None else None for g in self.saved]
+        gradients = [make(g) if g is not None else None for g in reversed(self.saved)]
         if not keep:
             self.release()
-        gradients.reverse()
         for edge in edges:
-            accumulate(edge, [gradients.pop()], False, False)
+            accumulate(edge, gradients, False, False)
         return True
 
 
@@ -176,9 +175,11 @@ class Program:
         self.inner = [~i for i in joint.grad_of if i < 0]  # leaves made inside, outputs
         self.one_tangent = joint.tangent_of[0] if len(joint.tangent_of) == 1 else None
         self.extended = bool(joint.adopted or joint.roots or joint.unique is not None)
-        # does it depend on its arguments alone?
-        self.closed = not (joint.adopted or joint.reads or joint.guards or joint.decisions or any(
-            g.before is not None for g in joint.gradients) or joint.assigned)
+        # does it depend on nothing but what a short way compares (`short.py`)?
+        self.comparable = not (
+            joint.reads or joint.decisions or joint.gradients or joint.assigned or joint.numbers
+            or joint.roots or joint.unique is not None or joint.mutated)
+        self.shortened = 0  # how often a short way was made
         nodes = list(joint.module.graph.nodes)
         results = joint.module.graph.output_node().args[0][: self.count]
         self.copied = _not_fresh(results)
@@ -194,7 +195,7 @@ class Program:
         self.checked_outputs: list[int] = []
         self.layout = None  # how the graphs differ from the joint graph, see `layout.py`
         self.make = make  # what makes a result a tensor
-        self.enter = self.run  # how calls come in, once the first one is through
+        self.enter = self.run_on  # how calls come in by the short way
 
     def look_at_saved(self) -> None:
         """Find out what the backward reads that is memory of inputs or outputs."""
@@ -288,15 +289,18 @@ class Program:
             found = self.part("decisions")(*arrays)
         return joint.answers == [contents(a) for a in found]
 
-    def run(self, tensors: list[Tensor], arrays: list):
+    def run(self, arguments: list[Tensor]):
         """Call with the user's tensors (adopted ones are added)."""
-        joint = self.joint
-        arguments = tensors
+        joint, tensors = self.joint, arguments
         if self.extended:
-            tensors = joint.inputs(tensors)
+            tensors = joint.inputs(arguments)
             for array, read in joint.numbers:
                 array[()] = read()
-            arrays = [t._data for t in tensors]
+        return self.run_on(tensors, [t._data for t in tensors], arguments)
+
+    def run_on(self, tensors: list[Tensor], arrays: list, arguments: list | tuple = ()):
+        """Call with all tensors that the graphs take."""
+        joint = self.joint
         if self.recorded:  # views of leaves must not be written, nor those that others share
             with set_grad_enabled(True):
                 for i in self.recorded:
@@ -420,7 +424,7 @@ class Program:
         """From the second call on: how to run a program that does nothing but compute."""
         joint = self.joint
         if (
-            self.extended or self.random or self.kept or self.copied or self.inner
+            self.random or self.kept or self.copied or self.inner
             or self.saved_copies
             or joint.streams or joint.began or joint.wrapped or self.count != 1
         ):
@@ -444,8 +448,8 @@ class Program:
         fused = self.fuse
         if fused:
             if self.waiting >= WASTED:
-                self.enter = self.run
-                return self.run(tensors, arrays)
+                self.enter = self.run_on
+                return self.run_on(tensors, arrays)
             self.waiting += 1
         try:
             results = self._made["fused" if fused else "forward"](*arrays)
@@ -462,8 +466,7 @@ class Program:
         node.saved, node.tensors, node.arrays = results[1:], tensors, arrays
         node.cells = (cell_of(out),) if self.checked_outputs and not fused else ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
-        frame = sys._getframe(2)
-        node.where = frame.f_code, frame.f_lasti
+        node.where = _users_place(2)
         if self.marks:
             mark_propagated(out, self.marks[0][1])
         return out
@@ -476,10 +479,7 @@ class Program:
         node.metas = self.metas
         node.saved, node.tensors, node.arrays, node.cells = saved, tensors, arrays, ()
         node.seq, node.stamp, node.hooks, node.level = sequence(), fast["CLOCK"], None, 0
-        frame = sys._getframe(3)
-        while frame.f_back is not None and not errors.is_users(frame.f_code.co_filename):
-            frame = frame.f_back  # the call came by the general way
-        node.where = frame.f_code, frame.f_lasti
+        node.where = _users_place(3)
         return node
 
     def _answer(self, tensors, made, done: dict):
@@ -621,6 +621,14 @@ class Program:
             self._write_late(node, grads, [None if o is None else o._data for o in out])
             out = out[: len(node.edges)]
         return gathered(joint.wrapped, out) if joint.wrapped else list(out)
+
+
+def _users_place(depth: int) -> tuple:
+    """Where the call was written; modules, and the general way, are between."""
+    frame = sys._getframe(depth + 1)
+    while frame.f_back is not None and not errors.is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame.f_code, frame.f_lasti
 
 
 def _not_fresh(results: tuple) -> list[int]:

@@ -353,7 +353,8 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
         meta.grad = g if have is None else have + g
     elif have is None:
         # the array itself if nobody else holds it: two leaves must not share a gradient's memory
-        if is_buffer(data) and (
+        real = data.__class__ is _ndarray or is_buffer(data)
+        if real and (
             sys.getrefcount(g) > 2
             or sys.getrefcount(data) > 3
             or g._link is not None
@@ -361,7 +362,7 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             or data.strides != array.strides
         ):
             g = make(copied_like(data, array if is_buffer(array) else data))
-        elif not is_buffer(data) and getattr(getattr(data, "interp", None), "shares", False):
+        elif not real and getattr(getattr(data, "interp", None), "shares", False):
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:

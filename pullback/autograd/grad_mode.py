@@ -15,11 +15,16 @@ from ..core.state import count, fast, state
 
 def _levels() -> range:
     """The levels that a grad mode set here acts on."""
-    top = len(state.stack) - 1
-    low = top
-    while low > 0 and not state.stack[low].owns_tape:
+    stack = state.stack
+    top = low = len(stack) - 1
+    if not top:
+        return _GROUND
+    while low > 0 and not stack[low].owns_tape:
         low -= 1
     return range(low, top + 1)
+
+
+_GROUND = range(1)
 
 
 class _awaitable:
@@ -40,18 +45,19 @@ class _Switch:
         self._before: list = []
 
     def __enter__(self):
-        levels = _levels()
-        self._before.append((levels, [state.record[i] for i in levels]))
+        levels, record = _levels(), state.record
+        self._before.append((levels, [record[i] for i in levels]))
         for i in levels:
-            state.record[i] = self.mode
+            record[i] = self.mode
         if state.keeping is not None:  # a trace that records it (`make_fx`, `pre_dispatch`)
             state.keeping.switched(self.mode, False)
         count("GRADOFF", 1)
 
     def __exit__(self, *exc):
         levels, before = self._before.pop()
+        record = state.record
         for i, value in zip(levels, before):
-            state.record[i] = value
+            record[i] = value
         if state.keeping is not None:
             state.keeping.switched(before[-1], True)
         count("GRADOFF", -1)

@@ -5,6 +5,7 @@ Read `runtime/pb.h` for what generated code sees of it, and `unit.py` for how a 
 
 from __future__ import annotations
 
+import functools
 import importlib.machinery
 import importlib.util
 import sysconfig
@@ -13,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+from ..aot import short
+from ..core.handle import Tensor
 from . import cache, toolchain
 from .errors import CompilerFailed
 
@@ -68,6 +71,7 @@ def runtime() -> ModuleType:
         try:
             _finish(name)
             _module = _load(name)
+            short.alike = functools.partial(_module.alike, Tensor)
         except CompilerFailed as error:
             _refused[name] = error  # it would only fail again, slowly
             raise

@@ -39,14 +39,16 @@ def bump(t: Tensor) -> None:
 
 def mark_written(*tensors: Tensor) -> None:
     """For code that wrote the tensors' arrays directly."""
-    where, now = tape.place(), tick()
+    where, now, old, new = tape.place(), tick(), None, None
     for t in tensors:
         cell = t._cell or cell_of(t)
         if cell is INFERENCE:
             continue
+        if cell.stamps is not old:  # what is written together has the same ones
+            old = cell.stamps
+            new = (*old[1 - cell.KEPT :], now)
         cell.version += 1
-        cell.stamps = (*cell.stamps[1 - cell.KEPT :], now)
-        cell.where = where
+        cell.stamps, cell.where = new, where
 
 
 def mark_inference(out) -> None:

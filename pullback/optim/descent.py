@@ -8,6 +8,7 @@ that PyTorch has beside each class.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from ..autograd.grad_mode import enable_grad, set_grad_enabled
@@ -55,7 +56,7 @@ class Descent(Optimizer):
 
     def options(self, group: dict) -> dict:
         """The options that the formula sees."""
-        given = {k: group[k] for k in self.defaults if k not in SKIPPED}
+        given = {k: group[k] for k in _seen(tuple(self.defaults))}
         for name, parts in self.pairs.items():
             given.update(zip(parts, given.pop(name)))
         return given
@@ -66,17 +67,17 @@ class Descent(Optimizer):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if getattr(self, "found_inf", None) is not None and self.found_inf.item():
+        found_inf, scale = (self.__dict__.get(name) for name in ("found_inf", "grad_scale"))
+        if found_inf is not None and found_inf.item():
             return loss
-        scale = getattr(self, "grad_scale", None)
         for group in self.param_groups:
-            with set_grad_enabled(group.get("differentiable", False)):
-                rows = self.rows(group)
-                if scale is not None:
+            rows = self.rows(group)
+            if scale is not None:
+                with set_grad_enabled(group.get("differentiable", False)):
                     for row in rows:
                         row.grad.div_(scale)
-                if rows:
-                    self.update(group, rows)
+            if rows:
+                self.update(group, rows)
         return loss
 
     def update(self, group: dict, rows: list[Row]) -> None:
@@ -99,6 +100,11 @@ class Descent(Optimizer):
                 for name in self.rule.counters:
                     if name in values and not isinstance(values[name], Tensor):
                         values[name] = counter(float(values[name]), group)
+
+
+@functools.cache
+def _seen(names: tuple[str, ...]) -> list[str]:
+    return [name for name in names if name not in SKIPPED]
 
 
 def with_gradients(group: dict) -> list[tuple[Tensor, Tensor]]:
@@ -164,7 +170,7 @@ def check_fused(optimizer: Optimizer, fused, foreach, differentiable) -> None:
         raise RuntimeError("`fused` does not support `differentiable`")
     if foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    optimizer._step_supports_amp_scaling = True
+    optimizer._step_supports_amp_scaling = optimizer._need_device_dtype_check_for_fused = True
 
 
 def counter(value: float, group: dict) -> Tensor:

@@ -295,10 +295,9 @@ class Options:
 
 def shape_of(options: dict) -> tuple:
     """What a program depends on: flags, and which numbers are zero."""
-    return tuple([
-        (k, v if v.__class__ is bool or v is None or v.__class__ is str else bool(v))
-        for k, v in options.items()
-    ])
+    return tuple(options), tuple([
+        v if v.__class__ is bool or v is None or v.__class__ is str else bool(v)
+        for v in options.values()])
 
 
 _programs: dict[tuple, Program] = {}

@@ -49,6 +49,10 @@ def _add_hook(table: OrderedDict, hook: Callable, prepend: bool = False) -> Remo
     return handle
 
 
+def _hooks(first: OrderedDict, then: OrderedDict) -> list | tuple:
+    return [*first.values(), *then.values()] if first or then else ()
+
+
 def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before every step of every optimizer."""
     return _add_hook(_global_optimizer_pre_hooks, hook)
@@ -121,8 +125,7 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
             self = args[0]
-            for hook in chain(list(_global_optimizer_pre_hooks.values()),
-                              list(self._optimizer_step_pre_hooks.values())):
+            for hook in _hooks(_global_optimizer_pre_hooks, self._optimizer_step_pre_hooks):
                 result = hook(self, args, kwargs)
                 if result is None:
                     continue
@@ -137,8 +140,7 @@ class Optimizer:
             else:
                 out = func(*args, **kwargs)
             self._optimizer_step_code()
-            for hook in chain(list(self._optimizer_step_post_hooks.values()),
-                              list(_global_optimizer_post_hooks.values())):
+            for hook in _hooks(self._optimizer_step_post_hooks, _global_optimizer_post_hooks):
                 hook(self, args, kwargs)
             return out
 

@@ -47,24 +47,25 @@ class SGD(Descent):
 
     def rows(self, group: dict) -> list[Row]:
         """A momentum begins with the first gradient, so that its buffer may not be there yet."""
-        momentum, out = on(group["momentum"]), []
-        owner, fused = capture.owner(), group["fused"]
-        for p, grad in with_gradients(group):
-            if fused:
-                _device_dtype_check_for_fused(p)
-            row = Row(p, grad, [])
-            if momentum:
-                state = self.state[p]
-                if state.get("momentum_buffer") is None:
-                    with capture.outside():
-                        state["momentum_buffer"] = zeros(p)
-                    # zeros do as well where the gradient is not dampened: one graph for all steps
-                    row.fresh = owner is None or on(group["dampening"])
-                    if owner is not None and row.fresh:
-                        owner.guard(lambda: False)
-                row.buffers.append(state["momentum_buffer"])
-            out.append(row)
-        return out
+        rows = [Row(p, grad, []) for p, grad in with_gradients(group)]
+        if group["fused"] and self.__dict__.get("_need_device_dtype_check_for_fused"):
+            for row in rows:
+                _device_dtype_check_for_fused(row.param)
+            self._need_device_dtype_check_for_fused = False
+        return [self._with_momentum(row, group) for row in rows] if on(group["momentum"]) else rows
+
+    def _with_momentum(self, row: Row, group: dict) -> Row:
+        state = self.state[row.param]
+        if state.get("momentum_buffer") is None:
+            owner = capture.owner()
+            with capture.outside():
+                state["momentum_buffer"] = zeros(row.param)
+            # zeros do as well where the gradient is not dampened: one graph for all steps
+            row.fresh = owner is None or on(group["dampening"])
+            if owner is not None and row.fresh:
+                owner.guard(lambda: False)
+        row.buffers.append(state["momentum_buffer"])
+        return row
 
 
 def sgd(params: list[Tensor], d_p_list: list[Tensor], momentum_buffer_list: list[Tensor | None],

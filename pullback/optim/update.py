@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, compress
 
 import numpy as np
 
+from ..autograd.grad_mode import set_grad_enabled
 from ..core.handle import Tensor
 from ..core.state import state
 from ..core.surface import mark_written
@@ -24,6 +26,7 @@ PATIENCE = 32  # smaller steps before it is
 BLOCK = 32768  # elements per block: 128 KiB of float32, so that all operands of Adam fit into L2
 
 _plain = {np.ndarray}
+_NUMBERS = {float, int, bool, str, type(None)}
 _REAL = {np.dtype(np.float32), np.dtype(np.float64)}
 
 
@@ -95,7 +98,7 @@ class Rule:
     symbolic: tuple[str, ...] = ()  # scalars that stay tensors in differentiable steps
     elementwise: bool = True
 
-    def advance(self, counters: Counters, options: dict) -> dict:
+    def advance(self, counters: Counters | None, options: dict) -> dict:
         """The options of a step, the scalars advanced."""
         if "step" in self.counters:
             counters.step = counters.step + 1
@@ -111,9 +114,11 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
     captured = bool(state.mode)
     if not (captured or differentiable) and rule.elementwise:
         rows = _eager(rule, names, rows, options)
-    symbolic = None if captured else rule.symbolic if differentiable else ()
-    for row in rows:
-        _on_tensors(rule, names, row, options, symbolic, differentiable)
+    if rows:
+        symbolic = None if captured else rule.symbolic if differentiable else ()
+        with set_grad_enabled(differentiable):
+            for row in rows:
+                _on_tensors(rule, names, row, options, symbolic, differentiable)
 
 
 # eager
@@ -121,34 +126,32 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
 
 def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row]:
     """Update what consists of NumPy arrays; returns the rest."""
-    rest, batches, params = [], {}, []
-    options = {k: _number(v) for k, v in options.items()}
-    for row in rows:
-        arrays = [row.param._data, row.grad._data]
-        for t in row.buffers:
-            arrays.append(t._data)
-        if _plain.issuperset(map(type, arrays)):
-            counters = row.counters
-            key = (row.fresh, *[t._data.item() for t in counters]) if counters else row.fresh
-            batch = batches.get(key)
-            if batch is None:
-                batch = batches[key] = ([], [])
-            batch[0].append(arrays)
-            batch[1].append(row)
-            params.append(row.param)
-        else:
-            rest.append(row)
-    for arrays, batch in batches.values():
+    arrays = [[r.param._data, r.grad._data, *[t._data for t in r.buffers]] for r in rows]
+    rest: list[Row] = []
+    if not _plain.issuperset(map(type, chain.from_iterable(arrays))):
+        whole = [_plain.issuperset(map(type, a)) for a in arrays]
+        rest = [row for row, plain in zip(rows, whole) if not plain]
+        rows, arrays = list(compress(rows, whole)), list(compress(arrays, whole))
+    if not _NUMBERS.issuperset(map(type, options.values())):
+        options = {k: _number(v) for k, v in options.items()}
+    keys: list = [row.fresh for row in rows]
+    if rule.counters:
+        keys = [(row.fresh, *[t._data.item() for t in row.counters]) for row in rows]
+    for key in dict.fromkeys(keys):
+        together, batch = arrays, rows
+        if keys.count(key) < len(keys):
+            chosen = [k == key for k in keys]
+            together, batch = list(compress(arrays, chosen)), list(compress(rows, chosen))
         first = batch[0]
-        counters = Counters(rule.counters, first.counters)
+        counters = Counters(rule.counters, first.counters) if rule.counters else None
         given = rule.advance(counters, {**options, "fresh": first.fresh})
         program = program_of(rule.formula, names, given)
-        _execute(program, arrays, program.numbers(given))
+        _execute(program, together, program.numbers(given))
         for k, name in enumerate(rule.counters):
             value = getattr(counters, name)
             for row in batch:
                 row.counters[k]._data[...] = value
-    mark_written(*params)
+    mark_written(*[row.param for row in rows])
     return rest
 
 

@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <dlfcn.h>
 #include <stddef.h>
+#include <structmember.h>
 #define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
@@ -24,6 +25,7 @@ static const pb_support support = {pb_parallel, pb_get_threads, pb_alloc, pb_fre
 #define PyDataType_ELSIZE(d) ((d)->elsize)
 #endif
 #include "function.c"
+#include "alike.c"
 #include "update.c"
 
 static PyObject *set_threads(PyObject *m, PyObject *arg) {
@@ -82,6 +84,7 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
 static PyMethodDef methods[] = {
     {"update", update, METH_VARARGS, "An elementwise kernel in place on rows of arrays."},
     {"add_product", add_product, METH_VARARGS, "The matrix product of one type from its library."},
+    {"alike", make_alike, METH_VARARGS, "Tells calls of a compiled function that are like an earlier one."},
     {"make", make_function, METH_VARARGS, "A callable from a generated unit and its plan."},
     {"set_threads", set_threads, METH_O, "Number of threads, the caller included."},
     {"get_threads", get_threads, METH_NOARGS, ""},
@@ -93,6 +96,6 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "pullback_runtime", N
 
 PyMODINIT_FUNC PyInit_pullback_runtime(void) {
   import_array();
-  if (PyType_Ready(&FunctionType) < 0) return NULL;
+  if (PyType_Ready(&FunctionType) < 0 || PyType_Ready(&AlikeType) < 0) return NULL;
   return PyModule_Create(&module);
 }
