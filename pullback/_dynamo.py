@@ -20,6 +20,7 @@ from .compiler import (
     set_stance,
     substitute_in_graph,
 )
+from .core.dispatching import piece
 from .core.handle import Tensor
 from .core.settings import Settings
 
@@ -135,7 +136,7 @@ def _marked(t, index, name: str) -> list[int]:
     t.__dict__.setdefault(name, set()).update(dims)
     if hasattr(type(t), "__tensor_flatten__"):  # of a wrapper: what is inside, too
         for attribute in t.__tensor_flatten__()[0]:
-            inner = getattr(t, attribute)
+            inner = piece(t, attribute)
             if inner.ndim == t.ndim:
                 _marked(inner, dims, name)
     return dims

@@ -21,7 +21,7 @@ from typing import Any
 from .. import errors
 from ..autograd.engine import node_of
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
-from ..core.dispatching import Outer, again
+from ..core.dispatching import Outer, again, piece
 from ..core.handle import Tensor, cell_of, make
 from ..core.pytree import register_pytree_node, tree_leaves, tree_map, tree_unflatten
 from ..core.size import Symbolic
@@ -135,10 +135,10 @@ def plan_of(t: Tensor) -> Plan:
             f"a {type(t).__name__} cannot be compiled ({errors.user_line(2)}): it does not say "
             "how to take it apart", cure="define __tensor_flatten__ and __tensor_unflatten__"))
     names, meta = t.__tensor_flatten__()
-    inner = tuple([plan_of(v) if is_wrapper(v := getattr(t, n)) else None for n in names])
+    inner = tuple([plan_of(v) if is_wrapper(v := piece(t, n)) else None for n in names])
     size, stride = tuple(t.shape), tuple(t.stride())
-    follows = [n for n in names if getattr(t, n).shape == size and getattr(t, n).stride() == stride]
-    held = tuple([getattr(t, n)._edge is not None for n in names])
+    follows = [n for n in names if piece(t, n).shape == size and piece(t, n).stride() == stride]
+    held = tuple([piece(t, n)._edge is not None for n in names])
     return Plan(type(t), tuple(names), meta, size, stride, inner, t.requires_grad,
                 isinstance(t._edge, Accumulate), held, follows[0] if follows else "")
 
@@ -147,7 +147,7 @@ def parts_of(t: Tensor) -> list[Tensor]:
     """The plain tensors inside of a wrapper, in order."""
     t, found = again(t), []
     for name in t.__tensor_flatten__()[0]:
-        value = getattr(t, name)
+        value = piece(t, name)
         found += parts_of(value) if is_wrapper(value) else [value]
     return found
 
@@ -269,7 +269,7 @@ def along(grad: Tensor, plan: Plan) -> list[Tensor] | None:
         return None
     found: list[Tensor] = []
     for name, inner in zip(plan.names, plan.inner):
-        value = getattr(grad, name)
+        value = piece(grad, name)
         parts = [value] if inner is None else along(value, inner)
         if parts is None:
             return None
@@ -548,7 +548,7 @@ class Inside:
 def _mark(t: Tensor, plan: Plan, place: tuple, inputs: dict) -> None:
     """Give the tensors inside of an argument the histories that they have by themselves."""
     for name, inner, held in zip(plan.names, plan.inner, plan.held):
-        value, own = getattr(t, name), (*place, name)
+        value, own = piece(t, name), (*place, name)
         if own in inputs:
             value._edge = inputs[own]._edge
         elif held:

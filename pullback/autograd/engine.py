@@ -24,6 +24,7 @@ from ..core.dispatching import looked_at, shown
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks, run_post_hooks, run_pre_hooks, run_tensor_hooks
 from ..core.layout import copied_like
+from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
 from ..core.state import count, fast, state
@@ -801,3 +802,6 @@ def as_gradient(value, like: Tensor) -> Tensor:
 def floating(dtype: dt.DType) -> bool:
     """Can a tensor of this dtype require grad?"""
     return dtype.category >= 2
+
+
+offer_functions(grad)

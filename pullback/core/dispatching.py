@@ -336,6 +336,11 @@ def _fitting(ov, out):
     return out
 
 
+def piece(t: Tensor, name: str):
+    """What a wrapper holds under a name, be it that of a slot."""
+    return t.__dict__[name] if name in t.__dict__ else getattr(t, name)
+
+
 def proper(value):
     """Arguments as a handler sees them: wrappers are of their class."""
     if isinstance(value, Tensor):
@@ -378,6 +383,8 @@ def operator(ov, flat: tuple):
         extra = added(ov, any(isinstance(v, Tensor) for v in flat))
         kwargs |= {k: v for k, v in extra.items() if k not in kwargs}
     out = _fitting(ov, called(ov, tuple(args), kwargs, *found))
+    if out is None:
+        return None  # so it was answered: it has neither history nor memory
     out = _apart(out, flat)
     if state.record[level] and any(t._edge is not None for t in stack.tensors_in(flat)):
         if level:

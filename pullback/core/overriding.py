@@ -21,7 +21,7 @@ from .. import errors
 from .handle import Tensor, disabled
 from .state import count, fast, state
 
-_slot = Tensor._data
+_slot, _meta_slot = Tensor._data, Tensor._meta
 _ndarray = np.ndarray
 UNASKED = object()  # nobody takes part in the call
 
@@ -73,18 +73,48 @@ class DisableTorchFunction(plainly):
 # classes
 
 
+_OWN = __package__.partition(".")[0]
+
+
+def _inside() -> bool:
+    """Is it this package that asks for an attribute?"""
+    return sys._getframe(2).f_globals.get("__name__", _OWN).partition(".")[0] == _OWN
+
+
 def _shown(t: Tensor):
+    cls = t.__class__
+    if cls._named and not _inside() and "_data" in t.__dict__:
+        return t.__dict__["_data"]
     data = _slot.__get__(t)
     if data.__class__ is not _ndarray:
         return data
-    cls = t.__class__
     if (cls._asked and not state.plainly) or (cls._dispatched and not state.undispatched):
         return data.view(Marked)
     return data
 
 
-_held = property(_shown, _slot.__set__, doc="The memory, marked while the class is to be asked.")
-Tensor._asked = Tensor._dispatched = False
+def _shown_meta(t: Tensor):
+    if t.__class__._named and not _inside() and "_meta" in t.__dict__:
+        return t.__dict__["_meta"]
+    return _meta_slot.__get__(t)
+
+
+def _guarded(slot, shown) -> property:
+    """A slot whose name a class may use for itself: it and this package see different values."""
+
+    def put(t: Tensor, value) -> None:
+        if _inside():
+            slot.__set__(t, value)
+        else:
+            type(t)._named = True  # from now on its members are looked at closely
+            t.__dict__[slot.__name__] = value
+
+    return property(shown, put)
+
+
+_held = _guarded(_slot, _shown)  # the memory, marked while the class is to be asked
+_held_meta = _guarded(_meta_slot, _shown_meta)
+Tensor._asked = Tensor._dispatched = Tensor._named = False
 
 
 def begin(cls: type) -> None:
@@ -95,7 +125,7 @@ def begin(cls: type) -> None:
     cls._asked = cls.__torch_function__ is not disabled
     cls._dispatched = cls.__torch_dispatch__ is not disabled
     if "_data" not in cls.__dict__ and cls._data is _slot:
-        cls._data = _held
+        cls._data, cls._meta = _held, _held_meta
     if cls._asked:
         arm()
     if cls._dispatched:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core import reals
-from ..core.dispatching import NUMBERED, Outer, of_formula
+from ..core.dispatching import NUMBERED, Outer, of_formula, piece
 from ..core.factories import added
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
@@ -443,7 +443,7 @@ def _without_data(t: Tensor) -> Tensor:
     if not isinstance(t._data, Outer):
         return fake_of(t)
     names, context = t.__tensor_flatten__()
-    inner = {name: _without_data(getattr(t, name)) for name in names}
+    inner = {name: _without_data(piece(t, name)) for name in names}
     return type(t).__tensor_unflatten__(inner, context, t.shape, t.stride())
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core import dispatching
-from ..core.dispatching import Undispatched
+from ..core.dispatching import Undispatched, piece
 from ..core.handle import Tensor, disabled
 from ..core.state import state
 
@@ -131,7 +131,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 def transform_subclass(t: Tensor, callback: Callable, outer_size=None, outer_stride=None) -> Tensor:
     """The same wrapper around `callback(name, inner)` in place of each tensor inside."""
     names, context = t.__tensor_flatten__()
-    inner = {name: callback(name, getattr(t, name)) for name in names}
+    inner = {name: callback(name, piece(t, name)) for name in names}
     size = t.size() if outer_size is None else outer_size
     stride = t.stride() if outer_stride is None else outer_stride
     new = type(t).__tensor_unflatten__(inner, context, size, stride)

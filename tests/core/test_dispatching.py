@@ -292,7 +292,7 @@ def test_overloads_that_write_are_one_object_each():
     assert aten.add_.Tensor is aten.add_.Tensor and aten.add.out is aten.add.out
     assert aten.add_.Tensor.overloadpacket is aten.add_ and aten.add.out.overloadpacket is aten.add
     assert str(aten.add.out._schema) == (
-        "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)")
+        "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)")
     found = []
 
     class Seen(TorchDispatchMode):

@@ -358,3 +358,74 @@ except Exception:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "seen", done.stderr
+
+
+@pytest.mark.parametrize("name", ["_data", "_meta"])
+def test_a_class_may_use_names_of_slots(name):
+    class Named(torch.Tensor):
+        def __new__(cls, value, note):
+            made = torch.Tensor._make_subclass(cls, value)
+            setattr(made, name, note)
+            return made
+
+    class Plain(torch.Tensor):
+        pass
+
+    x, plain = Named(torch.ones(2), "note"), Plain(torch.ones(2))
+    assert getattr(x, name) == "note" == getattr(copy.deepcopy(x), name)
+    assert (x + 1).tolist() == [2, 2] and x.mul_(3).tolist() == [3, 3] and type(x * 2) is Named
+    x.requires_grad_()
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [6, 6] and getattr(x, name) == "note"
+    assert (plain + 1).tolist() == [2, 2]
+
+
+def test_a_wrapper_may_call_what_it_holds_data():
+    class Box(torch.Tensor):
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+            made._data = inner
+            return made
+
+        def __tensor_flatten__(self):
+            return ["_data"], None
+
+        @staticmethod
+        def __tensor_unflatten__(inner, meta, size, stride):
+            return Box(inner["_data"])
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            out = func(*[a._data if isinstance(a, Box) else a for a in args], **(kwargs or {}))
+            if func is torch.ops.aten.sub.Tensor:
+                return None
+            return Box(out) if isinstance(out, torch.Tensor) else out
+
+    for way in (lambda f: f, torch.compile):
+        x = Box(torch.ones(2)).requires_grad_()
+        y = way(lambda x: x * x + x)(x)
+        y.backward(Box(torch.ones(2)))
+        assert y._data.tolist() == [2, 2] and x.grad._data.tolist() == [3, 3]
+    assert (x - x) is None  # so the class answers, whether there is a history or not
+
+
+def test_autograd_grad_asks():
+    found = []
+
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            found.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = Asked(torch.ones(2)).requires_grad_()
+    (grad,) = torch.autograd.grad((x * 2).sum(), x)
+    assert torch.autograd.grad in found and type(grad) is Asked
+    with pytest.raises(TypeError, match="no implementation"):
+        torch.autograd.grad(Declining(), x)
+
+
+class Declining:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented

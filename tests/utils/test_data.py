@@ -215,6 +215,18 @@ def test_a_part_is_sent_as_a_part():
         transport.send(one, 0, got["leaf"] * 2)
 
 
+def test_wrappers_are_sent_by_their_parts():
+    from multiprocessing import Pipe
+
+    from pullback.testing.two_tensor import TwoTensor
+
+    one, two = Pipe()
+    transport.send(one, 0, [TwoTensor(pullback.arange(3), pullback.arange(3) + 1)])
+    (got,) = transport.receive(two)[1]()
+    assert type(got) is TwoTensor and got.dtype is pullback.int64
+    assert (got.a.tolist(), got.b.tolist()) == ([0, 1, 2], [1, 2, 3])
+
+
 class Odd(Exception):
     def __init__(self, one, two):
         super().__init__(one)

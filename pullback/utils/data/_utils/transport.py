@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core.dispatching import Outer
 from ....core.handle import Tensor
 from ....core.reading import concrete
 from ....tensor.values import _rebuild
@@ -50,6 +51,8 @@ class _Pickler(pickle.Pickler):
             raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which "
                                "requires_grad: history does not cross from one process to "
                                "another\n  Fix: detach() it in the dataset or collate_fn")
+        if obj._data.__class__ is Outer:
+            return NotImplemented  # a wrapper says itself what it is made of
         array = concrete(obj, "sending it to another process")
         return _rebuild, (type(obj), array, obj.requires_grad, dict(obj.__dict__))
 
