@@ -198,8 +198,8 @@ _NAMES = {  # the same by module
         _sym_sinh _sym_sqrt _sym_tan _sym_tanh
     """,
     "func.functional_tensor": """
-        _disable_functionalization _enable_functionalization _from_functional_tensor
-        _is_functional_tensor _sync _to_functional_tensor
+        _disable_functionalization _enable_functionalization _freeze_functional_tensor
+        _from_functional_tensor _is_functional_tensor _sync _to_functional_tensor
     """,
     "core.symbolic.asking": """
         _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from ..core.handle import Tensor, disabled, make
+from ..core.handle import Tensor, cell_of, disabled, make
 from ..core.pytree import tree_map
 from ..core.state import state
 from ..core.surface import current
@@ -150,10 +150,20 @@ def _disable_functionalization() -> None:
 
 def _sync(t: Tensor) -> None:
     """Bring a functional tensor up to date with what was written through its aliases."""
-    if not _is_functional_tensor(t):
-        raise errors.RefusedValue(f"_sync() takes functional tensors ({errors.user_line()})")
+    _must_be_functional("_sync", t)
     with _inside(t):
         current(t)
+
+
+def _freeze_functional_tensor(t: Tensor) -> None:
+    """From now on writes to a functional tensor, and to what shares its memory, are refused."""
+    _must_be_functional("_freeze_functional_tensor", t)
+    t._data.interp.frozen.append(cell_of(t))
+
+
+def _must_be_functional(caller: str, t: Any) -> None:
+    if not _is_functional_tensor(t):
+        raise errors.RefusedValue(f"{caller}() takes functional tensors ({errors.user_line(2)})")
 
 
 def _from_functional_tensor(t: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import functools
 
 from .. import errors
 from ..core.fake import Fake
-from ..core.handle import Tensor, make
+from ..core.handle import Cell, Tensor, cell_of, make
 from ..core.op import overload
 from ..core.pytree import tree_map
 from ..core.stack import Interpreter, bind, tensors_in
@@ -44,6 +44,7 @@ class Functionalize(Interpreter):
 
     def __init__(self, views: bool):
         self.views = views  # are they to become copies?
+        self.frozen: list[Cell] = []  # memory that nothing may be written to any more
 
     def wrap(self, t: Tensor) -> Tensor:
         return make(Functional(self, t))
@@ -103,6 +104,15 @@ class Functionalize(Interpreter):
         finally:
             state.mode, state.random = before
         return self.wrap(t if below is None else below)
+
+    def rebound_to(self, handle, new) -> bool:
+        if cell_of(handle) in self.frozen:
+            raise errors.TransformError(errors.text(
+                "cannot mutate tensors with frozen storage: _freeze_functional_tensor() was called "
+                f"for this tensor or one that shares its memory ({errors.user_line(2)})",
+                f"tensor: {handle.dtype.name}{list(handle.shape)}",
+                "write to a clone() of it"))
+        return super().rebound_to(handle, new)
 
     def note_rebinding(self, handle, old) -> None:
         raise errors.TransformError(errors.text(

@@ -101,6 +101,23 @@ def test_what_is_no_functional_tensor():
         FunctionalTensor(x)
 
 
+def test_frozen_memory_is_not_written():
+    def f(x):
+        y = x.clone()
+        view = y[0]
+        pb._freeze_functional_tensor(y)
+        x.add_(1)
+        for write in (lambda: y.add_(1), lambda: view.mul_(2), lambda: y.view(-1).zero_()):
+            with pytest.raises(RuntimeError, match="cannot mutate tensors with frozen storage"):
+                write()
+        return view * 3
+
+    x = pb.ones(2, 2)
+    assert by_switches(f, x).tolist() == [3, 3] and x.sum().item() == 8
+    with pytest.raises(RuntimeError, match="takes functional tensors"):
+        pb._freeze_functional_tensor(x)
+
+
 def test_a_copy_into_an_input_is_one_write():
     gm = make_fx(lambda x, y: x.copy_(y))(pb.ones(3), pb.ones(3))
     calls = [n for n in gm.graph.nodes if n.op == "call_function"]
