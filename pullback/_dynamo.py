@@ -1,6 +1,8 @@
 """The names of PyTorch's capture that programs use: `reset`, `config`, `disable` and marks.
 
-`config` keeps what is set and changes nothing; the marks return what they are given, see
+Of `config`, `capture_scalar_outputs` and `capture_dynamic_output_shape_ops` have an effect: with
+either, numbers and sizes that depend on data are symbols of compiled graphs.  The others are kept
+and change nothing; the marks return what they are given, see
 `compiler.py`.
 """
 
@@ -10,6 +12,7 @@ import contextlib
 from typing import NamedTuple
 
 from . import errors
+from .aot.context import dynamo as config
 from .compiler import (
     allow_in_graph,
     assume_constant_result,
@@ -22,7 +25,6 @@ from .compiler import (
 )
 from .core.dispatching import piece
 from .core.handle import Tensor
-from .core.settings import Settings
 
 __all__ = [
     "allow_in_graph",
@@ -47,14 +49,6 @@ __all__ = [
 
 
 __path__: list[str] = []  # it has modules below it: `as_torch.py`
-
-
-config = Settings(
-    "_dynamo.config", "Settings of PyTorch's capture, kept.",
-    suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8,
-    accumulated_cache_size_limit=256, dynamic_shapes=True, assume_static_by_default=True,
-    automatic_dynamic_shapes=True, capture_scalar_outputs=False, optimize_ddp=True,
-    capture_dynamic_output_shape_ops=False, guard_nn_modules=True, specialize_int=False)
 
 
 def optimize(backend="native", *, nopython: bool = False, dynamic=None, disable: bool = False,

@@ -406,8 +406,9 @@ class DataDependentError(UserError):
 class DynamicOutputShapeException(DataDependentError):
     """An operator's result has a size that only the data decides (`nonzero`, `unique`, masks).
 
-    Cure: capture with symbolic sizes, where such a size is a symbol of its own, or keep the
-    operator outside of the captured function.
+    Cure: capture with symbolic sizes, where such a size is a symbol of its own (in `compile`, with
+    `_dynamo.config.capture_dynamic_output_shape_ops`), or keep the operator outside of the captured
+    function.
     """
 
 

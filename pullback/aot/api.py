@@ -29,7 +29,7 @@ from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, re
 from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
-from .context import config
+from .context import config, dynamo
 from .holding import Parts, roots_of
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
@@ -338,13 +338,20 @@ class Compiled:
         family, numbers = self._family(key, flat), self.numbers(flat)
         wishes = dynamic.Wishes(tensors, self.dynamic, family.seen, list(numbers.values()))
         family.seen.append(([t._data.shape for t in tensors], list(numbers.values())))
-        if not wishes or family.fixed:
+        reads = self.reads()
+        if not (wishes or reads) or family.fixed:
             return self.build(flat, spec)
         names = dynamic.names_of(self.function, args, kwargs)
+        sizes = self.sizes(flat, names, wishes)
+        sizes.data = sizes.checks = reads
         try:
-            program = self.build(flat, spec, sizes=self.sizes(flat, names, wishes), wishes=wishes)
-        except (Postponed, errors.DataDependentError):
+            program = self.build(flat, spec, sizes=sizes, wishes=wishes)
+        except Postponed:
             raise
+        except errors.DataDependentError:
+            if not reads or self.backend.undecided is None:
+                raise
+            return self.build(flat, spec)  # it goes by what it reads
         except Exception as error:
             if self.dynamic is not None or wishes.demanded:
                 raise
@@ -357,6 +364,10 @@ class Compiled:
             return program
         family.programs.append(program.symbolic)
         return program
+
+    def reads(self) -> bool:
+        """Is what the function reads from data, a number or a size, a symbol of its graphs?"""
+        return dynamo.capture_scalar_outputs or dynamo.capture_dynamic_output_shape_ops
 
     def numbers(self, flat: list) -> dict:
         """The numbers among arguments that may be symbols, by their place."""
@@ -402,7 +413,7 @@ class Compiled:
     ) -> Program:
         """Capture and compile for one signature."""
         backend = self.backend
-        decides = backend.undecided is not None
+        decides = backend.undecided is not None and not (sizes is not None and sizes.data)
         joint = capture(
             self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes,
             watch=backend.limited)
@@ -468,6 +479,7 @@ class Backend:
     within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
     recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
+    loose: Callable | None = None  # for graphs with sizes by data, where others need all sizes
 
 
 def writes_of(joint: Joint) -> dict[int, int]:
@@ -561,9 +573,9 @@ def make_program(
     nodes = module.graph.output_node().args[0][:count]
     facts = [(tuple(n.meta["val"].shape), n.meta["val"].dtype.np) for n in nodes]
     if values is not None:
-        from .dynamic import valued
+        from .dynamic import known_shape
 
-        facts = [(valued(shape, values.__getitem__), dtype) for shape, dtype in facts]
+        facts = [(known_shape(shape, values), dtype) for shape, dtype in facts]
     program = Program(joint, makers, facts, backend.fuse)
     program.graphs = halves if joint.differentiable else lambda: (simplified(), None)
     program.cut = cut if joint.differentiable else None

@@ -27,6 +27,7 @@ from ..core.layout import strides_order
 from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.size import from_data
 from ..core.state import state, uncast
 from ..core.table import ops
 from ..core.tape import Accumulate
@@ -549,16 +550,18 @@ def capture(
         from .eager import Diary
 
         level.diary = Diary()
+    by_data: contextlib.AbstractContextManager = contextlib.nullcontext()
     if sizes is not None:
-        from ..fx.sizes import SizeNodes
+        from ..fx.sizes import SizeNodes, sized_by
 
         recorder.sizes = SizeNodes(recorder, sizes.env, inputs_only=True)
         recorder.sizes.checks = sizes.checks
+        by_data = sized_by(recorder.sizes if sizes.data else None)
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
     holding = Holding(roots_of(function), function) if ordinary else Holding([])
-    with holding, level:
+    with holding, level, by_data:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}
         if sizes is not None:
@@ -702,7 +705,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             joint.owned.append((i, results.add(t)))
     if level.literal:
         results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
-    joint.outputs = [results.place(o) if isinstance(o, Tensor) else o for o in leaves]
+    joint.outputs = [results.place(o) if isinstance(o, Tensor) else
+                     results.number(o) if from_data((o,), marked=False) else o for o in leaves]
     for i, link in taken_from:
         of = results.place(link.base)
         joint.sets.append((i, Output("view", 0, of, link.chain, apart=True), link.writes))

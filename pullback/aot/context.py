@@ -51,6 +51,15 @@ def _casts(value: object) -> bool:
         isinstance(value, (list, tuple)) and all(isinstance(v, dict) for v in value))
 
 
+# PyTorch's `_dynamo.config`; what has an effect is said in `_dynamo.py`
+dynamo = Settings(
+    "_dynamo.config", "Settings of PyTorch's capture.",
+    suppress_errors=False, verbose=False, cache_size_limit=8, recompile_limit=8,
+    accumulated_cache_size_limit=256, dynamic_shapes=True, assume_static_by_default=True,
+    automatic_dynamic_shapes=True, capture_scalar_outputs=False, optimize_ddp=True,
+    capture_dynamic_output_shape_ops=False, guard_nn_modules=True, specialize_int=False)
+
+
 # What has an effect here: name -> (default, values that it takes).
 _ACTING = {
     "backward_pass_autocast": ("same_as_forward", _casts),  # of backward graphs

@@ -18,7 +18,7 @@ from typing import Any
 from .. import errors
 from ..core.fake import Fake, contiguous_strides
 from ..core.handle import Tensor, make
-from ..core.size import Symbolic, hinted, is_symbolic
+from ..core.size import Symbolic, from_data, hinted, is_symbolic
 from ..core.symbolic.env import ShapeEnv
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -31,9 +31,16 @@ from .results import Output
 def valued(value: Any, of: Callable[[str], int]) -> Any:
     """A value with numbers in the place of symbolic ones, in all containers."""
     def number(v: Any) -> Any:
-        return v.node.raw.value(of) if isinstance(v, Symbolic) else v
+        return v.node.expr.value(of) if isinstance(v, Symbolic) else v
 
     return map_aggregate(value, number)
+
+
+def known_shape(shape: Sequence, values: dict[str, int]) -> tuple | None:
+    """A shape for given sizes; None where it depends on data."""
+    if from_data(shape, marked=False):
+        return None
+    return valued(tuple(shape), values.__getitem__)
 
 
 def concrete_fake(t: Any, of: Callable[[str], int]) -> Any:
@@ -293,6 +300,8 @@ class SymbolicProgram:
 
     def __init__(self, joint: Joint, env: ShapeEnv, shapes: list, names: list[str], backend: Any,
                  numbers: int = 0):
+        if backend.loose is not None and not all(s.sources for s in env.symbols.values()):
+            backend = replace(backend, forward=backend.loose, backward=backend.loose, fuse=False)
         self.joint, self.env, self.backend = joint, env, backend
         self.check = env.checker(shapes, names, numbers)
         env.frozen = True

@@ -73,6 +73,9 @@ class AotFunction(Compiled):
             numbers={k: (f"sym_{k}", w) for k, w in zip(numbers, wishes.numbers)}, special=True),
             tensors)
 
+    def reads(self) -> bool:
+        return bool(self.dynamic) or super().reads()
+
     def prepare(self, args: tuple, kwargs: dict) -> None:
         """Compile for arguments like these, which may be without data; nothing runs."""
         flat, spec = tree_flatten((args, kwargs))
@@ -97,6 +100,7 @@ class AotFunction(Compiled):
         names = [f"input{i}" for i in range(len(tensors) + len(numbers))]
         sizes = Sizes([[False] * t.ndim for t in tensors], names, sized[0].node.shape_env,
                       numbers=numbers)
+        sizes.data = True
         program = self.build(flat, spec, sizes=sizes)
         self._family(key, flat).programs.append(program.symbolic)
         program.part("forward")

@@ -22,7 +22,6 @@ from ..core import reals
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.op import overload
 from ..core.pytree import TreeSpec, tree_flatten
-from ..core.state import state
 from ..core.table import ops
 from ..core.tape import Accumulate
 from ..fx.graph_module import GraphModule
@@ -187,12 +186,10 @@ def trace(
     recorder = CaptureRecorder() if joint else ExportRecorder()
     level = ExportCapture(
         recorder, table, pre_dispatch, pre_dispatch if switches is None else switches)
-    before, state.sizes = state.sizes, state.sizes if sizes is None else sizes.env
-    try:  # sizes that depend on data are symbols, too
-        with reals.computing(sizes is not None):
-            found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
-    finally:
-        state.sizes = before
+    if sizes is not None:
+        sizes.data = True
+    with reals.computing(sizes is not None):
+        found = capture(traced, flat, spec, table, level=level, literal=literal, sizes=sizes)
     if any(t._cell is not None and t._cell.version for t in level.frozen):
         raise errors.ExportError(errors.text(
             "cannot mutate tensors with frozen storage: the result of dropout() in evaluation is "

@@ -130,6 +130,7 @@ class Sizes:
     """The sizes of the arguments of a capture, and numbers among these, as symbols where wanted."""
 
     checks = False  # does the graph check what the function says about its data?
+    data = False  # are sizes and numbers that depend on data symbols, too?
 
     def __init__(self, wanted: list[list], names: list[str], env=None, sources: list | None = None,
                  numbers: dict[int, tuple] | None = None, special: bool = False):

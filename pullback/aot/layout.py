@@ -251,13 +251,13 @@ class Layout:
         for i, size, _ in joint.shrunk:
             self._memory(RESIZE, i, size)
         for o, leaf in zip(joint.outputs, joint.leaves):
-            if type(o) is Output:
+            if type(o) is Output and o.kind != "number":
                 if o.kind == "graph":
                     position.setdefault(o.index, len(found))
                 if o.kind == "input" and o.index in inside:
                     found.append(inside[o.index])
                     continue
-            elif is_symbolic((o,)):  # a size, or several
+            elif type(o) is Output or is_symbolic((o,)):  # a size, or several
                 found += [self.new.get(n, n) if isinstance(n, Node) else n
                           for n in (leaf if isinstance(leaf, tuple) else (leaf,))]
                 continue
@@ -276,7 +276,7 @@ class Layout:
         if not self.joint.differentiable or o.kind != "view" or o.of is None:
             return None
         i = o.of.index
-        if any(number is not None for _, _, number in o.chain):
+        if o.told or any(number is not None for _, _, number in o.chain):
             return None
         if o.of.kind == "input" and i in self.writes and not {i} & (self.turned | self.kept):
             value = self.new[self.results[self.writes[i]]]

@@ -12,23 +12,32 @@ from typing import TYPE_CHECKING
 
 from ..autograd.engine import node_of
 from ..autograd.function import Opaque
+from ..core import dtype as dt
 from ..core.handle import Link, Tensor, make, one_more
 from ..core.op import overload
+from ..core.size import from_data
+from ..core.symbolic.number import SymBool, SymFloat, SymInt
+from ..core.table import ops
 from ..core.tape import Accumulate, Blind
 from ..core.views import Detached, _recording, refresh, unnoticed
+from ..fx.node import map_aggregate
 
 if TYPE_CHECKING:
     from .capture import Capture
+
+_DTYPES = {int: dt.int64, SymInt: dt.int64, SymFloat: dt.float64, SymBool: dt.bool_}
 
 
 @dataclass(eq=False)
 class Output:
     """What to return for one tensor output of the user's function."""
 
-    kind: str  # "graph": a graph output; "input": an input itself; "view": of another one
+    kind: str  # "graph": a graph output; "number": one as a number or a size, not as a tensor;
+    # "input": an input itself; "view": of another one
     index: int  # position among graph outputs, or of the input
     of: Output | None = None
     chain: tuple = ()  # views to replay on that one
+    told: bool = False  # are numbers among them outputs, too, since they depend on data?
     hidden: str | None = None  # were they made while nothing was recorded?
     half: bool = False  # all of them but the last one
     early: bool = False  # to be made before the input changes its shape or loses its history
@@ -99,6 +108,14 @@ class Results:
         self.values.append(value)
         return len(self.nodes) - 1
 
+    def number(self, value) -> Output:
+        """How to return a number, or a size, that depends on data."""
+        parts = [ops.scalar_tensor(n, dtype=_DTYPES[type(n)])
+                 for n in (value if isinstance(value, tuple) else (value,))]
+        return Output("number", self.add(
+            ops.stack(parts) if isinstance(value, tuple) else parts[0]))
+
+
     def place(self, o: Tensor) -> Output:
         """How to return a tensor."""
         found = self.placed.get(id(o))
@@ -109,7 +126,8 @@ class Results:
             found = Output("input", self.by_handle[id(o)])
         elif link is not None and self._aliases(o, link):
             of = self.place(link.base)
-            found = Output("view", 0, of, link.chain, link.hidden, apart=link.apart)
+            found = Output("view", 0, of, link.chain, hidden=link.hidden, apart=link.apart)
+            found.told = from_data(link.chain, marked=False)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
             if link.apart and not link.counts:
                 found.writes = link.writes
@@ -121,10 +139,15 @@ class Results:
             found.half = bool(link.hidden) and o._edge is not None and type(o._edge) is not Blind
             if id(link.base) in self.level.stand_ins:
                 found.early, found.chain = self._since(link)
+            if found.told:
+                found.chain = map_aggregate(found.chain, lambda v: (
+                    self.number(v) if from_data((v,), marked=False) else v))
         else:
             if id(o) in self.late:
                 refresh(o)
             found = Output("graph", self.add(o))
+            if link is not None and from_data(link.chain, marked=False):
+                link = None  # it is not made again
             if link is not None and link.multi and self.level.literal and has_history(o):
                 early, chain = self._since(link)
                 found.piece = None if early else self.by_handle.get(id(root_of(o))), chain

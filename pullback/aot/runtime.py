@@ -28,10 +28,12 @@ from ..autograd.grad_mode import inference_mode, set_grad_enabled
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
 from ..core.memory import owner_of, refuse_held
 from ..core.pytree import tree_unflatten
+from ..core.size import Size
 from ..core.state import fast, sequence, state, uncast
 from ..core.surface import assign, bump, inplace_view, mark_inference, mark_written, replay
 from ..core.tape import Accumulate, Node, freed, modified, port
 from ..core.views import may_write
+from ..fx.node import map_aggregate
 from ..fx.traits import cost_of, owner
 from .decisions import contents
 from .hooking import register
@@ -49,7 +51,7 @@ WASTED = 3  # fused calls without a backward after which the program splits
 class CompiledNode(Node):
     """History of a compiled function's outputs."""
 
-    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "tensors")
+    __slots__ = ("arrays", "cells", "count", "fused", "program", "random", "shapes", "tensors")
 
     class _Rule:
         name, saves = "CompiledFunctionBackward", ()
@@ -137,7 +139,8 @@ class Program:
             makers  # "forward", "backward", "fused", "eager" -> function that makes the callable
         )
         self._made: dict = {}
-        self.output_facts = facts  # (shape, dtype) of each graph output
+        self.output_facts = facts  # (shape, dtype) of each graph output; None: the data decide
+        self.loose = any(shape is None for shape, _ in facts)
         self.written = [m.input for m in joint.mutated]
         self.shared: dict = {}  # programs of the same signature for inputs that share memory
         self.fuse = (
@@ -355,6 +358,8 @@ class Program:
                 saved = pack(self, saved, tensors)
             node = self._node(tensors, arrays, saved, fused)
             node.random = random
+            if self.loose:
+                node.shapes = [r.shape for r in results[:count]]
             if self.inner:
                 node.edges += tuple([made[k]._edge for k in self.inner])
             node.cells = [cell_of(made[k]) for k in self.checked_outputs]
@@ -508,8 +513,7 @@ class Program:
                 raise modified(node, f"input {i}", node.tensors[i])
         for k, cell in zip(self.checked_outputs, node.cells):
             if cell.stamps and cell.stamps[-1] > stamp:
-                shape, dtype = self.output_facts[k]
-                value = make(np.empty(shape, dtype))
+                value = make(self._zeros(node, k))
                 value._cell = cell
                 raise modified(node, f"output {k}", value)
 
@@ -551,7 +555,7 @@ class Program:
         if fast["DISPATCHES"]:
             grads = plain_tangents(grads)
         tangents = [
-            g._data if g is not None else np.zeros(*self.output_facts[k])
+            g._data if g is not None else self._zeros(node, k)
             for g, k in zip(grads, self.joint.tangent_of)
         ]
         late = self.joint.late
@@ -577,6 +581,11 @@ class Program:
             out = out[: len(node.edges)]
         found = [None if o is None else make(o) for o in out]
         return gathered(self.joint.wrapped, found) if self.joint.wrapped else found
+
+    def _zeros(self, node: CompiledNode, k: int) -> np.ndarray:
+        """An array like a graph output of the call that a node belongs to."""
+        shape, dtype = self.output_facts[k]
+        return np.zeros(node.shapes[k] if shape is None else shape, dtype)
 
     def _write_late(self, node: CompiledNode, grads: list, out) -> None:
         """Do what the function's own backward does to inputs and gradients."""
@@ -612,7 +621,7 @@ class Program:
             if edge is not None:
                 inputs[i]._edge = Identity(edge, meta)
         tangents = [
-            make(np.zeros(*self.output_facts[k])) if g is None else g
+            make(self._zeros(node, k)) if g is None else g
             for g, k in zip(grads, joint.tangent_of)
         ]
         with uncast(), same_random_numbers(node.random):
@@ -706,14 +715,18 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
                 t._link.hidden = None  # gradients come to it as to an output of a function
         elif t._link is not None and t._link.hidden and t._edge is not None:
             t._link = None  # a view in the graph, beside pieces of the same; it has its own
+    elif o.kind == "number":
+        return made[o.index].item() if not made[o.index].ndim else Size(made[o.index].tolist())
     elif o.kind == "input":
         t = tensors[o.index]
     else:
         base = _made_again(o.of, tensors, made, done)
+        chain = o.chain if not o.told else map_aggregate(o.chain, lambda v: (
+            _made_again(v, tensors, made, done) if type(v) is Output else v))
         with _mode(o):
-            t = replay(base, o.chain[:-1] if o.half else o.chain)
+            t = replay(base, chain[:-1] if o.half else chain)
         if o.half:
-            t = replay(t, o.chain[-1:])
+            t = replay(t, chain[-1:])
         if o.apart:
             t = t.detach() if o.writes is None else make(t._data)
             if o.writes:

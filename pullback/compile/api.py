@@ -154,6 +154,7 @@ def compile(
         if backend == "native":
             from .warm import recall
 
+            parts.loose = interpreted
             parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
         made = Compiled(model, parts, dynamic)
     if hasattr(model, "_modules"):

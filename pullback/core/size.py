@@ -68,14 +68,15 @@ def fits_a_size(n: Any) -> bool:
     return n >= 0
 
 
-def from_data(values: Any) -> bool:
-    """Is any size or number among them one that only the data decides?"""
+def from_data(values: Any, marked: bool = True) -> bool:
+    """Is any size or number among them one that only the data decides, or (unless `marked` is
+    off) one of an input that is treated like that?"""
     for v in values:
         if isinstance(v, Symbolic):
-            if v.hint is None:
+            if v.hint is None and (marked or v.node.shape_env.by_data(v)):
                 return True
-        elif type(v) in _CONTAINERS and from_data(v) or type(
-                getattr(v, "shape", None)) is SymbolicShape and from_data(v.shape):
+        elif type(v) in _CONTAINERS and from_data(v, marked) or type(
+                getattr(v, "shape", None)) is SymbolicShape and from_data(v.shape, marked):
             return True
     return False
 

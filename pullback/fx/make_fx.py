@@ -36,7 +36,7 @@ from .graph import Graph
 from .graph_module import GraphModule, for_users
 from .node import Node
 from .printer import Trees
-from .sizes import SizeNodes, numbers_of, symbolic_input
+from .sizes import SizeNodes, numbers_of, sized_by, symbolic_input
 from .tables import normalized
 from .traits import viewed
 
@@ -374,7 +374,7 @@ def make_fx(
         symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
         if symbolic or env is not None:
             recorder.sizes = SizeNodes(recorder, None if symbolic else env)
-        with (level, _module_stack(f, recorder, record_module_stack), _sized_by(recorder.sizes),
+        with (level, _module_stack(f, recorder, record_module_stack), sized_by(recorder.sizes),
               reals.computing(fake)):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]
@@ -479,17 +479,6 @@ def _input(level: Trace, recorder: Recorder, name: str, value: Any, symbolic: bo
     if value.requires_grad:
         t._edge = Accumulate(t)
     return t
-
-
-@contextlib.contextmanager
-def _sized_by(sizes: SizeNodes | None) -> Iterator[None]:
-    """Sizes that depend on data are symbols of the capture, if it has symbolic sizes."""
-    before = state.sizes
-    state.sizes = before if sizes is None else sizes.env
-    try:
-        yield
-    finally:
-        state.sizes = before
 
 
 @contextlib.contextmanager

@@ -6,7 +6,9 @@ made from others becomes that operator on their nodes; else its expression is sp
 
 from __future__ import annotations
 
+import contextlib
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 from .. import errors
@@ -278,6 +280,17 @@ def _plain(v: Any) -> Any:
 def numbers_of(values: Any) -> Any:
     """Arguments with symbolic numbers specialised."""
     return map_aggregate(values, lambda v: _plain(v) if isinstance(v, Symbolic) else v)
+
+
+@contextlib.contextmanager
+def sized_by(sizes: SizeNodes | None) -> Iterator[None]:
+    """A block in which sizes that depend on data are symbols of a capture, if it has any."""
+    before = state.sizes
+    state.sizes = before if sizes is None else sizes.env
+    try:
+        yield
+    finally:
+        state.sizes = before
 
 
 UNBACKED = "unbacked"  # a size whose value nothing may depend on

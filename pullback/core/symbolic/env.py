@@ -190,6 +190,10 @@ class ShapeEnv:
             size_like)
         return SymInt.of(self, symbol(name), None)
 
+    def by_data(self, value: Any) -> bool:
+        """Is there a symbol in a number that is found in no input?"""
+        return not all(self.symbols[s].sources for s in value.node.expr.symbols())
+
     def create_unbacked_symint(self, *ignored: Any) -> Any:
         """An integer that only the data decides, negative ones among them."""
         return self.unbacked(size_like=False)
@@ -420,6 +424,8 @@ class ShapeEnv:
                 if known is not None:
                     return known
                 if relation.op in ("==", "!=") and self._are_sizes(relation):  # they have to fit
+                    if {relation.left.number, relation.right.number} & {0, 1}:
+                        return relation.op == "!="  # special cases are no sizes to fit
                     self.add(Relation("==", relation.left, relation.right),
                              "sizes that meet in an operator", assumed=True)
                     return relation.op == "=="
