@@ -209,7 +209,8 @@ def _held(parsed: Parsed, found: dict[str, Tensor]) -> tuple[dict, dict]:
         else:
             value = make(value._data)
         lasting = spec.kind is InputKind.PARAMETER or spec.persistent
-        (state if lasting else constants)[spec.target] = value
+        names = [name for name, target in parsed.targets.items() if target == spec.target]
+        (state if lasting else constants).update(dict.fromkeys(names, value))
     if found:
         raise _refused(f"the weights have {sorted(found)[0]!r}, which the program has not")
     return state, constants

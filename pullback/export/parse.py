@@ -255,6 +255,7 @@ class Parsed:
         self.inner: dict[str, Body] = {}  # graphs that others call, by their paths
         self.signature = ExportGraphSignature()
         self.tensors: list[tuple[InputSpec, Tensor, bool]] = []  # held: spec, facts, frozen
+        self.targets: dict[str, str] = {}  # names of these -> the one in the signature
         self.leaves: list[Any] = []  # the nodes of arguments, in order
         self.names: list[str] = []
         self.positional: list[Any] = []
@@ -376,14 +377,21 @@ class Parsed:
             kind = _KINDS[word]
             persistent = None if kind is not InputKind.BUFFER else not extra
             spec = InputSpec(kind, TensorArgument(name), _path(reader.string()), persistent)
-            if any(s.target == spec.target for s, _, _ in self.tensors):
-                raise Refused(f"{spec.target!r} is an input twice")
+            self._call(spec.target, spec.target)
+            while reader.maybe("word", "also"):
+                self._call(_path(reader.string()), spec.target)
             if self.leaves:
                 raise Refused("parameters, buffers and constants come before arguments")
             self.tensors.append((spec, val, bool(extra)))
         else:
             raise Refused(f"unknown kind of input {' '.join(words)!r}")
         self.signature.input_specs.append(spec)
+
+    def _call(self, name: str, target: str) -> None:
+        """A tensor gets a name."""
+        if name in self.targets:
+            raise Refused(f"{name!r} is an input twice")
+        self.targets[name] = target
 
     def _in_writes(self, reader: Reader) -> None:
         target = reader.reference()

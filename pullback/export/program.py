@@ -147,6 +147,16 @@ class ExportedProgram:
         """A parameter, a buffer or a constant, by its name."""
         return self.state_dict[target] if target in self.state_dict else self.constants[target]
 
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Further names of tensors that modules share -> the one that the signature has."""
+        held = {**self.constants, **self.state_dict}
+        specs = self.graph_signature.input_specs
+        targets = {s.target for s in specs if s.kind is not InputKind.USER_INPUT}
+        known = {id(held[t]): t for t in targets if t in held}
+        return {name: known[id(value)] for name, value in held.items()
+                if name not in targets and id(value) in known}
+
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Names and values of the parameters."""
         for name in self.graph_signature.parameters:
@@ -223,6 +233,8 @@ class ExportedModule(TracedModule):
                 continue
             value = program.tensor(spec.target)
             held.append((install(self, spec.target, value, spec.persistent), spec.target))
+        for name, target in program.aliases.items():
+            install(self, name, program.tensor(target), name in program.state_dict)
         switches = grad_modes(program.graph.nodes)
         # outside of the tables of modules: these are not part of the module's state
         self.__dict__.update(

@@ -23,6 +23,7 @@
     gives
       {"out": %mul}
 
+A tensor that modules share has all its names: `parameter "weight" also "head.weight"`.
 Values are names with `%`, operators are entries of the table, everything else is a literal.  Sizes
 that vary have names, in a section of their own: `s7 = 16 from 2 to 64` says that s7 was 16 when the
 program was exported, `u0 = data from 0` that data decides.  Graphs that `cond` and its kin call
@@ -123,6 +124,8 @@ def _sizes(env: ShapeEnv) -> list[str]:
         if left == right and op in ("==", ">=", "<="):
             continue
         if not isinstance(left, Expr) or not isinstance(right, Expr):
+            if guard.assumed:
+                continue  # the graph itself checks it
             raise refused(f"a condition on sizes is none of integers: {guard}")
         lines.append(f"require {left} {op} {right}")
     return lines
@@ -139,7 +142,9 @@ def _input(program: ExportedProgram, spec: InputSpec, node: Node) -> str:
         word = f"frozen {word}"
     if spec.kind is InputKind.BUFFER and not spec.persistent:
         word = f"temporary {word}"
-    return f"%{node.name}: {type_text(value)} = {word} {json.dumps(spec.target)}"
+    named = [spec.target, *[name for name, t in program.aliases.items() if t == spec.target]]
+    titles = " also ".join(map(json.dumps, named))
+    return f"%{node.name}: {type_text(value)} = {word} {titles}"
 
 
 def type_text(value: Any) -> str:

@@ -115,7 +115,7 @@ def export(
         *[_Input("b", InputKind.BUFFER, name, name not in transient) for name in buffers]]
     constants = _constants(mod, found)
     builder = _Builder(found)
-    lifted = [_Input("c", InputKind.CONSTANT_TENSOR, target) for target, _ in constants.values()]
+    lifted = [_Input("c", InputKind.CONSTANT_TENSOR, own[0]) for own, _ in constants.values()]
     leaves = _leaf_names(names, args, kwargs)
     for spec, name in zip([*specs, *lifted], _apart(
             [*leaves, *[s.name for s in (*specs, *lifted)]])[len(leaves):]):
@@ -126,10 +126,13 @@ def export(
         builder.constant(attribute, spec)
     builder.arguments(_apart(leaves), given)
     module = builder.finish()
+    for every in (mod.named_parameters, mod.named_buffers):
+        held.update(every(remove_duplicate=False))  # those that are shared under all their names
     state = {k: v for k, v in held.items() if k not in transient}
     others = {k: v for k, v in held.items() if k in transient}
+    others.update((name, t) for names, t in constants.values() for name in names)
     program = ExportedProgram(
-        module, builder.signature, state, {**others, **dict(constants.values())},
+        module, builder.signature, state, others,
         CallSpec(in_spec, found.joint.out_spec), names, (args, kwargs),
         sizes.checked() if sizes.env.symbols else None, builder.calls(kept))
     if isinstance(shown, AdditionalInputs):
@@ -410,23 +413,23 @@ def _transient(mod: Module) -> set[str]:
             for name in m._non_persistent_buffers_set}
 
 
-def _constants(mod: Module, found: Exported) -> dict[str, tuple[str, Tensor]]:
-    """Attribute of the captured graph -> name and tensor, under the module's name for it."""
-    known = {}
+def _constants(mod: Module, found: Exported) -> dict[str, tuple[list[str], Tensor]]:
+    """Attribute of the captured graph -> the module's names for it, and the tensor."""
+    known: dict[int, list[str]] = {}
     for path, m in mod.named_modules():
         for name, value in m.__dict__.items():
             if isinstance(value, Tensor):
-                known.setdefault(id(value), f"{path}.{name}".lstrip("."))
+                known.setdefault(id(value), []).append(f"{path}.{name}".lstrip("."))
     used = {n.target for n in found.module.graph.find_nodes(op="get_attr")
             if n.users or n in found.results}
     out, lifted = {}, 0
     for attribute, tensor in found.constants.items():
         if attribute not in used:
             continue
-        name = known.get(id(tensor))
-        if name is None:
-            name, lifted = f"lifted_tensor_{lifted}", lifted + 1
-        out[attribute] = (name, make(tensor._data))
+        names = known.get(id(tensor))
+        if names is None:
+            names, lifted = [f"lifted_tensor_{lifted}"], lifted + 1
+        out[attribute] = (names, make(tensor._data))
     return out
 
 

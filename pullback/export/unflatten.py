@@ -7,9 +7,13 @@ called several times has a graph for each call: `name`, `name@1`, ...
 
 from __future__ import annotations
 
+import contextlib
 import operator
+import threading
+from collections.abc import Iterator
 from typing import Any
 
+from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..core.pytree import tree_flatten_with_path, tree_unflatten, treespec_tuple
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -20,6 +24,7 @@ from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
 from .graph_signature import ConstantArgument, InputKind
 from .program import (
+    CALLERS,
     ExportedProgram,
     ModuleCallSignature,
     _places,
@@ -27,6 +32,29 @@ from .program import (
     grad_modes,
     install,
 )
+
+
+class _Calls(threading.local):
+    grad = True  # the mode in which the outermost module was called
+
+
+_calls = _Calls()
+
+
+@contextlib.contextmanager
+def _calling() -> Iterator[None]:
+    """A call of a program, which leaves the grad mode as it was."""
+    outer, _calls.grad = _calls.grad, is_grad_enabled()
+    try:
+        with set_grad_enabled(_calls.grad):
+            yield
+    finally:
+        _calls.grad = outer
+
+
+def grad_as_called() -> None:
+    """Switch gradients to what they were when the program was called: at the end of a block."""
+    _set_grad_enabled(_calls.grad)
 
 
 class InterpreterModule(TracedModule):
@@ -42,6 +70,7 @@ class UnflattenedModule(Module):
         object.__setattr__(self, "_program", program)
         object.__setattr__(self, "_writes", _places(program))
         self.held: dict[str, str] = {}  # name of an input of the graph -> where it is
+        self.named: dict[str, list[str]] = {}  # the same with all its names
         self.titles: set[str] = set()  # of the calls that have a module
         for spec in program.graph_signature.input_specs:
             if spec.kind is not InputKind.USER_INPUT:
@@ -50,6 +79,11 @@ class UnflattenedModule(Module):
                     value = value.clone()
                 install(self, spec.target, value, spec.persistent)
                 self.held[spec.arg.name] = spec.target
+                also = [name for name, t in program.aliases.items() if t == spec.target]
+                self.named[spec.arg.name] = [spec.target, *also]
+                for name in also:
+                    install(self, name, value, spec.persistent)
+        self.modes = grad_modes(program.graph.nodes)
         nodes = [n for n in program.graph.nodes if n.op not in ("placeholder", "output")]
         outputs = list(program.graph.output_node().args[0])
         part = _Part(self, "", nodes)
@@ -67,7 +101,8 @@ class UnflattenedModule(Module):
         """Run the modules' graphs, and write what the program says is written."""
         program = self._program
         leaves = bound(program, args, kwargs)
-        out = self._inner.graph_of(self)(*leaves)
+        with _calling():
+            out = self._inner.graph_of(self)(*leaves)
         paths = list(self.held.values())
         for number, value in zip(self._writes, out):
             kept = number < len(paths)
@@ -128,15 +163,15 @@ class _Part:
 
         def value(node: Node) -> Node:
             if node not in values:  # a parameter or a buffer
-                target = self.root.held[node.name]
-                inner = target.removeprefix(f"{self.path}.") if self.path else target
-                values[node] = graph.get_attr(inner)
+                values[node] = graph.get_attr(self.own_name(node))
                 values[node].meta = dict(node.meta)
             return values[node]
 
         steps = self.steps()
         for step in steps:
-            if isinstance(step, Node):
+            if isinstance(step, Node) and self.root.modes.get(step, (None,))[0] is CALLERS:
+                values[step] = graph.call_function(grad_as_called)
+            elif isinstance(step, Node):
                 values[step] = graph.node_copy(step, value)
             else:
                 self._call(step, graph, values, value, outputs)
@@ -168,9 +203,11 @@ class _Part:
             self._call_as_it_was(known, local, graph, values, value)
             return
         call = graph.call_module(local, tuple([value(n) for n in given]))
+        call.meta["val"] = tuple([n.meta.get("val") for n in results])
         for i, node in enumerate(results):
             values[node] = call if len(results) == 1 else graph.call_function(
                 operator.getitem, (call, i))
+            values[node].meta = dict(node.meta)
 
     def signature(self, given: list[Node], results: list[Node]) -> _Known | None:
         """How the module was called, where that is wanted and says all that the call does."""
@@ -209,8 +246,13 @@ class _Part:
 
     def owns(self, node: Node) -> bool:
         """Whether an input of the program is a parameter or a buffer of this module."""
-        target = self.root.held.get(node.name) if node.op == "placeholder" else None
-        return target is not None and target.startswith(f"{self.path}.")
+        return self.own_name(node) is not None
+
+    def own_name(self, node: Node) -> str | None:
+        """What this module calls a parameter or a buffer of the program; None if it is not its."""
+        front = f"{self.path}." if self.path else ""
+        names = self.root.named.get(node.name, ()) if node.op == "placeholder" else ()
+        return next((n.removeprefix(front) for n in names if n.startswith(front)), None)
 
 
 class _Known:
@@ -255,6 +297,7 @@ def _install(root: Module, name: str, path: str, graph: Graph) -> None:
     made._modules.update(owner._modules)  # the graph's way to a tensor is through them
     made._parameters.update(owner._parameters)
     made._buffers.update(owner._buffers)
+    made._non_persistent_buffers_set |= owner._non_persistent_buffers_set
     holder._modules[last] = made
 
 
@@ -280,11 +323,6 @@ def unflatten(module: ExportedProgram, flat_args_adapter: Any = None) -> Unflatt
     `flat_args_adapter` is accepted; arguments are those of the export.  Programs from files have
     one module: files do not keep the hierarchy.
     """
-    if grad_modes(module.graph.nodes):
-        from .text import refused
-
-        raise refused("a program that switches gradients on or off cannot be taken apart",
-                      "use program.module()")
     return UnflattenedModule(module)
 
 

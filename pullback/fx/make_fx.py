@@ -226,7 +226,8 @@ class Recorder:
 
     def switched(self, mode: bool, leaves: bool) -> None:
         """A change of the grad mode, as a call in the graph; `leaves` at the end of a block."""
-        self.graph.call_function(_set_grad_enabled, (mode,)).meta["leaves"] = leaves
+        node = self.graph.call_function(_set_grad_enabled, (mode,))
+        node.meta.update(traceback.noted(), leaves=leaves)
 
     def write(self, node, box, cell):
         """What a call does to an input, at its end: the node of the input after that."""

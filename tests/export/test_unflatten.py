@@ -1,9 +1,13 @@
 """Programs taken apart into the modules that were exported."""
 
+import io
+
 import pytest
 
 import pullback as torch
 from pullback import errors, nn
+from pullback.export.parse import parse
+from pullback.export.text import program_text
 
 
 class Inner(nn.Module):
@@ -61,15 +65,45 @@ def test_programs_from_files_have_one_module(tmp_path):
     assert torch.allclose(apart(x)["z"], net(x)["z"])
 
 
-def test_switched_gradients_are_refused():
-    class Switches(nn.Module):
-        def forward(self, x):
-            with torch.no_grad():
-                y = x * 2
-            return y + x
+class Switching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
 
-    with pytest.raises(errors.ExportError, match="cannot be taken apart"):
-        torch.export.unflatten(torch.export.export(Switches(), (torch.ones(2),)))
+    def forward(self, x):
+        y = self.inner(x)
+        with torch.no_grad():
+            z = y * 2
+        with torch.enable_grad():
+            return y + z + y * 3
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.still, self.moving = Switching(), Switching()
+
+    def forward(self, x):
+        with torch.no_grad():
+            y = self.still(x)
+        return self.moving(x) + y
+
+
+def test_switched_gradients():
+    module, x = Twice(), torch.randn(2, 4)
+    program = torch.export.export(module, (x,))
+    for made in (program, program.run_decompositions()):
+        parts = torch.export.unflatten(made)
+        assert [name for name, _ in parts.named_children()] == ["still", "moving"]
+        for mode in (True, False):
+            with torch.set_grad_enabled(mode):
+                found, expected = parts(x), module(x)
+                assert torch.is_grad_enabled() is mode
+            assert torch.equal(found, expected) and found.requires_grad == expected.requires_grad
+        pairs = [torch.autograd.grad(m(x).sum(), list(m.parameters()), allow_unused=True)
+                 for m in (parts, module)]
+        for found, expected in zip(*pairs, strict=True):
+            torch.testing.assert_close(found, expected)
 
 
 def test_an_argument_given_twice_is_refused():
@@ -136,3 +170,32 @@ def test_modules_are_called_as_they_were():
     assert torch.equal(parts(x), module(x))
     with pytest.raises(errors.UserError, match="no module 'other'"):
         torch.export.export(module, (x,), preserve_module_call_signature=("other",))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bias, self.m = nn.Parameter(torch.randn(4)), nn.Linear(4, 4)
+        self.m.bias = self.bias
+        self.shift = self.m.shift = torch.ones(4)
+
+    def forward(self, x):
+        return self.m(x) + self.shift
+
+
+def test_shared_tensors_have_all_their_names():
+    module, x, file = Tied(), torch.randn(2, 4), io.BytesIO()
+    program = torch.export.export(module, (x,))
+    assert program.graph_signature.parameters == ("bias", "m.weight")
+    assert set(program.state_dict) == set(module.state_dict())
+    assert set(program.constants) == {"shift", "m.shift"}
+    torch.export.save(program, file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    assert set(loaded.state_dict) == set(program.state_dict)
+    for made in (program.module(), torch.export.unflatten(program), loaded.module()):
+        assert made.m.bias is made.bias and set(made.state_dict()) == set(module.state_dict())
+        torch.testing.assert_close(made(x), module(x))
+    text = program_text(program).replace('also "m.bias"', 'also "m.weight"')
+    with pytest.raises(errors.FileFormatError, match="an input twice"):
+        parse(text)
