@@ -16,6 +16,7 @@ from ..core.handle import Box, Tensor, make
 from ..core.state import state
 from ..core.table import ops
 from ..core.tape import Accumulate
+from ..core.views import found_anew
 from ..storage import TypedStorage, is_storage, untyped
 
 
@@ -165,6 +166,8 @@ def _resize_boxed(self: Tensor, size: tuple) -> Tensor:
 
 def _set_boxed(self: Tensor, source: Tensor) -> Tensor:
     """`set_` inside of a transform: the tensor is another view of the source from now on."""
+    if self._link is None:
+        found_anew(self)  # its views keep the memory
     shown = ops.alias(source)
     self._data, self._link, self._cell = shown._data, shown._link, shown._cell
     surface.bump(self)

@@ -360,3 +360,28 @@ def test_scans_stack_where_they_can(dim):
     assert torch.equal(row, slices.sum(1) if place > 1 else slices.sum(1).movedim(0, place))
     want = torch.stack([x + i for i, x in enumerate(slices)]).movedim(0, place)
     assert torch.equal(same, want)
+
+
+def test_branches_may_give_their_tensors_other_memory():
+    def taken(x):
+        y = x.clone()
+        first = y[:1]
+        y.set_(x * 2)
+        first.add_(1)  # of the memory that y had
+        return first + y
+
+    def turned(x):
+        y = x * 1
+        rest = y[1:]
+        y.set_(rest)
+        rest.mul_(3)
+        return torch.cat([y, y[:1]])
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for branch in (taken, turned):
+        def chosen(x, branch=branch):
+            return torch.cond(x.sum() > 0, branch, lambda x: x * 3, (x,))
+
+        expected = branch(x.clone())
+        assert torch.equal(torch.compile(chosen)(x), expected)
+        assert torch.equal(make_fx(chosen)(torch.ones(3))(x), expected)
