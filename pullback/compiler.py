@@ -104,8 +104,8 @@ def reset() -> None:
     """Nothing: what was compiled belongs to its function, and goes with it."""
 
 
-def list_backends(exclude_tags=()) -> list[str]:
-    """The names that `compile(backend=...)` takes."""
+def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+    """The names that `compile(backend=...)` takes, those for debugging if they are not excluded."""
     from .compile.backends import list_backends as found
 
     return found(exclude_tags)

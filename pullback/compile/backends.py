@@ -11,17 +11,26 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import errors
-from ..aot.compilers import nop
+from ..aot.compilers import make_boxed_func, nop
 from ..aot.entry import AotFunction, aot_function
 from ..aot.modules import aot_module_simplified
 
 OWN = ("native", "numpy")  # what `compile` knows by itself, and under PyTorch's names
 # PyTorch's backends for debugging run the same graphs operator by operator
-_THEIRS = {"inductor": "native"} | dict.fromkeys((
-    "eager", "aot_eager", "eager_noexcept", "pre_dispatch_eager", "aot_eager_default_partitioner",
-    "aot_eager_decomp_partition", "aot_eager_decomp_partition_with_mode",
-), "numpy")
+_DEBUG = ("eager", "aot_eager", "eager_noexcept", "pre_dispatch_eager",
+          "aot_eager_default_partitioner", "aot_eager_decomp_partition",
+          "aot_eager_decomp_partition_with_mode")
+_THEIRS = {"inductor": "native"} | dict.fromkeys(_DEBUG, "numpy")
 _registered: dict[str, Callable] = {}
+
+
+class Own(str):
+    """The name of a backend that `compile` knows by itself; it can be called as those of users."""
+
+    def __call__(self, module: Callable, example_inputs: Any, **options: Any) -> Callable:
+        from .api import compile
+
+        return compile(module, backend=str(self))
 
 
 class AotAutograd:
@@ -55,6 +64,23 @@ def aot_autograd(**options: Any) -> AotAutograd:
     return AotAutograd(**options)
 
 
+def compile_fx(
+    model_: Any, example_inputs_: Any, inner_compile: Callable | None = None,
+    config_patches: dict | None = None, decompositions: dict | None = None,
+) -> Callable:
+    """What PyTorch's default backend does; `inner_compile` gets the forward and backward graphs."""
+    if inner_compile is None and decompositions is None:
+        return Own("native")(model_, example_inputs_)
+    made = aot_autograd(fw_compiler=inner_compile or compile_fx_inner,
+                        decompositions=decompositions)
+    return made(model_, example_inputs_)
+
+
+def compile_fx_inner(gm: Any, example_inputs: Any, **options: Any) -> Callable:
+    """A forward or backward graph as a function of one list, which it empties."""
+    return make_boxed_func(Own("native")(gm, example_inputs))
+
+
 def register_backend(
     compiler_fn: Callable | None = None, name: str | None = None, tags: Any = ()
 ) -> Callable:
@@ -66,7 +92,7 @@ def register_backend(
 
 
 def lookup_backend(compiler_fn: Any) -> Any:
-    """The backend of a name: a name of `compile` itself, or what was registered."""
+    """The backend of a name, a function of a graph module and example inputs."""
     if not isinstance(compiler_fn, str):
         return compiler_fn
     if compiler_fn in _registered:
@@ -75,10 +101,11 @@ def lookup_backend(compiler_fn: Any) -> Any:
     if found not in OWN:
         raise errors.CompileError(errors.text(
             f"compile(): unknown backend {compiler_fn!r} ({errors.user_line(2)})",
-            cure=f"use {', '.join(map(repr, list_backends()))}, register_backend, or a function"))
-    return found
+            cure=f"use {', '.join(map(repr, list_backends(())))}, register_backend, or a function"))
+    return Own(found)
 
 
-def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names that `compile(backend=...)` takes."""
-    return sorted({*OWN, *_THEIRS, *_registered})
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """The names that `compile(backend=...)` takes, those for debugging if they are not excluded."""
+    hidden = _DEBUG if "debug" in (exclude_tags or ()) else ()
+    return sorted({*OWN, *_THEIRS, *_registered}.difference(hidden))

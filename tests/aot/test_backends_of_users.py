@@ -1,6 +1,7 @@
 """Programs that compilers written for PyTorch consist of: backends that differentiate, counters,
 inputs that lie in one memory, inputs that change their shape under symbolic sizes."""
 
+import functools
 import itertools
 from unittest import mock
 
@@ -274,3 +275,37 @@ def test_classes_of_nodes_print_as_names():
                                                                         "ViewBackward0")):
         assert str(type(y.grad_fn)) == f"<class '{name}'>"
     assert str(type(x.exp().grad_fn.next_functions[0][0])) == "<class 'AccumulateGrad'>"
+
+
+@pytest.mark.parametrize("name", ["inductor", "aot_eager"])
+def test_a_backend_may_hand_its_graph_to_one_by_name(name):
+    from pullback._dynamo import list_backends, lookup_backend
+
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return lookup_backend(name)(module, inputs)
+
+    assert name in list_backends(None) and "aot_eager" not in list_backends()
+    for way in (backend, lookup_backend(name)):
+        x = torch.ones(3, requires_grad=True)
+        torch.compile(lambda x: (x.sin() * 2).sum(), backend=way)(x).backward()
+        assert torch.allclose(x.grad, 2 * torch.ones(3).cos())
+    assert graphs
+
+
+def test_graphs_of_the_default_backend():
+    from pullback._inductor.compile_fx import compile_fx, compile_fx_inner
+
+    graphs = []
+
+    def inner(module, inputs, **options):
+        graphs.append(module)
+        return compile_fx_inner(module, inputs, **options)
+
+    watched = functools.partial(compile_fx, inner_compile=inner)
+    for way, met in ((compile_fx, False), (watched, True)):
+        x = torch.ones(3, requires_grad=True)
+        torch.compile(lambda x: x.sin() * 2, backend=way)(x).sum().backward()
+        assert torch.allclose(x.grad, 2 * torch.ones(3).cos()) and bool(graphs) is met
