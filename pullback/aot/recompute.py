@@ -21,7 +21,7 @@ import math
 import operator
 
 from ..fx.node import Node
-from ..fx.traits import cost_of, nbytes, viewed
+from ..fx.traits import cost_of, nbytes, owner, viewed
 from .mincut import CutProblem
 from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy
@@ -160,7 +160,7 @@ class _Costs:
             return math.inf, "it is several values, of which each can be"
         if is_number(node):
             return 1, ""
-        if self.rules.views and _cost_class(node) == "view":
+        if self.rules.views and owner(node) is not node:
             return math.inf, "recompute_views: it is a view"
         if self.rules.parameters and node in self.joint.static:
             return 0, ""

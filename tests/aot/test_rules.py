@@ -117,6 +117,20 @@ def test_gradients_do_not_change():
             assert torch.allclose(a, b)
 
 
+def test_results_of_operators_with_several_are_no_views():
+    def several(x):
+        a, b = torch.nn.functional.dropout(x.cos(), 0.5).chunk(2)
+        return torch.nn.functional.layer_norm(a, (3,)) * b
+
+    gradients = []
+    for views in (False, True):
+        torch.manual_seed(0)
+        x = torch.arange(12.0).view(4, 3).requires_grad_()
+        graphs(several, x, recompute_views=views)
+        gradients.append(x.grad)
+    assert torch.equal(*gradients)
+
+
 def test_every_product_is_kept_however_aggressive():
     names, _ = saved(lambda x, w: ((x @ w).sin() @ w).sin(), ones(16, 16), ones(16, 16),
                      aggressive_recomputation=True)
