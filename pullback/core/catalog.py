@@ -1,14 +1,15 @@
 """Which file of the table has which operator: a file loads when one of its names is asked for.
 
 `names.py` lists the names; `tools/gen_names.py` writes it.  Whoever goes through all entries
-gets all files loaded first, in the order of `FILES`, so that nobody sees a part of the table.
-Read next: `op.py`.
+gets all files loaded first, in the order of `FILES`, so that nobody sees a part of the table.  Nor
+do threads: who finds a file half loaded by another one waits for it.  Read next: `op.py`.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+import threading
 
 from .names import NAMES
 
@@ -105,28 +106,38 @@ def _parsed() -> list[tuple[str, str, str, str]]:
 PUBLIC = _parsed()
 FILE_OF = {base: file for _, base, file, _ in PUBLIC}
 _complete = False
+_at_it: set[int] = set()  # threads that load everything
+_sorting = threading.RLock()
 
 
 def load(base: str) -> bool:
     """Import the file that has an operator; False if none has, or if it is there already."""
-    file = FILE_OF.get(base)
-    if file is None or f"{_PACKAGE}.{file}" in sys.modules:
+    file = f"{_PACKAGE}.{FILE_OF.get(base)}"
+    there = sys.modules.get(file)
+    if base not in FILE_OF or there is not None and not there.__spec__._initializing:
         return False
-    importlib.import_module(f"{_PACKAGE}.{file}")
+    importlib.import_module(file)
     return True
 
 
 def load_all() -> None:
     """Import every file of the table, and put the entries into the order of the files."""
     global _complete
-    if _complete:
+    me = threading.get_ident()
+    if _complete or me in _at_it:
         return
-    _complete = True
-    for file in FILES:
-        importlib.import_module(f"{_PACKAGE}.{file}")
-    rank = {f"{_PACKAGE}.{file}": i for i, file in enumerate(FILES)}
-    for catalog in Catalog.all:
-        catalog.sort(rank)
+    _at_it.add(me)
+    try:
+        for file in FILES:
+            importlib.import_module(f"{_PACKAGE}.{file}")
+    finally:
+        _at_it.discard(me)
+    with _sorting:
+        if not _complete:
+            rank = {f"{_PACKAGE}.{file}": i for i, file in enumerate(FILES)}
+            for catalog in Catalog.all:
+                catalog.sort(rank)
+            _complete = True
 
 
 class Catalog(dict):
@@ -148,14 +159,19 @@ class Catalog(dict):
         self.update(items)
 
     def __missing__(self, name: str):
-        if load(name.partition(".")[0]) and dict.__contains__(self, name):
-            return dict.__getitem__(self, name)
+        load(name.partition(".")[0])
+        with _sorting:
+            if dict.__contains__(self, name):
+                return dict.__getitem__(self, name)
         raise KeyError(name)
 
     def __contains__(self, name) -> bool:
         if dict.__contains__(self, name):
             return True
-        return isinstance(name, str) and load(name.partition(".")[0]) and name in self.known()
+        if isinstance(name, str):
+            load(name.partition(".")[0])
+        with _sorting:
+            return dict.__contains__(self, name)
 
     def known(self):
         """What has been loaded so far."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..errors import ArgumentError, DataDependentError, user_line
 from . import surface
-from .catalog import load_all
+from .catalog import load, load_all
 from .handle import Tensor
 from .op import OFTEN, OpOverload, aliases, families, no_match, overload_of, registry
 from .op import _watchers as watchers
@@ -211,6 +211,7 @@ class _Ops:
         if name not in families and name not in aliases and name.endswith("_"):
             base, inplace = name[:-1], True
         base = aliases.get(base, base)
+        load(base)  # all of the family
         if base not in families and not name.startswith("__"):
             load_all()  # an entry that `names.py` does not list yet
         if base not in families or (inplace and not any(op.inplace for op in families[base])):

@@ -89,3 +89,24 @@ def test_a_name_that_is_not_listed_yet_is_found():
         "print('ctc_loss' in FILE_OF, p.ops.aten.ctc_loss.IntList, hasattr(p, 'no_such_operator'))"
     )
     assert out == "False aten.ctc_loss.IntList False"
+
+
+THREADS = """
+import sys, threading, pullback as p
+from pullback.core.op import registry
+sys.setswitchinterval(1e-6)
+start, found = threading.Barrier(8), []
+def work(number):
+    start.wait()
+    x = p.ones(2, 2)
+    y = (x @ x).sin().sort()[0] + p.linalg.inv(x + 2 * p.eye(2)).sum()
+    found.append((y.shape, *([len(registry)] if number % 2 else ())))
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sorted(set(found)))
+"""
+
+
+def test_threads_that_use_the_table_for_the_first_time_at_once():
+    assert run(THREADS) == f"[(torch.Size([2, 2]),), (torch.Size([2, 2]), {len(registry)})]"
