@@ -75,9 +75,12 @@ def function_for(op: CustomOpDef) -> type:
 
     def forward(*inputs):
         flat = rebuilt(inputs[0], inputs[1:]) if lists else inputs
+        if op._written:
+            return flat_results(op._results(op._write(tuple(flat))))
         return flat_results(bind(target, tuple(flat)))
 
     def setup(ctx, inputs, output):
+        ctx._given = len(inputs)
         if lists:
             ctx._widths = inputs[0]
             ctx.needs_input_grad = rebuilt(inputs[0], ctx.needs_input_grad[1:])
@@ -93,6 +96,9 @@ def function_for(op: CustomOpDef) -> type:
             op._setup(ctx, args, output)
 
     def backward(ctx, *grads):
+        if op._backward is None and op._low:
+            warn_of(op._qualname)
+            return (None,) * ctx._given
         if op._backward is None:
             raise errors.DerivativeNotWritten(
                 errors.text(
@@ -142,12 +148,21 @@ def function_for(op: CustomOpDef) -> type:
     if op._jvp is not None:
         methods["jvp"] = jvp
     made = type(Function)(
-        f"{op._namespace}_{op._name.replace('.', '_')}",
+        f"GeneratedBackwardFor_{op._namespace}_{op._base}_{op._overload or 'default'}",
         (Function,),
         {k: staticmethod(v) for k, v in methods.items()},
     )
     made._registered = op
     return made
+
+
+def warn_of(name: str) -> None:
+    """A sweep has come to an operator that has no gradient."""
+    warnings.warn(
+        f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying "
+        "to backprop through it. The gradients are those of what its kernel does to tensors, none "
+        "if it leaves them or in a capture. Register one with torch.library.register_autograd, or "
+        "impl(..., \"Autograd\").", stacklevel=2)
 
 
 _warned: set = set()

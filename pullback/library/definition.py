@@ -506,26 +506,35 @@ class CustomOpDef:
             return self._call_writing(flat)
         if not (fast["ACTIVE"] or state.inference or _tracked(flat)):
             out = bind(self._pure, flat)  # nobody will ask for gradients
-        else:
-            if self._lists:
-                widths, leaves = flattened(self.schema.args, flat)
-                flat = widths, *leaves
-            out = self._function.apply(*flat)
-            if self._lists_out:
-                return self._results(rebuilt(out[-1], out))
+            return self._results([out] if self._count == 1 else out)
+        return self._recorded(flat)
+
+    def _recorded(self, flat: tuple):
+        """A call with a history."""
+        if self._lists:
+            widths, leaves = flattened(self.schema.args, flat)
+            flat = widths, *leaves
+        out = self._function.apply(*flat)
+        if self._lists_out:
+            return self._results(rebuilt(out[-1], out))
         return self._results([out] if self._count == 1 else out)
 
     def _call_writing(self, flat: tuple):
-        targets = [flat[i] for i in self._written]
-        for t in tensors_in(flat):
-            if t._edge is not None and state.record[_level(t)]:
-                raise errors.NotDifferentiable(
-                    errors.text(
-                        f"{self._qualname} writes its arguments and has no derivative, but one of "
-                        f"them requires grad ({errors.user_line(2)})",
-                        cure="call it under no_grad(), or pass x.detach()",
-                    )
+        if not _tracked(flat):
+            return self._results(self._write(flat))
+        if _tracked([flat[i] for i in self._written]):
+            raise errors.NotDifferentiable(
+                errors.text(
+                    f"{self._qualname} writes an argument that requires grad, and has no "
+                    f"derivative ({errors.user_line(2)})",
+                    cure="call it under no_grad(), or pass x.detach()",
                 )
+            )
+        return self._recorded(flat)
+
+    def _write(self, flat: tuple) -> list:
+        """The results of a call that writes arguments."""
+        targets = [flat[i] for i in self._written]
         tensors = list(tensors_in(targets))
         for t in tensors:
             may_write(t, False, _level(t))
@@ -547,7 +556,7 @@ class CustomOpDef:
             for target, value in zip(targets, new):
                 for t, v in zip(tensors_in((target,)), tensors_in((value,))):
                     assign(t, v)
-        return self._results(outs)
+        return outs
 
     def _results(self, outs: list):
         """What a call returns: nothing, a value or several; lists are lists."""

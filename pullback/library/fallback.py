@@ -7,7 +7,6 @@ operator says so, and results without a history get a node that has no gradients
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 from .. import errors
@@ -15,7 +14,7 @@ from ..autograd.function import Function
 from ..core.handle import Tensor
 from ..core.stack import tensors_in
 from ..core.state import state
-from .calls import flattened, rebuilt, spread
+from .calls import flattened, rebuilt, spread, warn_of
 
 if TYPE_CHECKING:
     from .definition import CustomOpDef
@@ -38,14 +37,6 @@ def autograd_fallback_mode() -> str:
     return _mode
 
 
-def _warn(name: str) -> None:
-    warnings.warn(
-        f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying "
-        "to backprop through it. The gradients are those of what its kernel does to tensors, none "
-        "if it leaves them. Register one with torch.library.register_autograd, or "
-        "impl(..., \"Autograd\").", stacklevel=2)
-
-
 class WarnNotImplemented(Function):
     """The history of results that have none: it warns, and gives nothing."""
 
@@ -56,7 +47,7 @@ class WarnNotImplemented(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple:
-        _warn(ctx.name)
+        warn_of(ctx.name)
         return (None,) * (ctx.given + 2)
 
 
@@ -81,10 +72,10 @@ def _watched(op: CustomOpDef, outs: list, flat: tuple, tracked: list) -> tuple:
         if not isinstance(t, Tensor):
             continue
         if t.requires_grad:
-            t.register_hook(lambda grad: _warn(name))
+            t.register_hook(lambda grad: warn_of(name))
             base = t._base
             if base is not None and base.requires_grad and not base.is_leaf:
-                base.register_hook(lambda grad: _warn(name))
+                base.register_hook(lambda grad: warn_of(name))
         elif not spec.is_write and (t.dtype.is_floating_point or t.dtype.is_complex):
             bare.append(i)
     if bare:

@@ -132,3 +132,42 @@ def test_names_of_the_table_mean_nothing_in_other_namespaces(name):
     x = torch.ones(2, 2)
     assert torch.compile(lambda x: double(x) + 1)(x).tolist() == [[3, 3], [3, 3]]
     assert torch.compile(double)(x).tolist() == [[2, 2], [2, 2]]
+
+
+def test_an_operator_may_write_statistics_of_what_is_trained():
+    @library.custom_op("tests_results::note", mutates_args={"total"})
+    def note(total: T, x: T) -> T:
+        total.add_(x.sum())
+        return total.clone()
+
+    note.register_fake(lambda total, x: torch.empty_like(total))
+
+    def loss(total, w):
+        h = w * 2
+        note(total, h)
+        return (h * h).sum()
+
+    for f in (loss, torch.compile(loss)):
+        total, w = torch.zeros(()), torch.ones(3, requires_grad=True)
+        for _ in range(2):
+            f(total, w).backward()
+        assert total.item() == 12 and w.grad.tolist() == [16, 16, 16]
+    made = note(total, w)
+    assert type(made.grad_fn).__name__ == "GeneratedBackwardFor_tests_results_note_defaultBackward"
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        made.backward()
+    with pytest.raises(RuntimeError, match="writes an argument that requires grad"):
+        note(w, w.detach())
+
+
+def test_captures_of_operators_without_gradient():
+    with library._scoped_library("tests_bare", "FRAGMENT") as lib:
+        lib.define("f(Tensor x) -> Tensor")
+        lib.impl("f", lambda x: x * 2, "CPU")
+        lib.impl("f", torch.empty_like, "Meta")
+        x = torch.ones(2, requires_grad=True)
+        with pytest.warns(UserWarning, match="autograd kernel was not registered"):
+            y = torch.compile(lambda x: torch.ops.tests_bare.f(x) + x)(x)
+            assert y.tolist() == [3, 3]
+            y.sum().backward()
+        assert x.grad.tolist() == [1, 1]
