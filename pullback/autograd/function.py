@@ -441,6 +441,7 @@ class Function(metaclass=_Meta):
     `apply`.
     """
 
+    _emits = False  # does `forward` make a node of a capture by itself?
     _single_level = False  # does `forward` run on the level of its arguments?
     generate_vmap_rule = False
     boxed_grads_call = False  # does `backward` take the gradients in one list?

@@ -49,7 +49,7 @@ class _silent:
         state.record[:] = [False] * len(self.before)
         count("GRADOFF", 1)
         mode = state.stack[state.mode] if state.mode else None
-        self.capture = mode if mode is not None and mode.adopts else None
+        self.capture = mode if hasattr(mode, "joined") else None
         if self.capture is not None:  # `backward` is their history: it is not cut off
             self.joined, mode.joined = mode.joined, True
 
@@ -131,6 +131,9 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     rule = next((r for kind, r in _RULES.items() if isinstance(interp, kind)), _run)
     if cls._single_level:
         rule = _run
+    if level and rule is _run and interp.keeps_functions and not cls._emits:
+        return interp.function_call(
+            cls, args, lambda: _run(cls, plan, args, interp, needs)[0]), None
     out, ctx = rule(cls, plan, args, interp, needs)
     if ctx is None and tracked:
         ctx = _context(plan, args, out, needs)

@@ -25,6 +25,7 @@ from .subgraph import (
     emit,
     floats,
     inner,
+    pushed_through,
     quiet,
     results_of,
     visible,
@@ -135,6 +136,8 @@ operator = HigherOrder("cond", _run)
 class _Cond(Function):
     """The operator where the value is hidden; derivatives and batches of it are such operators."""
 
+    _emits = True
+
     @staticmethod
     def forward(pred, branches, *operands):
         level = state.stack[state.mode]
@@ -187,7 +190,7 @@ class _Cond(Function):
         def pushed(branch: Callable) -> Callable:
             return lambda *v: push_forward(branch, v[:count], places, moving, v[count:])
 
-        found = operator(pred, *map(pushed, map(quiet, ctx.branches)),
+        found = operator(pred, *map(pushed, map(pushed_through, ctx.branches)),
                          (*operands, *[tangents[i + 2] for i in places]))
         return tuple(with_those([None] * ctx.count, moving, found))
 

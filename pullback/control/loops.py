@@ -29,6 +29,7 @@ from .subgraph import (
     floats,
     hidden,
     inner,
+    pushed_through,
     quiet,
     results_of,
     row_of,
@@ -128,6 +129,8 @@ map_operator = HigherOrder("map_impl", _map)
 
 
 class _Map(Function):
+    _emits = True
+
     @staticmethod
     def forward(f, n, *operands):
         level = state.stack[state.mode]
@@ -172,7 +175,7 @@ class _Map(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        operands, n, f, moving = ctx.saved_tensors, ctx.n, quiet(ctx.f), ctx.moving
+        operands, n, f, moving = ctx.saved_tensors, ctx.n, pushed_through(ctx.f), ctx.moving
         places = [i for i in floats(operands) if tangents[i + 2] is not None]
         along = [i for i in places if i < n]
         beside = [i for i in places if i >= n]
@@ -279,6 +282,8 @@ scan_operator = HigherOrder("scan", _scan)
 
 
 class _Scan(Function):
+    _emits = True
+
     @staticmethod
     def forward(f, n, m, *operands):
         level = state.stack[state.mode]
@@ -343,7 +348,7 @@ class _Scan(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        v, n, m, f = ctx.saved_tensors, ctx.n, ctx.m, quiet(ctx.f)
+        v, n, m, f = ctx.saved_tensors, ctx.n, ctx.m, pushed_through(ctx.f)
         varying = floats(v)
         given = {i: ops.zeros_like(v[i]) if tangents[i + 3] is None else tangents[i + 3]
                  for i in varying}

@@ -7,6 +7,7 @@ gradients flow to it.  Read next: `cond.py`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from .. import errors
 from ..core import dtype as dt
+from ..core import tape
 from ..core.dispatching import Outer
 from ..core.effects import effect_of
 from ..core.fake import Fake
@@ -31,11 +33,12 @@ from ..fx.node import Node
 from ..fx.passes import eliminate_dead_code
 from ..fx.sizes import SizeNodes
 from ..fx.traits import viewed
+from ..interp.box import map_tensors
 from ..interp.trace import Trace, Traced
 from ..interp.vmap import Batched
 
 operators: dict[str, HigherOrder] = {}
-_NUMBER = overload("scalar_tensor")
+_NUMBER, _DETACH = overload("scalar_tensor"), overload("detach")
 
 
 class HigherOrder:
@@ -114,6 +117,38 @@ class _Inner(Trace):
     """The level of one function; operators of it mean nothing to the levels below."""
 
     title = "a branch or loop body"
+    joined = False  # inside of the `forward` of a function whose `backward` is its history?
+
+    def function_call(self, cls, args, run):
+        """One node for a custom function, whose derivatives are not those of what it computes."""
+        recorder, graph = self.recorder, self.recorder.graph
+        last = next(reversed(graph.nodes), None)
+        out = run()
+        parts = list(itertools.takewhile(lambda n: n is not last, reversed(graph.nodes)))
+        nodes = tuple(map_tensors(self.node, args))
+        outside = set(recorder.operands.values()).difference(nodes)
+        if not outside.isdisjoint(n for part in parts for n in part.all_input_nodes):
+            why = f"{cls.__name__} reads a tensor from outside"
+            recorder.blurs.append((None, why, tape.place()))
+            return out
+        for part in parts:
+            if part.op == "call_function" and not part.users:
+                graph.erase_node(part)
+        node = graph.call_function(cls.apply, nodes)
+        node.meta["val"] = values = map_tensors(stand_in, out)
+        recorder.place(node.meta)
+        recorder.calls = True
+        if isinstance(out, Tensor):
+            return self.wrap(values, node)
+        return tuple([self.wrap(v, recorder.pick(node, i, v)) if isinstance(v, Tensor) else v
+                      for i, v in enumerate(values)])
+
+    def rebound_to(self, handle, new):
+        if self.recorder.unrecorded:
+            self.recorder.blurs.append((
+                handle._data.node, "a tensor with a history is written under no_grad()",
+                tape.place()))
+        return super().rebound_to(handle, new)
 
     def _value(self, t: Tensor) -> Tensor:
         return t._data.inner if self.mine(t) else stand_in(t)
@@ -145,6 +180,9 @@ class _Recorder(Recorder):
         self.again = again
         self.operands: dict[Any, Node] = {}
         self.level: Any = None
+        self.calls = False  # are there custom functions in the graph?
+        self.records = False  # are histories recorded where the function is called?
+        self.blurs: list[tuple] = []  # what gradients cannot follow: a node or None, why, where
 
     def constant(self, t: Tensor) -> Node:
         refuse_wrapper(t, "a branch or loop body")
@@ -158,6 +196,15 @@ class _Recorder(Recorder):
             node.meta["val"] = stand_in(t)
         return node
 
+    @property
+    def unrecorded(self) -> bool:
+        """Did the function itself switch recording off, for what it does now?"""
+        return self.records and not (self.level.joined or state.record[self.level.level])
+
+    def place(self, meta: dict) -> None:
+        super().place(meta)
+        if self.unrecorded:
+            meta["unrecorded"] = True
 
     def number(self, value: Any) -> Node:
         """A number of the graph around this one, as an operand with one element."""
@@ -209,20 +256,48 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
             else:
                 copied[old] = new
                 new.meta.update({k: v for k, v in old.meta.items() if k in ("val", "number")})
-        for node in recorder.graph.nodes:
-            if node not in copied:
-                copied[node] = graph.node_copy(node, copied.__getitem__)
+        live = _copy(recorder.graph, graph, copied)
         graph.output(kind([copied[n] for n in nodes]))
         module = GraphModule(recorder.constants, graph, "<lambda>")
-        module.meta["plain"] = like is None or not (like.decompositions or like.keeps_composites)
+        module.meta["blurred"] = next(
+            (why for node, *why in recorder.blurs if node is None or node in live), None)
+        module.meta["plain"] = not recorder.calls and (
+            like is None or not (like.decompositions or like.keeps_composites))
         bodies.append(Body(module, spec, leaves))
     return bodies, list(extras.values())
+
+
+def _copy(old: Graph, new: Graph, copied: dict[Node, Node]) -> set[Node]:
+    """Copy nodes, with a `detach` in front of those that were not recorded (`no_grad`).
+
+    Returns those through which gradients come to the inputs.
+    """
+    live, cuts = set(), {}
+
+    def cut(node: Node) -> Node:
+        if node not in live:
+            return copied[node]
+        if node not in cuts:
+            cuts[node] = made = new.call_function(_DETACH, (copied[node],))
+            made.meta.update(val=node.meta["val"], cut=True)
+        return cuts[node]
+
+    for node in old.nodes:
+        stops = node.meta.pop("unrecorded", False)
+        if node not in copied:
+            copied[node] = new.node_copy(node, cut if stops else copied.__getitem__)
+            stops = stops or node.target is _DETACH or live.isdisjoint(node.all_input_nodes)
+        value = node.meta.get("val")
+        if not stops and (not isinstance(value, Tensor) or floats([value])):
+            live.add(node)
+    return live
 
 
 def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: str, like):
     recorder = _Recorder(extras, like is not None)
     level = recorder.level = _Inner(recorder, True, like.decompositions if like else None)
     level.keeps_composites = like is not None and like.keeps_composites
+    level.keeps_functions = like is None
     around = (getattr(getattr(i, "recorder", None), "sizes", None) for i in reversed(state.stack))
     outer = next(filter(None, around), None)  # the capture with symbolic sizes that this is part of
     if outer is not None:
@@ -231,6 +306,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
     keeping, state.keeping = state.keeping, None
     try:
         with level:
+            recorder.records = like is None and state.record[level.level]
             handles = [
                 level.wrap(stand_in(t), recorder.placeholder(f"arg{i}", stand_in(t)))
                 for i, t in enumerate(operands)
@@ -271,22 +347,41 @@ def _number(t: Tensor) -> Any:
 
 
 def quiet(function: Callable) -> Callable:
-    """A captured function to run once more: what it does by calls for nobody has been done."""
+    """A captured function to differentiate: what it does by calls for nobody has been done."""
     if not isinstance(function, GraphModule):
         return function
+    if function.meta.get("blurred"):
+        why, at = function.meta["blurred"]
+        capture = next((i for i in reversed(state.stack) if getattr(i, "adopts", False)), None)
+        raise (errors.TransformError if capture is None else capture.unfollowed)(errors.text(
+            f"{why} ({errors.describe_place(at)}) in a captured branch or loop body: its graph has "
+            "no gradient for that", cure="write to a clone(); give a function all that it reads"))
     return without_effects(function)
+
+
+def pushed_through(function: Callable) -> Callable:
+    """The same for forward mode, which `no_grad` does not stop."""
+    if not isinstance(function, GraphModule):
+        return function
+    return _without(without_effects(function), lambda n: n.meta.get("cut"))
 
 
 def without_effects(module: GraphModule, but: Callable[[Node], bool] | None = None) -> GraphModule:
     """A graph without the calls that are there for their effects alone, `but` for some."""
-    done = {n for n in module.graph.nodes if n.op == "call_function" and not n.users
-            and effect_of(n.target) is not None and not (but is not None and but(n))}
-    if not done:
+    return _without(module, lambda n: n.op == "call_function" and not n.users and effect_of(
+        n.target) is not None and not (but is not None and but(n)))
+
+
+def _without(module: GraphModule, done: Callable[[Node], Any]) -> GraphModule:
+    """A graph without some of its calls, whose first argument takes the place of their result."""
+    if not any(map(done, module.graph.nodes)):
         return module
     graph, copied = Graph(), {}
     for node in module.graph.nodes:
-        if node not in done:
+        if not done(node):
             copied[node] = graph.node_copy(node, copied.__getitem__)
+        elif node.users:
+            copied[node] = copied[node.args[0]]
     new = GraphModule(module, graph)
     new.meta.update(module.meta)
     return new
@@ -300,9 +395,11 @@ def single(nodes: list) -> Node:
 def closed(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]], what: str,
            returns: Sequence[Callable], level: Trace) -> list[GraphModule]:
     """The graphs of functions that reach nothing from outside, for a node of a capture."""
-    if all(isinstance(f, GraphModule) and f.meta.get("plain") for f in functions) and not (
-        level.decompositions or level.keeps_composites
-    ):
+    plain = all(isinstance(f, GraphModule) and f.meta.get("plain") for f in functions)
+    if level.keeps_functions:  # a branch of a branch: they are differentiated together
+        level.recorder.calls |= not plain
+        plain = all(isinstance(f, GraphModule) for f in functions)
+    if plain and not (level.decompositions or level.keeps_composites):
         return list(functions)  # type: ignore[arg-type]
     bodies, extras = capture(functions, operands, what, returns, level)
     if extras:

@@ -36,6 +36,7 @@ from .subgraph import (
     floats,
     hidden,
     inner,
+    pushed_through,
     quiet,
     results_of,
     single,
@@ -212,6 +213,8 @@ def _called(functions: Sequence[Callable], spec: Spec, states: Sequence[Sequence
 class _Passes(Function):
     """Passes in a capture."""
 
+    _emits = True
+
     @staticmethod
     def forward(functions, spec, *operands):
         level = state.stack[state.mode]
@@ -281,7 +284,7 @@ class _Passes(Function):
 
     @staticmethod
     def jvp(ctx, *tangents):
-        spec, (test, *steps) = ctx.spec, map(quiet, ctx.functions)
+        spec, (test, *steps) = ctx.spec, map(pushed_through, ctx.functions)
         states, read = spec.parts(ctx.saved_tensors)
         moved, moved_read = spec.parts(
             [ops.zeros_like(v) if t is None else t

@@ -36,6 +36,7 @@ class Interpreter:
     owns_tape = False  # `no_grad` inside does not reach the levels below
     shares = False  # its tape goes on in that of the level below: one sweep runs through both
     counts_births = False  # wants to know which handles of lower levels are made while it runs
+    keeps_functions = False  # are custom functions nodes of its graph (`function_call`)?
     leaves_values = False  # is a handle that outlives it the value below, or an error?
     title = "a transform"
 

@@ -216,7 +216,7 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
         data = data.copy()
     elif saves and not is_buffer(data) and data.cell is not None:  # of memory to be written
         data = data.shadow()
-    shadow = make(data, x._edge)
+    shadow = make(data, x._edge if x._link is None else unhooked(x))
     if saves and x._edge is not None and not is_buffer(data):
         interp = getattr(data, "interp", None)
         if interp is not None and interp.literal and state.record[interp.level]:
@@ -649,4 +649,5 @@ from .views import (  # noqa: E402
     replay,
     retain_again,
     scatter,
+    unhooked,
 )

@@ -199,6 +199,27 @@ def _history(t: Tensor, link: Link, base: Tensor):
     return again._edge
 
 
+def unhooked(t: Tensor):
+    """The edge of a tensor that is about to be written; of a view, around hooks up to its base.
+
+    They belong to the old value of the view; PyTorch's node for writes goes around it, too.
+    """
+    link, edge = t._link, t._edge
+    if edge is None or link.__class__ is not Link:
+        return edge
+    base, at = link.base, edge
+    for _ in range(link.steps[2]):
+        node = at.node if type(at) is tape.Port else at
+        if at is base._edge or not node.edges:
+            break
+        if node.hooks:
+            if is_buffer(t._data) and is_buffer(base._data):
+                return _history(t, link, base)
+            return replay(make(base._data, base._edge), link.chain)._edge
+        at = node.edges[0]
+    return edge
+
+
 def _geometry(t: Tensor) -> tuple:
     """Sizes, strides and offset of a tensor in its memory, in elements."""
     data = t._data

@@ -152,7 +152,7 @@ def function_for(op: CustomOpDef) -> type:
         (Function,),
         {k: staticmethod(v) for k, v in methods.items()},
     )
-    made._registered = op
+    made._registered, made._emits = op, True
     return made
 
 

@@ -250,6 +250,23 @@ def test_retained_gradient_of_a_view_follows_a_write_to_its_base():
     assert v.grad == 2 and x.grad.tolist() == [30, 10]
 
 
+@pytest.mark.parametrize("write, expected", [
+    (lambda v: v.mul_(3), [3, 3, 1]), (lambda v: v[:1].mul_(3), [3, 1, 1]),
+    (lambda v: v.mul_(v.sum()), [22, 22, 1])])  # 2 around the view, 2 * 10 through it
+def test_hooks_of_a_view_have_no_part_in_what_is_written_to_it_later(write, expected):
+    def f(x):
+        base = x.clone()
+        view = base[:2]
+        view.register_hook(lambda g: g * 10)
+        write(view)
+        return base * 1
+
+    for run in (f, torch.compile(f)):
+        x = leaf(1.0, 1.0, 1.0)
+        run(x).sum().backward()
+        assert x.grad.tolist() == expected
+
+
 def test_retained_gradient_follows_a_transposition_in_place():
     x = torch.arange(6.0).reshape(2, 3).requires_grad_()
     y = x * 2

@@ -10,6 +10,7 @@ from pullback.aot import aot_function
 from pullback.as_torch import counterpart
 from pullback.control import associative_scan, map, out_dtype, scan, while_loop
 from pullback.core.pytree import tree_leaves
+from pullback.errors import CompileWarning
 from pullback.fx.make_fx import make_fx
 
 W = torch.tensor([[0.5, -1.0, 0.2], [0.1, 0.3, -0.4], [1.0, 0.7, 0.6]], requires_grad=True)
@@ -385,3 +386,110 @@ def test_branches_may_give_their_tensors_other_memory():
         expected = branch(x.clone())
         assert torch.equal(torch.compile(chosen)(x), expected)
         assert torch.equal(make_fx(chosen)(torch.ones(3))(x), expected)
+
+
+def half_recorded(x):
+    with torch.no_grad():
+        y = x * 2
+        z = y.sin()
+    return x * y + z + x.detach() * x
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: torch.cond(x.sum() > 0, half_recorded, lambda x: x * 1, (x,)),
+    lambda x: map(half_recorded, x),
+    lambda x: scan(lambda c, v: (c + half_recorded(v), half_recorded(c)), x[0] * 1, x)[1],
+    lambda x: while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, half_recorded(x)),
+                         (torch.tensor(0), x))[1],
+], ids=["cond", "map", "scan", "while_loop"])
+def test_no_grad_inside_of_captured_functions_stops_gradients_not_tangents(program):
+    x = torch.tensor([[1.0, 2.0], [0.5, 1.0]], requires_grad=True)
+    tangent = torch.tensor([[1.0, -1.0], [2.0, 0.5]])
+    compiled = torch.compile(program, fullgraph=True)
+    found, wanted = [torch.autograd.grad(f(x).sum(), x)[0] for f in (compiled, program)]
+    assert torch.allclose(found, wanted)
+    found, wanted = [func.jvp(f, (x.detach(),), (tangent,))[1] for f in (compiled, program)]
+    assert torch.allclose(found, wanted)
+
+
+def agrees_but_is_no_graph(branch, x, why):
+    """compile() runs such a function as it is written; where it must be a graph it is refused."""
+    def program(x):
+        return torch.cond(x.sum() > 0, branch, lambda x: x * 1, (x,))
+
+    with torch.no_grad():
+        assert torch.allclose(torch.compile(program, fullgraph=True)(x), branch(x))
+    with pytest.warns(CompileWarning, match=why):
+        found = torch.autograd.grad(torch.compile(program)(x).sum(), x)[0]
+    assert torch.equal(found, torch.autograd.grad(branch(x).sum(), x)[0])
+    with pytest.raises(RuntimeError, match=why):
+        torch.compile(program, fullgraph=True)(x).sum().backward()
+
+
+def test_writes_without_recording_in_a_branch():
+    def branch(x):
+        y, free = x * 2, torch.zeros(2)
+        with torch.no_grad():
+            free += x
+            if writes:
+                y.mul_(7)
+        return y + free
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    writes = False  # to what has no history
+    torch.compile(lambda x: torch.cond(x.sum() > 0, branch, branch, (x,)), fullgraph=True)(
+        x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    writes = True
+    agrees_but_is_no_graph(branch, x, "is written under no_grad")
+
+
+class Scaled(torch.autograd.Function):
+    """Its `backward` is not the derivative of what it computes."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor, x > 0, x.sin()
+
+    @staticmethod
+    def backward(ctx, g, _, h):
+        x, = ctx.saved_tensors
+        return g * 100 + h * x * ctx.factor, None
+
+
+def custom(x):
+    y, positive, z = Scaled.apply(x, 2.0)
+    return y * z * positive
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: torch.cond(x.sum() > 0, custom, lambda x: x * 1, (x,)),
+    lambda x: torch.cond(x.sum() > 0, lambda x: torch.cond(
+        x.max() > 0, custom, lambda x: x * 1, (x,)) * custom(x), lambda x: x * 1, (x,)),
+    lambda x: map(custom, x),
+    lambda x: scan(lambda c, v: (c * custom(v), custom(c)), x[0] * 1, x)[1],
+    lambda x: while_loop(lambda i, x: i < 2, lambda i, x: (i + 1, custom(x) * 0.1),
+                         (torch.tensor(0), x))[1],
+], ids=["cond", "nested", "map", "scan", "while_loop"])
+def test_backwards_of_custom_functions_count_in_captured_ones(program):
+    x = torch.tensor([[1.0, 2.0], [0.5, 1.0]], requires_grad=True)
+    found, wanted = [torch.autograd.grad(f(x).sum(), x)[0]
+                     for f in (torch.compile(program, fullgraph=True), program)]
+    assert torch.allclose(found, wanted)
+    assert "Scaled" not in make_fx(program)(x.detach()).print_readable(False)
+
+
+def test_custom_functions_that_read_more_than_their_arguments():
+    class Reads(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x @ W
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 100
+
+    x = torch.ones(2, 3, requires_grad=True)
+    agrees_but_is_no_graph(Reads.apply, x, "Reads reads a tensor from outside")
