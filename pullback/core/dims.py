@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .size import Symbolic
+from .size import Symbolic, from_data
 
 
 def check_geometry(size: Sequence, stride: Sequence, offset: int | None) -> None:
@@ -228,6 +228,11 @@ def slice_bounds(start: int | None, end: int | None, size: int) -> tuple[int, in
         start = start + size
     if end < 0:
         end = end + size
-    start = min(max(start, 0), size)
-    end = min(max(end, start), size)
+    low, high = min, max
+    if type(size) is not int or type(end) is not int or type(start) is not int:
+        if from_data((start, end, size)):
+            from .symbolic.number import sym_max as high
+            from .symbolic.number import sym_min as low
+    start = low(high(start, 0), size)
+    end = low(high(end, start), size)
     return start, end

@@ -16,7 +16,7 @@ import warnings
 from dataclasses import dataclass
 
 from ..core.op import Composite, Op
-from ..core.size import cached
+from ..core.size import cached, holds
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
 from ..formulas.conv import convolution_double_grads
@@ -291,7 +291,7 @@ def _check_sizes(input) -> None:
 def _counts(input, reach, stride, padding) -> tuple[int, ...]:
     """How many windows fit in each dim."""
     padded = [n + 2 * p for n, p in zip(input[2:], padding, strict=True)]
-    if any(n < r for n, r in zip(padded, reach, strict=True)):
+    if not all(holds(n >= r) for n, r in zip(padded, reach, strict=True)):
         raise ShapeError(f"Calculated padded input size per channel: {_by(padded)}. Kernel size: "
                          f"{_by(reach)}. Kernel size can't be greater than actual input size")
     _check_sizes(input)
@@ -307,7 +307,7 @@ def _transposed_sizes(input, reach, stride, padding, dilation, output_padding) -
                          f"dilation={list(dilation)}")
     image = tuple((n - 1) * s - 2 * p + r + o for n, s, p, r, o in zip(
         input[2:], stride, padding, reach, output_padding, strict=True))
-    if min(image) <= 0:
+    if not all(holds(n > 0) for n in image):
         raise ShapeError(f"Given input size per channel: {_by(input[2:])}. Calculated output size "
                          f"per channel: {_by(image)}. Output size is too small")
     return image

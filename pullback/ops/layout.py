@@ -15,7 +15,7 @@ from ..core.dims import (
     wrap_dim,
 )
 from ..core.handle import Box
-from ..core.size import fits_a_size
+from ..core.size import fits_a_size, holds
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
 
@@ -211,7 +211,7 @@ def checked_pieces(size: int, dim: int, sizes) -> list[int]:
             "split_with_sizes expects split_sizes have only non-negative entries, "
             f"but got split_sizes={list(sizes)}"
         )
-    if sum(sizes) != size:
+    if not holds(sum(sizes) == size):
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size "
             f"at dimension {dim}), but got split_sizes={list(sizes)}"

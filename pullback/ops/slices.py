@@ -9,6 +9,7 @@ from ..core import dtype as dt
 from ..core.dims import wrap_dim
 from ..core.handle import Box
 from ..core.op import Composite, View
+from ..core.size import holds
 from ..core.table import ops
 from ..formulas.shape import places_from
 from .layout import (
@@ -89,12 +90,12 @@ def _narrowed(shape, dim: int, start: int, length: int) -> tuple[int, int]:
         raise RuntimeError("narrow(): length must be non-negative.")
     dim = wrap_dim(dim, len(shape))
     size = shape[dim]
-    if not -size <= start <= size:
+    if not (holds(-size <= start) and holds(start <= size)):
         raise IndexError(
             f"start out of range (expected to be in range of [{-size}, {size}], but got {start})"
         )
     start = start + size if start < 0 else start
-    if start + length > size:
+    if not holds(start + length <= size):
         raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
     return dim, start
 

@@ -150,3 +150,40 @@ def test_off_unless_asked_for():
         pb.compile(picked, fullgraph=True)(pb.ones(3))
     with pytest.raises(RuntimeError, match="depends on values"):
         aot_function(picked, nop)(pb.ones(3))
+
+
+def sliced(x):
+    found = x[x > 0]
+    return found[:2].exp(), found[found.shape[0] // 3 :] * 2, x.new_ones(found[-2:].shape[0])
+
+
+def narrowed(x):
+    n = some(x)
+    pb._check(n <= x.shape[0])
+    rest = x.split([n, x.shape[0] - n])[1]
+    return pb.cat([rest, x, rest * 2]), rest.cumsum(0)
+
+
+@pytest.mark.parametrize("values", [[1, 2, 3, 4], [1, -1, -1, -1], [-1, -1, -1, 2], [1, 1, -1, 1]])
+@pytest.mark.parametrize("f", [sliced, narrowed])
+def test_special_sizes_come_true(f, values, captured):
+    compiled = pb.compile(f, fullgraph=True)
+    compiled(pb.tensor([1.0, -2, 3, 4], requires_grad=True))
+    x, y = (pb.tensor(values, dtype=pb.float32, requires_grad=True) for _ in range(2))
+    mine, theirs = compiled(x), f(y)
+    assert all(map(same, mine, theirs)) and compiled.recompiles == []
+    for out in (mine, theirs):
+        pb.autograd.backward([o.square().sum() for o in out if o.requires_grad])
+    assert pb.allclose(x.grad, y.grad)
+
+
+def test_why_sizes_do_not_fit_beside_data(captured):
+    def f(x):
+        n = some(x)
+        pb._check_is_size(n)
+        pb._check(n <= x.shape[0])
+        return x[:n] * 2 if x.shape[0] < 7 else x
+
+    compiled = pb.compile(f, fullgraph=True, dynamic=True)
+    assert compiled(pb.ones(4)).shape == (4,) and compiled(pb.ones(9)).shape == (9,)
+    assert "x.size(0) is 9, the program is for 2 to 6" in compiled.recompiles[0]

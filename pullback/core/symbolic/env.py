@@ -399,7 +399,13 @@ class ShapeEnv:
             return n == 0 if kind == "eq" else n != 0 if kind == "ne" else n >= 0
         low, high = self.bounds(p, of)
         if kind == "ge":
-            return True if low >= 0 else False if high < 0 else None
+            known = True if low >= 0 else False if high < 0 else None
+            if known is None and self._unbacked:  # from one fact, with something added
+                rest = [(self.bounds(p - q, of)[0] + n, self.bounds(-p - q, of)[0] + n)
+                        for q, n in self._lower.items()]
+                known = True if any(a >= 0 for a, _ in rest) else (
+                    False if any(b > 0 for _, b in rest) else None)
+            return known
         if low > 0 or high < 0 or p in self._unequal:
             return kind == "ne"
         if low == high == 0:
@@ -421,11 +427,11 @@ class ShapeEnv:
         if left is None or right is None:
             if not asked_by_user():
                 known = self.static(relation, self._oblivious)
+                if known is None and self._are_sizes(relation):
+                    known = _special(relation)
                 if known is not None:
                     return known
                 if relation.op in ("==", "!=") and self._are_sizes(relation):  # they have to fit
-                    if {relation.left.number, relation.right.number} & {0, 1}:
-                        return relation.op == "!="  # special cases are no sizes to fit
                     self.add(Relation("==", relation.left, relation.right),
                              "sizes that meet in an operator", assumed=True)
                     return relation.op == "=="
@@ -712,6 +718,16 @@ def asked_by_user() -> bool:
     return frame is None or not frame.f_code.co_filename.startswith(errors._INTERNAL)
 
 
+def _special(relation: Relation) -> bool | None:
+    """The answer to a question whether a size is 0 or 1: it is taken to be neither."""
+    op, left, right = relation
+    n = getattr(right, "number", right)
+    remainder = isinstance(left, Expr) and any(atom.kind == "mod" for atom in left.atoms())
+    if n in (0, 1) and op in ("==", "!=") and not remainder:
+        return op == "!="
+    return op in (">", ">=") if (op, n) in ((">", 1), (">=", 2), ("<", 2), ("<=", 1)) else None
+
+
 def data_dependent(env: ShapeEnv, what: Any) -> Exception:
     """The error for a question that only the data can answer."""
     wanted = "guard on" if isinstance(what, Relation) else "extract specialized integer from"
@@ -827,11 +843,12 @@ class Checker:
                     if isinstance(e, Expr) and e.symbol is not None:
                         same = f", the same as {self.title(*self.places[e.symbol])}"
                     return f"{self.title(i, d)} is {n}, the program is for {wanted}{same}"
-        hints = {name: s.hint for name, s in self.env.symbols.items()}
+        hints = {name: s.hint for name, s in self.env.symbols.items() if s.hint is not None}
         for s in self.symbols:
             (i, d), (low, high) = self.places[s], self.env.symbols[s].range
             if not low <= values[s] <= high:
                 by = next((g for g in self.env.guards if s in g.relation.symbols()
+                           and g.relation.symbols() <= hints.keys() | {s}
                            and not _holds(g.relation, {**hints, s: values[s]})), None)
                 why = (f"{by} was decided at {by.where}: {by.reason}" if by is not None
                        else "0 and 1 get programs of their own" if values[s] < 2

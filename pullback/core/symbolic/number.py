@@ -499,6 +499,8 @@ def _extreme(function: Callable, rule: Callable, plain: Callable, a: Any, b: Any
         return _float(function, *[sym_float(v) if isinstance(v, SymInt) else v for v in (a, b)])
     env = _env(a, b)
     larger = env.static(Relation(">=", x, y))
+    if larger is None and env.static(Relation("<=", x, y)):
+        larger = False
     if larger is not None:
         return a if larger is (plain is max) else b
     return _told(env, SymInt.of(env, rule(x, y), None, (function, (a, b))))
