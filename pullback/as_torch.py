@@ -127,6 +127,7 @@ PLACES = {
     "torch.export.exported_program": "export.program",
     "torch.export._draft_export": "export.draft",
     "torch.export.decomp_utils": "decomp",
+    "torch._export": "export",
     "torch._export.verifier": "export.check errors",
     "torch._functorch._aot_autograd.descriptors": "aot.descriptors",
     "torch._functorch._aot_autograd.fx_utils": "aot.lookup",

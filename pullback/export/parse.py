@@ -15,6 +15,7 @@ from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..control import HigherOrder
 from ..control import operators as higher_order
+from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten
@@ -24,6 +25,7 @@ from ..core.symbolic.number import SymInt
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
+from ..library.definition import definitions
 from .graph_signature import (
     Argument,
     ConstantArgument,
@@ -58,7 +60,9 @@ def operator_named(name: str) -> OpOverload | HigherOrder:
         return higher_order[rest]
     base, _, kind = rest.partition(".")
     full = base if kind in ("", "default") else f"{base}.{kind}"
-    if space != "aten" or base in _REACHES_OUT or base.endswith("_"):
+    if space != "aten":
+        return _registered(space, base, kind)
+    if base in _REACHES_OUT or base.endswith("_"):
         raise Refused(f"{name} is no operator that a file may call")
     try:
         ov = overload(full)
@@ -66,6 +70,18 @@ def operator_named(name: str) -> OpOverload | HigherOrder:
         raise Refused(f"the operator table has no {name}") from None
     if not isinstance(ov, OpOverload) or not may_stand(ov):
         raise Refused(f"{name} is no operator that a file may call")
+    return ov
+
+
+def _registered(space: str, base: str, kind: str) -> OpOverload:
+    """An operator of the user's; `functional` is the pure form of one that writes."""
+    pure = kind == "functional"
+    full = base if pure or kind in ("", "default") else f"{base}.{kind}"
+    found = definitions.get(f"{space}::{full}")
+    ov = None if found is None else found._pure if pure else found._opoverload
+    if ov is None or not may_stand(ov):
+        why = "" if found is not None else ": nobody has registered it (do so before loading)"
+        raise Refused(f"{space}.{full} is no operator that a file may call{why}")
     return ov
 
 
@@ -83,7 +99,7 @@ class Body:
         """The reader of a line of this graph."""
         made = Reader(line)
         made.nodes, made.graph, made.children = self.nodes, self.graph, self.children
-        made.sizes = self.sizes
+        made.sizes, made.operators = self.sizes, operator_named
         return made
 
     def define(self, reader: Reader) -> str:
@@ -154,7 +170,7 @@ class Body:
             raise Refused(f"size.{function} is no function of sizes")
         args, kwargs = self._arguments(reader)
         given = [a.meta.get("val") if isinstance(a, Node) else a for a in args]
-        if kwargs or len(args) != (1 if function in ("neg", "not") else 2) or not all(
+        if kwargs or len(args) != _ARITY.get(function, 2) or not all(
                 isinstance(v, (int, float, SymInt)) for v in (*given, val)) or (
                 (type(val) is bool) is not (function in QUESTIONS)):
             raise Refused(f"size.{function} does not take these arguments")
@@ -210,6 +226,12 @@ class Body:
             several = isinstance(value, (list, tuple)) and all(kind(v) == "tensor" for v in value)
             return "tensors" if several else ""
 
+        if operator.name() == "out_dtype":
+            if kwargs or len(args) < 2 or not isinstance(args[0], OpOverload) or not isinstance(
+                    args[1], DType) or not isinstance(val, Tensor):
+                raise Refused(f"{operator} does not take these arguments")
+            self._check_call(args[0], args[2:], {})
+            return
         form = [kind(a) for a in args]
         if form[:1] == ["truth"] and operator.name() == "cond":
             form[0] = "tensor"
@@ -463,6 +485,7 @@ class Parsed:
         return CallSpec(self.in_spec, self.out_spec)
 
 
+_ARITY = {"neg": 1, "not": 1, "ite": 3}  # of functions of sizes, where they do not take two
 _FORMS = {  # what operators that take graphs are called with
     "cond": ["tensor", "graph", "graph", "tensors"],
     "map_impl": ["graph", "tensors", "tensors"],

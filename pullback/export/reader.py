@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from ..core import dtype as dt
@@ -17,7 +18,8 @@ from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
 from ..core.size import Symbolic
-from ..core.symbolic.number import sym_max, sym_min
+from ..core.symbolic.env import COMPARE
+from ..core.symbolic.number import sym_ite, sym_max, sym_min
 from ..fx.graph import Graph
 from ..fx.readable import _ABBREVIATIONS
 
@@ -52,6 +54,7 @@ class Reader:
         self.graph: Graph | None = None  # the graph whose line it is
         self.children: dict[str, Any] = {}  # graphs that it may call
         self.sizes: dict[str, Any] = {}  # sizes that vary
+        self.operators: Callable | None = None  # those that it may name
         self.depth = 0
 
     def peek(self) -> tuple[str, str]:
@@ -132,6 +135,8 @@ class Reader:
                 made = complex(real, _real(self.value()))
             self.take("mark", ")")
             return made
+        if text == "operator" and self.operators is not None:
+            return self.operators(self.take("word"))
         if text == "ordered" and self.peek() == ("mark", "{"):
             return OrderedDict(self._nest())
         raise Refused(f"unknown word {text!r}")
@@ -253,6 +258,8 @@ class Reader:
         name = self.take("word")
         if name in self.sizes:
             return self.sizes[name]
+        if name == "Piecewise":
+            return self._choice()
         if name not in _FUNCTIONS:
             raise Refused(f"unknown size {name!r}")
         self.take("mark", "(")
@@ -266,6 +273,41 @@ class Reader:
         for part in parts[1:]:
             found = _FUNCTIONS[name](found, part)
         return found
+
+
+    def _choice(self) -> Any:
+        """The rest of `Piecewise((a, question), (b, True))`."""
+        self._marks("((")
+        chosen = self._sum()
+        self._marks(",")
+        asked = self._question()
+        self._marks("),(")
+        other = self._sum()
+        self._marks(",")
+        self.take("word", "True")
+        self._marks("))")
+        return sym_ite(asked, chosen, other)
+
+    def _question(self) -> Any:
+        """`Eq(a, b)`, `Ne(a, b)` or `a >= b`."""
+        named = {"Eq": "==", "Ne": "!="}.get(self.peek()[1])
+        if named is not None:
+            self.place += 1
+            self._marks("(")
+        left = self._sum()
+        op = self.take("mark") if named is None else named
+        if named is not None:
+            self._marks(",")
+        right = self._sum()
+        if op not in COMPARE:
+            raise Refused(f"{op!r} compares no sizes")
+        if named is not None:
+            self._marks(")")
+        return COMPARE[op](left, right)
+
+    def _marks(self, marks: str) -> None:
+        for mark in marks:
+            self.take("mark", mark)
 
 
 _NUMBERS = {"int": 0, "float": 0.0, "bool": False}

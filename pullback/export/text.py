@@ -49,7 +49,7 @@ from ..core.op import OpOverload
 from ..core.pytree import TreeSpec
 from ..core.symbolic.env import MOST, ShapeEnv
 from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import SymBool, SymFloat, SymInt, sym_max, sym_min, sym_not
+from ..core.symbolic.number import SymBool, SymFloat, SymInt, sym_ite, sym_max, sym_min, sym_not
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.readable import _ABBREVIATIONS
@@ -65,6 +65,7 @@ WORDS = {True: "true", False: "false", None: "none"}
 SIZES = {  # functions of sizes
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
     "mod": operator.mod, "neg": operator.neg, "max": sym_max, "min": sym_min,
+    "truediv": operator.truediv, "pow": operator.pow, "ite": sym_ite,
 }
 QUESTIONS = {  # about sizes, for branches
     "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq,
@@ -75,9 +76,9 @@ CONTAINERS = {tuple: "()", list: "[]"}
 
 
 def may_stand(ov: OpOverload) -> bool:
-    """Can a file call an operator: one of the table that computes, checks or prints?"""
-    return not ov.custom and (is_pure(ov) or ov.op.base_name in (
-        "_assert_async", "_assert_scalar", "_print"))
+    """Can a file call an operator: one that computes, checks or prints?  Those of users must have
+    been registered when it is loaded."""
+    return is_pure(ov) or ov.op.base_name in ("_assert_async", "_assert_scalar", "_print")
 
 
 def refused(what: str, cure: str = "") -> Exception:
@@ -227,6 +228,8 @@ def literal(value: Any) -> str:
         return f"dtype.{value.name}"
     if isinstance(value, _Named):
         return f"{type(value).__name__}.{value.name}"
+    if isinstance(value, OpOverload) and may_stand(value):
+        return f"operator {value}"
     if isinstance(value, Device):
         return f"device({json.dumps(str(value))})"
     if isinstance(value, tuple):

@@ -334,8 +334,8 @@ class CustomOpDef:
         return outs
 
     def _faked(self, *raw):
-        """What the registered fake makes of arrays without data."""
-        if self._fake is None:
+        """What the registered fake makes of arrays without data; who only writes needs none."""
+        if self._fake is None and (self.schema.returns or not self._written):
             raise errors.DerivativeNotWritten(
                 errors.text(
                     f"{self._opoverload} has no fake: capture and compile "
@@ -345,12 +345,12 @@ class CustomOpDef:
             )
         given = [_fake_handles(v) for v in raw]
         global running_fake
-        before, state.fake = state.fake, True
+        before, state.fake, state.keeping = (state.fake, state.keeping), True, None
         outer, running_fake = running_fake, FakeImplCtx()
         try:
-            out = self._call_user(self._fake, given)
+            out = None if self._fake is None else self._call_user(self._fake, given)
         finally:
-            state.fake, running_fake = before, outer
+            (state.fake, state.keeping), running_fake = before, outer
         found = [_facts(o) for o in (*self._listed(out, "the fake of "),
                                      *[given[i] for i in self._written])]
         return found[0] if len(found) == 1 else tuple(found)

@@ -19,6 +19,7 @@ from pullback.core.handle import Tensor
 from pullback.core.op import overload_of, registry
 from pullback.core.stack import bind
 from pullback.export import archive, export, load, save
+from pullback.export.parse import parse
 from pullback.export.text import program_text
 from pullback.testing import samples
 
@@ -426,3 +427,76 @@ def test_bad_branches_are_refused(old, new, says):
     assert old in text
     with pytest.raises(errors.FileFormatError, match=says):
         archive._program(text.replace(old, new, 1).encode(), weights)
+
+
+@torch.library.custom_op("files::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("files::count", mutates_args=("x",))
+def count(x: torch.Tensor) -> None:  # who only writes needs no fake
+    x.add_(1)
+
+
+@torch.library.custom_op("files::told", mutates_args=("x",))
+def told(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1) * 2
+
+
+@told.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def registered(x):
+    y = twice(x)
+    count(y)
+    return told(y) + y
+
+
+def wider(x):
+    return control.out_dtype(torch.ops.aten.mm.default, torch.int32, x.to(torch.int8), x.to(torch.int8))
+
+
+def chosen(x):
+    return x.new_ones(torch.sym_ite(x.shape[0] > 4, x.shape[0], 3)) * (x.shape[0] / 2)
+
+
+def read(x):
+    return x * (x.max().item() * 2 + 1)
+
+
+@pytest.mark.parametrize("forward", [registered, wider, chosen, read])
+def test_operators_beside_the_table(forward):
+    class Made(nn.Module):
+        def forward(self, x):
+            return forward(x)
+
+    shapes = ({0: torch.export.Dim("n", max=9)},) if forward is chosen else None
+    program, file = export(Made(), (torch.ones(6, 6),), dynamic_shapes=shapes), io.BytesIO()
+    assert not any("_set_grad_enabled" in str(n.target) for n in program.graph.nodes)
+    save(program, file)
+    file.seek(0)
+    made = load(file).module()
+    for rows in (6, 3) if forward is chosen else (6,):
+        x = torch.rand(rows, 6) * 9
+        torch.testing.assert_close(made(x), forward(x))
+
+
+def test_operators_that_nobody_registered():
+    class Made(nn.Module):
+        def forward(self, x):
+            return twice(x)
+
+    text = program_text(export(Made(), (torch.ones(2),)))
+    assert "files.twice.default(%x)" in text
+    with pytest.raises(errors.FileFormatError, match=r"files.thrice .* nobody has registered it"):
+        parse(text.replace("files.twice", "files.thrice"))
+    with pytest.raises(errors.FileFormatError, match="no operator that a file may call"):
+        parse(text.replace("files.twice", "files.count"))
