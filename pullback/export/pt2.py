@@ -3,8 +3,8 @@
 Nothing in such a file is run.  Its graph becomes a module that makes the same calls
 (`Replayed`), and that is exported as any other: what its operators write is functionalized, sizes
 that vary are found again, and what is returned is a program of ours.  The export sees zeros in the
-place of sample inputs; these are read as checkpoints are, plain tensors alone.  Operators that the
-table does not have, and values that are Python objects, are refused.  `pt2_writer.py` writes them.
+place of sample inputs; these are read as checkpoints are, plain tensors alone.  Operators that
+nobody has registered, and values that are Python objects, are refused.  `pt2_writer.py` writes them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
 from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from ..core.table import ops
+from ..library.definition import definitions
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..serialization.archive import Archive
@@ -391,8 +392,12 @@ def _target(text: str) -> Any:
         return _HIGHER[parts[3]]
     elif parts[0] == "_operator" and parts[-1] in _OPERATORS:
         return getattr(operator, parts[-1])
+    elif parts[:2] == ["torch", "ops"] and len(parts) == 5:
+        name = parts[3] if parts[4] == "default" else f"{parts[3]}.{parts[4]}"
+        if f"{parts[2]}::{name}" in definitions:
+            return definitions[f"{parts[2]}::{name}"]._opoverload
     raise refused(f"the program calls {text}, which is not there",
-                  "decompose it before: program.run_decompositions() in PyTorch")
+                  "register it, or decompose it before: program.run_decompositions() in PyTorch")
 
 
 _HIGHER = {**{name: operators[name] for name in ("cond", "map_impl", "scan", "while_loop")},

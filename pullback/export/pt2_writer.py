@@ -26,7 +26,7 @@ from ..core.pytree import TreeSpec
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, Relation
 from ..core.symbolic.expr import Expr
-from ..core.symbolic.number import SymBool
+from ..core.symbolic.number import SymBool, SymFloat
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, fetch_attribute
@@ -98,7 +98,7 @@ class _Graph:
         if isinstance(target, HigherOrder) and target.namespace == HigherOrder.namespace:
             return self._called(f"torch.ops.higher_order.{target.name()}", node, [
                 {"name": "", "arg": self._operand(a), "kind": 1} for a in node.args], False)
-        if isinstance(target, OpOverload) and not target.custom:
+        if isinstance(target, OpOverload) and getattr(target, "variant", "default") == "default":
             text = f"torch.ops.{target}"
             names = [a.name for a in target.schema.args]
         elif getattr(target, "__module__", "") == "_operator" and target.__name__ in _OPERATORS:
@@ -184,7 +184,7 @@ class _Graph:
         if type(value) is bool:
             self.answers[name] = {"as_bool": value}
             return {"as_sym_bool": {"as_name": name}}
-        if isinstance(value, (int, Symbolic)):
+        if isinstance(value, (int, Symbolic)) and not isinstance(value, SymFloat):
             self.sizes[name] = self._size(value)
             return {"as_sym_int": {"as_name": name}}
         raise refused(f"a .pt2 file cannot hold the value of {name}: {type(value).__name__}")
@@ -311,7 +311,7 @@ class _Writing(_Graph):
         if program.env is not None:
             for s in program.env.symbols.values():
                 low, high = s.range
-                if s.name not in program.env.replacements:
+                if s.name not in program.env.replacements and math.isfinite(low):
                     most = None if high >= MOST else int(high)
                     ranges[s.name] = {"min_val": int(low), "max_val": most}
         return {

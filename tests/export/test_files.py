@@ -489,6 +489,23 @@ def test_operators_beside_the_table(forward):
         torch.testing.assert_close(made(x), forward(x))
 
 
+def test_pytorchs_files_name_registered_operators():
+    class Made(nn.Module):
+        def forward(self, x):
+            return twice(x) + (read(x) if torch.is_grad_enabled() else 0)
+
+    for enabled in (False, True):
+        with torch.set_grad_enabled(enabled):
+            program, file = export(Made(), (torch.ones(2),)), io.BytesIO()
+        if enabled:
+            with pytest.raises(errors.ExportError, match="cannot hold the value of .*SymFloat"):
+                save(program, file, format="pt2")
+            continue
+        save(program, file, format="pt2")
+        file.seek(0)
+        assert load(file).module()(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
 def test_operators_that_nobody_registered():
     class Made(nn.Module):
         def forward(self, x):
