@@ -84,6 +84,7 @@ PLACES = {
     "torch.fx.passes.utils": "fx.passes.partitioner fx.passes.matcher",
     "torch.fx.passes.utils.common": "fx.passes.matcher",
     "torch.fx.passes.utils.matcher_utils": "fx.passes.matcher",
+    "torch.fx.passes.utils.source_matcher_utils": "fx.passes.sources",
     "torch.fx.passes.utils.matcher_with_name_node_map_utils": "fx.passes.matcher",
     "torch.fx.passes.tools_common": "fx.passes.order fx.passes.partitioner",
     "torch.fx.passes.dialect": "fx.passes",

@@ -4,7 +4,8 @@ Nothing in such a file is run.  Its graph becomes a module that makes the same c
 (`Replayed`), and that is exported as any other: what its operators write is functionalized, sizes
 that vary are found again, and what is returned is a program of ours.  The export sees zeros in the
 place of sample inputs; these are read as checkpoints are, plain tensors alone.  Operators that
-nobody has registered, and values that are Python objects, are refused.  `pt2_writer.py` writes them.
+nobody has registered, and values that are Python objects, are refused.  `pt2_writer.py` writes
+them.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from .. import control, errors
@@ -21,7 +21,7 @@ from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
 from ..core.pytree import tree_flatten, tree_flatten_with_path
 from ..core.size import Symbolic
-from ..core.surface import assign, current
+from ..core.surface import assign
 from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -42,6 +42,7 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from .origins import argument_names, as_nodes, noted
 from .program import CallSpec, ExportedProgram, ModuleCallSignature, placeholder
 from .wishes import AdditionalInputs, ShapesCollection
 
@@ -87,7 +88,7 @@ def export(
                 _replace(old, new)
         return out
 
-    names = _argument_names(mod, args, kwargs)
+    names = argument_names(mod, args, kwargs)
     kept: dict[str, list] = {}
     for path in preserve_module_call_signature:
         if path not in dict(mod.named_modules()):
@@ -98,7 +99,7 @@ def export(
         sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
         kept.clear()
         kept.update({path: [] for path in preserve_module_call_signature})
-        with _unchanged(mod), _module_stack(mod, kept):
+        with _unchanged(mod), noted(mod, kept):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
                          title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes
@@ -147,61 +148,6 @@ def _replace(old: Tensor, new: Any) -> None:
             f"a buffer of {list(old.shape)} elements ({old.dtype.name}) became something else "
             f"({errors.user_line(3)}): {new!r:.80}", cure="keep its shape and dtype"))
     assign(old, new)
-
-
-@contextlib.contextmanager
-def _module_stack(mod: Module, kept: dict[str, list]) -> Iterator[None]:
-    """Note on each node which submodules are running, in which of their calls: `name@1`.
-
-    `kept` gets the arguments and results of the calls of those that are named in it.
-    """
-    wanted = set(kept)
-    kept.clear()
-    stack: dict[str, tuple] = {}
-    calls: dict[str, int] = {}
-    notes, handles = traceback.get_current_meta(), []
-
-    def enter(path: str) -> Callable:
-        def hook(module: Any, args: tuple, kwargs: dict) -> None:
-            number = calls[path] = calls.get(path, -1) + 1
-            title = path if number == 0 else f"{path}@{number}"
-            kind = type(module)
-            stack[title] = (title, f"{kind.__module__}.{kind.__qualname__}")
-            notes["nn_module_stack"] = dict(stack)
-            if path in wanted:
-                names = _argument_names(module, args, kwargs)
-                kept[title] = [names, *_as_nodes((args, kwargs))]
-
-        return hook
-
-    def leave(path: str) -> Callable:
-        def hook(module: Any, args: tuple, out: Any) -> None:
-            running = [title for title in stack if title.partition("@")[0] == path]
-            stack.pop(running[-1], None)
-            if path in wanted and len(kept[running[-1]]) == 3:
-                kept[running[-1]] += _as_nodes(out)
-            notes["nn_module_stack"] = dict(stack)
-
-        return hook
-
-    for path, module in mod.named_modules():
-        handles.append(
-            module.register_forward_pre_hook(enter(path), prepend=True, with_kwargs=True))
-        handles.append(module.register_forward_hook(leave(path), always_call=True))
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        notes.pop("nn_module_stack", None)
-
-
-def _as_nodes(tree: Any) -> tuple[list, Any]:
-    """The leaves of a tree with nodes in the place of tensors, and its structure."""
-    leaves, spec = tree_flatten(tree)
-    boxes = [current(v)._data if isinstance(v, Tensor) else v for v in leaves]
-    return [getattr(b, "node", None) if isinstance(v, Tensor) else v
-            for b, v in zip(boxes, leaves)], spec
 
 
 @contextlib.contextmanager
@@ -433,22 +379,6 @@ def _constants(mod: Module, found: Exported) -> dict[str, tuple[list[str], Tenso
     return out
 
 
-def _argument_names(mod: Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
-    """What the module calls its arguments."""
-    names: list[str] = []
-    try:
-        parameters = list(inspect.signature(mod.forward).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    for p in parameters:
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and len(names) < len(args):
-            names.append(p.name)
-        elif p.kind is p.VAR_POSITIONAL:
-            names += [f"{p.name}_{i}" for i in range(len(args) - len(names))]
-    names += [f"arg_{i}" for i in range(len(names), len(args))]
-    return [*names, *kwargs]
-
-
 def _leaf_names(names: list[str], args: tuple, kwargs: dict[str, Any]) -> list[str]:
     """A name for each leaf of the arguments: the argument's, then the way to the leaf."""
     out = []
@@ -531,7 +461,7 @@ class _Noting(Interpreter):
         """At the end all values are known."""
         values = {node.name: value for node, value in self.env.items()}
         for title, call in self.calls.items():
-            given, out = (_as_nodes([
+            given, out = (as_nodes([
                 a.value if isinstance(a, ConstantArgument) else values.get(a.name)
                 for a in side])[0] for side in (call.inputs, call.outputs))
             self.kept[title] = [call.forward_arg_names, given, call.in_spec, out, call.out_spec]

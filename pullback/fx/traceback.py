@@ -19,7 +19,8 @@ from .. import errors
 from .provenance import NodeSource, NodeSourceAction, get_graph_provenance_json
 
 current_meta: dict[str, Any] = {}
-_KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "custom", "from_node", "seq_nr")
+_KEPT = ("stack_trace", "nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node",
+         "seq_nr")
 _preserving = False
 
 

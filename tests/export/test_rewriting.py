@@ -9,6 +9,7 @@ import pytest
 import pullback as torch
 from pullback import errors, nn
 from pullback.export import Dim, InputKind, default_decompositions, export, unflatten
+from pullback.fx.passes.sources import check_subgraphs_connected, get_source_partitions
 
 aten = torch.ops.aten
 
@@ -176,3 +177,29 @@ def test_sizes_that_data_choose_have_bounds():
                      dynamic_shapes=({0: Dim("a", max=100), 1: Dim("b", max=7)},))
     assert [str(r) for s, r in program.range_constraints.items() if str(s).startswith("u")] == [
         "VR[0, 3500]"] * 3
+
+
+def test_parts_by_where_they_come_from():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = nn.Linear(3, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            y = nn.functional.relu(self.two(self.one(x)))
+            return self.one(y) + torch.relu(y)
+
+    wanted = [nn.Linear, nn.functional.relu, torch.relu, "add"]
+    core = export(Two(), (torch.ones(2, 3),)).run_decompositions()
+    for graph in (core.graph, core.module().graph):
+        found = get_source_partitions(graph, wanted)
+        assert [len(found[source]) for source in wanted] == [3, 1, 1, 1]
+        first, second, _ = found[nn.Linear]
+        assert [n.target for n in first.nodes] == [aten.permute.default, aten.addmm.default]
+        assert first.output_nodes == first.nodes[1:]
+        assert "x" in [n.name for n in first.input_nodes]
+        assert check_subgraphs_connected(first, second)
+        assert not check_subgraphs_connected(second, first)
+    assert len(first.params) == 2  # attributes of a module
+    found = get_source_partitions(graph, [nn.Linear], lambda n: "two" in n.meta["nn_module_stack"])
+    assert len(found[nn.Linear]) == 1
