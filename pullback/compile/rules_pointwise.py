@@ -41,7 +41,7 @@ def _binary(op: str):
     def rule(b: Builder, ex: object, x: object, y: object, alpha: float = 1) -> Ref:
         t = dtype_code(ex)
         if t == "b":
-            if op not in ("add", "mul"):
+            if op not in ("add", "mul") or alpha != 1:
                 raise Unsupported(op)
             return b.pointwise("or" if op == "add" else "and", x, y, dtype="b")
         if alpha != 1:
@@ -98,7 +98,8 @@ def _floored(b: Builder, x: object, y: object, q: Ref, t: str) -> Ref:
 
 def _compare(op: str):
     def rule(b: Builder, ex: object, x: object, y: object) -> Ref:
-        return b.pointwise(op, x, y, dtype="b", ct=promoted(x, y), shape=shape_of(ex))
+        ct = promoted(x, y)  # a bool in a vector is 0 or -1: not in the order of numbers
+        return b.pointwise(op, x, y, dtype="b", ct="i" if ct == "b" else ct, shape=shape_of(ex))
 
     return rule
 
@@ -135,6 +136,8 @@ def truth(b: Builder, a: object) -> object:
 def _bitwise(op: str):
     def rule(b: Builder, ex: object, *args: object) -> Ref:
         t = dtype_code(ex)
+        if t in "fd":
+            raise Unsupported("bits of real numbers: the kernel says so")
         name = op if t == "b" else {"and": "iand", "or": "ior", "xor": "ixor", "not": "inot"}[op]
         return b.pointwise(name, *args, dtype=t, shape=shape_of(ex))
 
@@ -154,6 +157,8 @@ def _clamp(
 ) -> Ref:
     low, high = kw.get("min", low), kw.get("max", high)
     t, out = dtype_code(ex), x
+    if t == "b":
+        raise Unsupported("bounds of bools")
     for bound, op, of_tensor in ((low, "clampmin", "max"), (high, "clampmax", "min")):
         if bound is not None:  # a bound that is NaN makes NaN, and so may the elements of a tensor
             op = of_tensor if isinstance(bound, Ref) else "add" if bound != bound else op

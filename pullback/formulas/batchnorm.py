@@ -42,8 +42,9 @@ def normal_grads(g, x, mean, rstd, weight, dims, sums, moving, mask):
     normal = (x - mean) * rstd
     dx = dw = db = None
     if mask[0]:
-        u = _times(g, weight)
-        dx = rstd * (_project(u, normal, dims) if moving else u)
+        late = dims == sums  # one weight for all that is added up: infinite, it would cancel itself
+        u, scale = (g, _times(rstd, weight)) if late else (_times(g, weight), rstd)
+        dx = scale * (_project(u, normal, dims) if moving else u)
     if mask[1]:
         dw = (g * normal).sum(sums, True)
     if mask[2]:

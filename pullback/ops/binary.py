@@ -8,6 +8,8 @@ that graphs agree.  Formulas longer than a line are in `formulas/pointwise.py`. 
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..core import dtype as dt
 from ..core.op import Pointwise
 from ..core.table import ops
@@ -49,7 +51,7 @@ def times_alpha(self, other, alpha):
     if kind != "c" and isinstance(alpha, complex):
         raise DTypeError("For non-complex input tensors, argument alpha must not be a complex "
                          "number.")
-    return other * (as_number(self, alpha) if kind in "iu" and hasattr(self, "dtype") else alpha)
+    return other * (as_number(self, alpha) if kind in "biu" and hasattr(self, "dtype") else alpha)
 
 
 def check_subtraction(self, other) -> None:
@@ -72,8 +74,15 @@ def check_divisor(xp, self, other) -> None:
 
 
 def as_tensor(number, other):
-    """A number as a 0-d tensor of the dtype that it has in an operation with the tensor `other`."""
-    return ops.scalar_tensor(number, dtype=dt.result_type((number, other)), device=other.device)
+    """A number as a 0-d tensor of the dtype that it has in an operation with the tensor `other`.
+
+    One that is too large wraps around or is infinite.
+    """
+    dtype = dt.result_type((number, other))
+    if type(number) is int or type(number) is float:
+        with np.errstate(over="ignore"):
+            number = np.asarray(number).astype(dtype.np).item()
+    return ops.scalar_tensor(number, dtype=dtype, device=other.device)
 
 
 def pairs(low: float = -2.0, high: float = 2.0, low2: float | None = None,
@@ -626,6 +635,11 @@ def _clamp(xp, self, min, max):
     return self
 
 
+def _clamp_by_numbers(xp, self, min, max):
+    refuse("clamp" + "_min" * (max is None) + "_max" * (min is None) + "_scalar_cpu", self, "b")
+    return _clamp(xp, self, min, max)
+
+
 def check_range(convert, *operands) -> None:
     """Numbers among operands must be in the range of the dtype that all have together."""
     numbers = [v for v in operands
@@ -661,7 +675,7 @@ class clamp_default(Pointwise):
     out = ("exact",)
     promotes = ("self", "min", "max")
     check = lambda self, min, max: check_range(fill_number, self, min, max)
-    run = _clamp
+    run = _clamp_by_numbers
     grad = {"self": "where(between(self, min, max), grad, 0)"}
 
     def samples(s):
@@ -691,7 +705,7 @@ class clamp_min_default(Pointwise):
     number = 0
     promotes = ("self", "min")
     check = lambda self, min: check_range(fill_number, self, min)
-    run = lambda xp, self, min: _clamp(xp, self, min, None)
+    run = lambda xp, self, min: _clamp_by_numbers(xp, self, min, None)
     grad = {"self": "where(self >= min, grad, 0)"}
     samples = with_number(0.5, -1)
 
@@ -718,7 +732,7 @@ class clamp_max_default(Pointwise):
     number = 0
     promotes = ("self", "max")
     check = lambda self, max: check_range(fill_number, self, max)
-    run = lambda xp, self, max: _clamp(xp, self, None, max)
+    run = lambda xp, self, max: _clamp_by_numbers(xp, self, None, max)
     grad = {"self": "where(self <= max, grad, 0)"}
     samples = with_number(0.5, -1)
 

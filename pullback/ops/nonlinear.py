@@ -12,7 +12,7 @@ from ..core.op import Composite, Op, Pointwise
 from ..core.table import ops
 from ..core.xp import special
 from ..errors import DTypeError
-from .create import as_number
+from .create import as_number, fill_number
 from .pointwise import Backward, backward_points, points, refuse
 
 
@@ -122,6 +122,12 @@ class relu6(Composite):
         return ops.hardtanh(self, 0, 6)
 
 
+def _as_element(xp, array, number):
+    """A number beside an array, in its dtype."""
+    number = as_number(array, number) if array.dtype.kind in "iu" else number
+    return xp.asarray(number, dtype=array.dtype)
+
+
 class threshold(Pointwise):
     """Each element, or `value` where it does not exceed `threshold`."""
     schema = "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor"
@@ -131,12 +137,17 @@ class threshold(Pointwise):
     method = False
     namespace = "nn.functional"
 
+    def check(self, threshold, value):
+        for number in (threshold, value):
+            as_number(self, number)
+
     def run(xp, self, threshold, value):
-        low, value = (xp.asarray(as_number(self, v), dtype=self.dtype) for v in (threshold, value))
+        low, value = (_as_element(xp, self, v) for v in (threshold, value))
         return xp.where(self <= low, value, self)
 
     def decomp(self, threshold, value):
-        return self.masked_fill(self <= threshold, value)
+        low = threshold if self.dtype.is_floating_point else fill_number(self.dtype, threshold)
+        return self.masked_fill(self <= low, value)
 
     def samples(s):
         yield s(s.real(3, 4), 0.01, 20.0)
@@ -262,14 +273,17 @@ class hardtanh(Pointwise):
     function = False
     namespace = "nn.functional"
 
+    def check(self, min_val, max_val):
+        for bound in (min_val, max_val):
+            as_number(self, bound)
+
     def run(xp, self, min_val, max_val):
         if self.dtype.kind == "b":
             raise DTypeError("Bool inputs not supported for hardtanh")
         refuse("clamp_scalar_cpu", self, "c")
         if self.dtype.kind == "u" and min(min_val, max_val) < 0:
             raise DTypeError("cannot do hardtanh on an unsigned type with negative limits")
-        low, high = (xp.asarray(as_number(self, v), dtype=self.dtype)
-                     for v in (min_val, max_val))
+        low, high = (_as_element(xp, self, v) for v in (min_val, max_val))
         return xp.minimum(xp.maximum(self, low), high)
 
     def decomp(self, min_val=-1, max_val=1):

@@ -20,7 +20,7 @@ def same(functions: list, *tensors) -> None:
     got = pb.compile(lambda *ts: [f(*ts) for f in functions], backend="native")(*tensors)
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
         assert (a.dtype, a.shape, a.stride()) == (b.dtype, b.shape, b.stride()), i
-        np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=str(i))
+        np.testing.assert_array_equal(a.detach().numpy(), b.detach().numpy(), err_msg=str(i))
 
 
 @pytest.mark.parametrize("x", [I32, I64])
@@ -106,3 +106,43 @@ def test_numbers_that_do_not_fit_are_refused(f, x, backend):
 def test_infinite_numbers_fit():
     assert HALF.masked_fill(HALF > 0, -np.inf).tolist() == [-np.inf] * 3
     assert pb.where(HALF > 2, HALF, 1e10).tolist() == [np.inf] * 3
+
+
+def test_bools_in_the_order_of_numbers():
+    m, n = pb.tensor([True, False, True, False] * 5), pb.tensor([True, True, False, False] * 5)
+    compare = [getattr(pb, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")]
+    same([lambda m, n, f=f: f(m, n) for f in compare], m, n)
+    same([lambda m, n, f=f: f(m, True) for f in compare], m, n)
+    same([lambda m, n: (m == True).sum(), lambda m, n: pb.where((~m) == False, n, m),  # noqa: E712
+          lambda m, n: m[0] < n[1], lambda m, n: pb.add(m, n, alpha=False)], m, n)
+    assert pb.add(m, m, alpha=-1).tolist() == m.tolist()
+
+
+@pytest.mark.parametrize("backend", ["eager", "native"])
+def test_what_only_whole_numbers_have(backend):
+    with pytest.raises(NotImplementedError, match="bitwise_and_cpu"):
+        pb.compile(lambda x: x & 0.5, backend=backend)(I32)
+    with pytest.raises(NotImplementedError, match="clamp_scalar_cpu"):
+        pb.compile(lambda x: (x > 1).clamp(False, True), backend=backend)(I32)
+
+
+def test_shifts_by_numbers_out_of_range():
+    same([lambda x: x << 256, lambda x: x >> -1, lambda x: x << 9, lambda x: 2**31 >> x], U8)
+
+
+def test_thresholds_of_whole_numbers_are_whole():
+    same([lambda x: pb.nn.functional.threshold(x, -2.5, 5)], I32)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_infinite_weights_of_batch_normalisation(training):
+    x = (pb.arange(24.0) % 5 - 2).reshape(4, 3, 2)
+    weight = pb.tensor([1.0, np.inf, 2.0])
+
+    def gradient(x, weight):
+        mean, var = pb.zeros(3), pb.ones(3)
+        y = pb.nn.functional.batch_norm(x, mean, var, weight, training=training)
+        return pb.autograd.grad(y, x, (pb.arange(24.0) % 7).reshape(4, 3, 2))[0].isfinite()
+
+    same([gradient], x.requires_grad_(), weight)
+    assert not gradient(x, weight)[:, 1].all() and gradient(x, weight)[:, ::2].all()
