@@ -629,12 +629,16 @@ def _remember(program: Program, known: Any) -> None:
 def with_histories(module: GraphModule) -> GraphModule:
     """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
     convention of these graphs, not the end of a history) are used as they are."""
-    if not any(n.meta.get("kept") for n in module.graph.nodes):
+    if not any(n.meta.get("kept") or n.meta.get("cut") for n in module.graph.nodes):
         return module
     graph, copied = Graph(), {}
     for node in module.graph.nodes:
-        copied[node] = copied[node.args[0]] if node.meta.get("kept") else (
-            graph.node_copy(node, copied.__getitem__))
+        if node.meta.get("kept"):
+            copied[node] = copied[node.args[0]]
+            continue
+        new = copied[node] = graph.node_copy(node, copied.__getitem__)
+        if node.meta.get("cut"):  # `alias` by a decomposition
+            new.target = overload("detach")
     return GraphModule(module, graph)
 
 

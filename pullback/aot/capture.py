@@ -85,6 +85,8 @@ class Capture(Hooking, Placing, Trace):
 
     def __init__(self, recorder, decompositions, decides: bool = False):
         super().__init__(recorder, True, decompositions)
+        detach = overload("detach")
+        self.apart = overload("alias") if self.decompositions.get(detach) else detach
         self.decisions = Decisions(recorder) if decides else None
         self.adopted: list[Adopted] = []
         self.reads: list[Read] = []
@@ -199,7 +201,7 @@ class Capture(Hooking, Placing, Trace):
 
     def detached(self, t: Tensor) -> Tensor:
         """What the user's `detach()` gives: a node of its own."""
-        node = self.recorder.call(overload("detach"), (t._data.node,), t._data.inner)
+        node = self.recorder.call(self.apart, (t._data.node,), t._data.inner)
         if t._edge is not None and not self.joined:
             node.meta["cut"] = True
         return self.wrap(t._data.inner, node)
@@ -248,17 +250,17 @@ class Capture(Hooking, Placing, Trace):
         nodes = [v._data.node for v in values]
         if not nodes or any("kept" in n.meta for n in nodes):
             return values
-        kept, point = [], nodes[-1]
+        kept, point = [], max(nodes) if len(nodes) > 1 else nodes[0]
         while point.next.target is operator.getitem and point.next.args[0] is point.args[0]:
             point = point.next  # behind all results of the operator
         while point.next.meta.get("kept") and point.next.args[0].args[0] is point.args[0]:
             point = point.next
         for v in values:
             with self.recorder.graph.inserting_after(point):
-                point = self.recorder.call(overload("detach"), (v._data.node,), v._data.inner)
+                point = self.recorder.call(self.apart, (v._data.node,), v._data.inner)
             kept.append(point)
             point.meta["partitioner_tag"] = "is_forward"
-        later = [self.recorder.call(overload("detach"), (k,), v._data.inner)
+        later = [self.recorder.call(self.apart, (k,), v._data.inner)
                  for k, v in zip(kept, values)]
         for n in (*kept, *later):
             n.meta["kept"] = True
@@ -369,7 +371,9 @@ class Capture(Hooking, Placing, Trace):
         made = self.constant(t)
         if not self.literal:
             return made
-        node = self.recorder.call(overload("lift_fresh_copy"), (made._data.node,), made)
+        copy = overload("lift_fresh_copy")
+        copy = overload("clone") if self.decompositions.get(copy) else copy
+        node = self.recorder.call(copy, (made._data.node,), made)
         self.recorder.values[node] = t
         return self.wrap(made._data.inner, node)
 

@@ -350,7 +350,7 @@ def _settle(graph: Any) -> None:
         if source is not None and source.target is _STATISTICS and into in source.args[3:5]:
             if _alike(into, value):
                 node.replace_all_uses_with(value)
-    for node in reversed(graph.find_nodes(op="call_function", target=overload("detach"))):
+    for node in reversed(graph.nodes):
         if node.meta.get("cut") and not node.users:
             graph.erase_node(node)
 
@@ -731,7 +731,7 @@ def _joint_graph(
 
 def _drop_ends(found: Exported) -> None:
     """Without the marks where histories end: nobody differentiates the graph again."""
-    for node in found.module.graph.find_nodes(op="call_function", target=overload("detach")):
+    for node in found.module.graph.nodes:
         if node.meta.get("silent"):  # no call of the user's
             node.replace_all_uses_with(node.args[0])
             found.results = [node.args[0] if r is node else r for r in found.results]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
-from pullback import errors
+from pullback import aot, errors
 from pullback.core.catalog import FILES
 from pullback.core.handle import Tensor
 from pullback.core.op import OpOverload, overload_of, registry
@@ -17,6 +17,7 @@ from pullback.fx.make_fx import make_fx
 from pullback.testing import samples
 
 REFUSED = (errors.DataDependentError, errors.TransformError)
+UNTRACKED = (errors.NotDifferentiable, errors.DerivativeNotWritten, errors.LeafWriteError)
 # entries whose samples cannot all be captured: sizes or Python values that depend on data
 _BY_VALUES = """
 where allclose equal is_nonzero item one_hot lstm.data gru.data rnn_tanh.data rnn_relu.data
@@ -138,6 +139,41 @@ def _check(file: str, start: int, end: int | None) -> None:
                     wrong += _differences(case, module(*inputs), wanted, op)
     assert not wrong
     assert refused <= BY_VALUES
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_both_halves_are_core_and_right(file):
+    """Forward and backward graphs of ahead-of-time autograd, of the first sample of an entry."""
+    wrong = []
+    for op in list(map(registry.__getitem__, registry)):
+        if op.__module__.rpartition(".")[2] != file or "decomposition" in op.unchecked:
+            continue
+        if not _differentiable(op) or not op.pure:
+            continue
+        for case in list(samples.cases(op))[:1]:
+            call, tensors = _problem(op, case)
+            targets = []
+
+            def keep(module, inputs):
+                targets.extend(n.target for n in module.graph.nodes)
+                return module
+
+            halves = aot.aot_function(call, keep, keep, decompositions=decomposition_table)
+            found = []
+            for run in (call, halves):
+                given = [samples.place(samples.host(t)) for t in tensors]
+                for t in given:
+                    t.requires_grad_(t.dtype.category >= 2)
+                try:
+                    found.append(_with_gradients(run)(*given))
+                except (*REFUSED, *UNTRACKED):
+                    break
+            strange = [t for t in targets if isinstance(t, OpOverload) and not is_core(t.name)]
+            if strange:
+                wrong.append(f"{case.label}: {strange}")
+            if len(found) == 2 and not any(getattr(t, "is_random", False) for t in targets):
+                wrong += _differences(case, found[1], found[0], op)
+    assert not wrong
 
 
 def _differences(case, got, wanted, op) -> list[str]:
