@@ -172,6 +172,12 @@ def of(np_dtype) -> DType:
     return found
 
 
+@functools.cache
+def name_of(dtype) -> str:
+    """The name of a dtype, NumPy's or ours; NumPy's makes it anew every time, which takes 2 µs."""
+    return dtype.name
+
+
 def holds(dtype: DType, number) -> bool:
     """Is a real number in the range of a dtype? Integers without a sign take negative ones, too."""
     low, high = _range(dtype)

@@ -268,7 +268,7 @@ def _normalised(item, x: Tensor):
     if isinstance(item, Tensor):
         if item.ndim == 0 and item.dtype.category == 1 and item.dtype is not dt.uint8:
             return _number(item)
-        if item.dtype.name not in ("bool", "uint8", "int32", "int64"):
+        if dt.name_of(item.dtype) not in ("bool", "uint8", "int32", "int64"):
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         return item
     if isinstance(item, (int, np.integer)):
@@ -306,7 +306,7 @@ def _index_tensor(data, x: Tensor) -> Tensor:
     array = make_tensor_data(list(data) if isinstance(data, range) else data)
     if array.size == 0:
         array = array.astype(np.int64)
-    if array.dtype.name not in ("bool", "uint8", "int32", "int64"):
+    if dt.name_of(array.dtype) not in ("bool", "uint8", "int32", "int64"):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     index = lifted(make(array)) if state.mode or fast["DISPATCHES"] else make(array)
     return index if x.device.type == "cpu" else index.to(x.device)

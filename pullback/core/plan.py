@@ -171,7 +171,7 @@ def _argument(i, spec, text, value, own, general, ov, tensors, lists) -> list[st
         raise _No
     if spec.is_list:
         return _list_argument(i, spec, text, value, general, lists)
-    if type(value) not in _PLAIN.get(spec.base, ()):
+    if type(value) not in _PLAIN.get(spec.base, ()) or type(value) is complex and i in ov.numbers:
         raise _No
     return [f"{x} = {text}"]
 
@@ -248,16 +248,18 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
     flat = f"({''.join(f'x{i}, ' for i in range(len(schema.args)))})"
     lines, dtype = [], None
     if not tensors and not lists:  # a creation operator: on the CPU, unless it says otherwise
+        test = "state.fake"
         for i, spec in enumerate(schema.args):
             if spec.base == "Device" and places[i][0] is not None and places[i][1] is not None:
-                raise _No
-        lines += ["    if state.fake:", f"        {general}"]
+                test += f" or x{i}.type != 'cpu'"
+        lines += [f"    if {test}:", f"        {general}"]
     alike = [i for i, _ in ov.alike if i in tensors]
     for i in alike[1:]:
         lines += [f"    if a{i}.dtype is not a{alike[0]}.dtype:", f"        {general}"]
     keeps = rule == "keep" or rule == "same" and ov.is_view
     if not keeps:
-        first = tensors[0] if tensors else None
+        promoting = [i for i in tensors if i in ov.promoted] if rule != "same" else []
+        first = promoting[0] if promoting else tensors[0] if tensors else None
         if first is None or lists and rule in _PROMOTING and set(lists) & set(ov.promoted):
             if lists and rule in _PROMOTING:
                 return _promoting_lists(ov, tensors, lists, general, values, flat, own)
@@ -277,10 +279,13 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
         else:
             if ov.dtype_rule is not None:
                 raise _No
-            whole = rule == "default" and all(
-                type(places[i][1]) is int for i in ov.promoted if i not in tensors)
-            test = " and d is not I64" if whole else ""  # whole numbers stay what they are
-            lines += [f"    if d is not F32 and d is not F64{test}:", f"        {general}"]
+            given = [places[i][1] for i in ov.promoted if i not in tensors]
+            if rule in ("default", "bool") and not any(v is not None for v in given):
+                test = "d not in REAL"  # one dtype is what it is
+            else:  # whole numbers stay what they are beside whole numbers
+                whole = rule in ("default", "bool") and all(type(v) is int for v in given)
+                test = f"d is not F32 and d is not F64{' and d is not I64' if whole else ''}"
+            lines += [f"    if {test}:", f"        {general}"]
             for i in tensors:
                 if i in ov.promoted and i != first:
                     lines += [f"    if a{i}.dtype is not d:", f"        {general}"]
@@ -457,6 +462,7 @@ space.update(
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
     I64=np.dtype(np.int64),
+    REAL={np.dtype(c) for c in "fdlihbB?"},
     BOOL=np.dtype(np.bool_),
     HALF=_HALF,
     INTS={int},

@@ -110,14 +110,6 @@ class Packet:
         return None, hidden
 
     def __call__(self, *args, **kwargs):
-        kind = (
-            (*map(type, args), *kwargs, *map(type, kwargs.values()))
-            if kwargs
-            else (*map(type, args),)
-        )
-        plan = self._plans.get(kind)
-        if plan is not None:
-            return plan(*args, **kwargs)
         if not kwargs:
             if self._fast:
                 out = self._fast(*args)
@@ -133,7 +125,19 @@ class Packet:
                 if not self._inplace and families[self._base][0].kind == "pointwise":
                     from .fast import family
 
-                    self._fast = family(self, self._general) or False
+                    self._fast = family(self, self._planned) or False
+        return self._planned(*args, **kwargs)
+
+    def _planned(self, *args, **kwargs):
+        """By the plan of this kind of call, or in general; often enough, and it gets a plan."""
+        kind = (
+            (*map(type, args), *kwargs, *map(type, kwargs.values()))
+            if kwargs
+            else (*map(type, args),)
+        )
+        plan = self._plans.get(kind)
+        if plan is not None:
+            return plan(*args, **kwargs)
         result = self._general(*args, **kwargs)
         seen = self._seen[kind] = self._seen.get(kind, 0) + 1
         if seen == OFTEN and not fast["ACTIVE"]:

@@ -84,6 +84,22 @@ def extremes(array) -> tuple:
     return min(values), max(values)
 
 
+def all_below(array, size: int) -> bool:
+    """Are integers neither negative nor `size` or more?  No also means: look more closely."""
+    return type(array) is np.ndarray and array.dtype == np.int64 and bool(
+        np.maximum.reduce(array.view(np.uint64), None) < size)
+
+
+def taken(xp, flat, places):
+    """Elements of a vector at places that were checked: NumPy need not do it again."""
+    return flat.take(places, None, None, "clip") if xp is np else xp.take(flat, places)
+
+
+def spread(xp, array, shape: tuple):
+    """`broadcast_to`, which NumPy does in Python."""
+    return array if array.shape == shape else xp.broadcast_to(array, shape)
+
+
 def accumulate_at(xp, name: str, target, places, values) -> None:
     """`xp.NAME.at(target, places, values)`, by way of the host where a namespace lacks it
     (CuPy: multiply).

@@ -17,7 +17,7 @@ from .pointwise import title
 
 
 def _where(xp, condition, self, other):
-    if condition.dtype.kind != "b" and condition.dtype.name != "uint8":
+    if condition.dtype.kind != "b" and dt.name_of(condition.dtype) != "uint8":
         raise DTypeError("where expected condition to be a boolean tensor, but got a tensor with "
                          f"dtype {condition.dtype.name}")
     return xp.where(condition, self, other)

@@ -182,7 +182,7 @@ class _ctc_loss(Op):
         if log_probs.dtype.itemsize == 2:
             raise NotImplementedError("\"ctc_loss_cpu\" not implemented for "
                                       f"'{title(log_probs.dtype)}'")
-        if targets.dtype.name not in ("int32", "int64"):
+        if dt.name_of(targets.dtype) not in ("int32", "int64"):
             raise DTypeError("Expected tensor for argument #2 'targets' to have scalar type Int; "
                              f"but got {targets.dtype.name} instead (while checking arguments for "
                              "ctc_loss)")

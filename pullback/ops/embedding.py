@@ -19,7 +19,7 @@ from .pointwise import title
 
 def _check_bags(weight, indices, offsets, mode, per_sample_weights):
     for name, value in (("indices", indices), ("offsets", offsets)):
-        if value.dtype.name not in ("int32", "int64"):
+        if dt.name_of(value.dtype) not in ("int32", "int64"):
             raise DTypeError(f"Expected tensor for argument #1 '{name}' to have one of the "
                              f"following scalar types: Long, Int; but got {value.dtype} instead "
                              "(while checking arguments for embedding_bag)")

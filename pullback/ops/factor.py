@@ -182,7 +182,7 @@ class linalg_lu(Matrices):
 
 def _check_pivots(packed, pivots):
     check_matrix("torch.lu_unpack", packed, "LU_data")
-    if pivots.dtype.name != "int32":
+    if dt.name_of(pivots.dtype) != "int32":
         raise DTypeError("torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of "
                          f"torch.int32 dtype, got {pivots.dtype.name}")
     if tuple(pivots.shape) != (*packed.shape[:-2], min(packed.shape[-2:])):

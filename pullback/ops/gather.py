@@ -10,7 +10,7 @@ from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..core.xp import accumulate_at
+from ..core.xp import accumulate_at, taken
 from .create import as_number
 from .index import accumulate_into, in_range, same_dtype, whole
 from .layout import along, in_front, inner
@@ -22,7 +22,7 @@ def index_vector(index, name: str):
     """The index of index_select and its kin as a vector."""
     if index.ndim > 1:
         raise IndexError(f"{name}: Index is supposed to be a vector")
-    if index.dtype.name not in ("int32", "int64"):
+    if dt.name_of(index.dtype) not in ("int32", "int64"):
         raise RuntimeError(f"{name}: Expected dtype int32 or int64 for index")
     return index.reshape((-1,))
 
@@ -194,7 +194,7 @@ class index_copy(_Rewritten):
 
     def run(xp, self, dim, index, source):
         dim = wrap_dim(dim, self.ndim)
-        if index.dtype.name != "int64":
+        if dt.name_of(index.dtype) != "int64":
             raise RuntimeError("index_copy_(): Expected a long tensor for index")
         index = index_vector(index, "index_copy_()")
         same_dtype(self, source, "index_copy_(): self and source expected to have the same dtype")
@@ -246,7 +246,7 @@ class index_copy(_Rewritten):
 
 def _filled(xp, self, dim, index, value):
     dim = wrap_dim(dim, self.ndim)
-    if index.dtype.name != "int64":
+    if dt.name_of(index.dtype) != "int64":
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:
         raise RuntimeError("Index has to be a vector/scalar")
@@ -354,7 +354,7 @@ def check_along(name: str, self, index, dim: int, src=None) -> int:
     dim = wrap_dim(dim, self.ndim)
     if numel(index.shape) == 0:
         return dim
-    if index.dtype.name not in ("int32", "int64"):
+    if dt.name_of(index.dtype) not in ("int32", "int64"):
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index")
     if max(self.ndim, 1) != max(index.ndim, 1):
         kind = "input" if name == "gather" else "self"
@@ -384,12 +384,12 @@ def check_along(name: str, self, index, dim: int, src=None) -> int:
 def flat_places(index, shape, dim: int, xp):
     """Position in the flattened array of shape `shape` of each entry of an index along `dim`."""
     steps = [numel(shape[d + 1 :]) for d in range(len(shape))]
-    flat = index * xp.int64(steps[dim])
+    flat = index if steps[dim] == 1 else index * xp.int64(steps[dim])
     for d, size in enumerate(index.shape):
         if d != dim and size > 1:
             view = [1] * index.ndim
             view[d] = size
-            flat += (xp.arange(size) * steps[d]).reshape(view)
+            flat = flat + (xp.arange(size) * steps[d]).reshape(view)
     return flat.reshape(-1)
 
 
@@ -428,7 +428,7 @@ class gather(Op):
         shape, places = self.shape or (1,), line(index)
         places = in_range(xp, places, shape[dim], dim, RuntimeError, negative=False)
         flat = flat_places(places, shape, dim, xp)
-        return xp.take(self.reshape(-1), flat).reshape(index.shape)
+        return taken(xp, self.reshape(-1), flat).reshape(index.shape)
 
     def batch(n, batched, self, dim, index, sparse_grad):
         flat = index.ndim - batched[2] == 0

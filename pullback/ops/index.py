@@ -16,7 +16,7 @@ from ..core.fake import Fake
 from ..core.op import Composite, Op
 from ..core.state import state
 from ..core.table import ops
-from ..core.xp import accumulate_at, extremes
+from ..core.xp import accumulate_at, all_below, extremes, spread
 from ..errors import ArgumentError, DynamicOutputShapeException, ShapeError
 from .layout import in_front, pad_rank
 
@@ -71,7 +71,7 @@ def checked_indices(xp, indices, shape) -> list:
         if index is None:
             out.append(None)
         elif is_mask(index):
-            if index.dtype.name == "uint8":
+            if dt.name_of(index.dtype) == "uint8":
                 warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a "
                               "dtype torch.bool instead.", UserWarning, stacklevel=2)
             start = len(out)
@@ -119,7 +119,7 @@ def adjacent(positions) -> bool:
 
 def in_range(xp, index, size: int, dim: int, error=IndexError, negative: bool = True):
     """The index with negative entries counted from the end, or the error that names one."""
-    if index.size == 0:
+    if index.size == 0 or all_below(index, size):
         return index
     low, high = extremes(index)
     if high >= size or low < (-size if negative else 0):
@@ -203,10 +203,10 @@ def accumulate_into(xp, array, indices, values):
     flat = 0
     for index, size, d in zip(given, sizes, places, strict=True):
         flat = flat * size + in_range(xp, index, size, d)
-    flat = xp.broadcast_to(flat, shape).reshape(-1)
+    flat = spread(xp, flat, shape).reshape(-1)
     target = result_shape(array.shape, indices, shape)
-    values = xp.broadcast_to(values, target)
-    if adjacent(places):  # bring the selected dims to the front
+    values = spread(xp, values, target)
+    if places[0] and adjacent(places):  # bring the selected dims to the front
         values = xp.moveaxis(values, range(places[0], places[0] + len(shape)), range(len(shape)))
     width = numel(array.shape[d] for d in rest)
     order = (*places, *rest)
@@ -542,7 +542,7 @@ class unravel_index(Composite):
 
 def flat_index(xp, index, size: int, name: str):
     """Flat non-negative index of take and put."""
-    if index.dtype.name != "int64":
+    if dt.name_of(index.dtype) != "int64":
         raise RuntimeError(f"{name}: Expected a long tensor for index, but got {index.dtype}")
     if index.size == 0:
         return index

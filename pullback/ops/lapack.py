@@ -12,6 +12,7 @@ import math
 
 from numpy.linalg import LinAlgError as Failed  # CuPy raises it too
 
+from ..core import dtype as dt
 from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
@@ -42,10 +43,10 @@ def check_square(name, matrix, argument="A"):
 def check_float(name, *matrices):
     """Floating or complex numbers that LAPACK knows, all of one dtype."""
     for matrix in matrices:
-        if matrix.dtype.name not in FLOATS:
+        if dt.name_of(matrix.dtype) not in FLOATS:
             raise DTypeError(f"{name}: Expected a floating point or complex tensor as input. Got "
                              f"{matrix.dtype.name}")
-        if matrix.dtype.name != matrices[0].dtype.name:
+        if dt.name_of(matrix.dtype) != dt.name_of(matrices[0].dtype):
             raise DTypeError(f"{name}: Expected tensors of one dtype, got "
                              f"{matrices[0].dtype.name} and {matrix.dtype.name}")
 

@@ -17,7 +17,7 @@ from .layout import in_front
 
 
 def _check_places(indices, name: str, place: int) -> None:
-    if indices.dtype.name not in ("int32", "int64"):
+    if dt.name_of(indices.dtype) not in ("int32", "int64"):
         raise DTypeError(f"Expected tensor for argument #{place} 'indices' to have one of the "
                          f"following scalar types: Long, Int; but got {indices.dtype} instead "
                          f"(while checking arguments for {name})")

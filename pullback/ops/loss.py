@@ -12,7 +12,7 @@ from ..core import dtype as dt
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..core.xp import extremes, sums
+from ..core.xp import all_below, extremes, sums
 from ..errors import DTypeError, RefusedValue, ShapeError
 from ..formulas.loss import class_dim, nll_terms, reduce_loss
 from .norm import narrowed, widened
@@ -77,6 +77,8 @@ def _known_targets(xp, self, target, ignore_index, dim):
     known, classes = None, self.shape[dim]
     if not target.size:
         return target.astype(xp.int64), None
+    if not 0 <= ignore_index < classes and all_below(target, classes):
+        return target, None
     low, high = extremes(target)
     if low <= ignore_index <= high:
         known = target != ignore_index

@@ -468,7 +468,7 @@ def _check_sorter(table, sorter) -> None:
             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
             f"tensor {list(table.shape)} and got sorter tensor {list(sorter.shape)}"
         )
-    if sorter.dtype.name != "int64":
+    if dt.name_of(sorter.dtype) != "int64":
         raise DTypeError(
             "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
             f"{title(sorter.dtype)}"

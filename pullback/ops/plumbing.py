@@ -214,7 +214,7 @@ def _truth(name: str, operator: str, doc: str) -> None:
     """A reduction of truth values over all dims."""
 
     def compose(self):
-        if self.dtype.name != "bool":
+        if dt.name_of(self.dtype) != "bool":
             raise DTypeError(f"{name} takes truth values, got {self.dtype}")
         while isinstance(self._data, Box) and self._data.hides:
             self = self._data.inner  # of all examples, as PyTorch has it

@@ -154,7 +154,7 @@ class linalg_solve(MatricesComposite):
 def _check_factors(factors, pivots, right, left):
     name = "linalg.lu_solve"
     shape = check_system(name, factors, right, left)
-    if pivots.dtype.name != "int32":
+    if dt.name_of(pivots.dtype) != "int32":
         raise DTypeError(f"{name}: pivots should be a Tensor of scalar type torch.int32, got "
                          f"{pivots.dtype.name}")
     if tuple(pivots.shape) != tuple(factors.shape[:-1]):

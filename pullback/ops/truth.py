@@ -17,7 +17,7 @@ def _truth_dtype(self):
 def _truth(xp, function: str, self, dim, keepdim, *, empty_is_all: bool = True):
     axes = wrap_dims(dim, self.ndim, empty_is_all=empty_is_all)
     out = getattr(xp, function)(self, axis=axes, keepdims=keepdim)
-    return xp.asarray(out, dtype=xp.uint8 if self.dtype.name == "uint8" else xp.bool_)
+    return xp.asarray(out, dtype=xp.uint8 if dt.name_of(self.dtype) == "uint8" else xp.bool_)
 
 
 def _none_false(self, dim, keepdim):
