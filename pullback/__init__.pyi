@@ -58,7 +58,7 @@ from pullback.machine import Stream as Stream
 from pullback.core.symbolic.number import SymBool as SymBool
 from pullback.core.symbolic.number import SymFloat as SymFloat
 from pullback.core.symbolic.number import SymInt as SymInt
-from pullback.library.definition import Tag as Tag
+from pullback.core.tags import Tag as Tag
 from pullback.storage import TypedStorage as TypedStorage
 from pullback.storage import UntypedStorage as UntypedStorage
 from pullback import amp as amp

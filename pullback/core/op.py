@@ -313,6 +313,13 @@ class OpOverload:
             return self.compose
         return plain(inspect.getattr_static(self.op, "decomp"))
 
+    @property
+    def tags(self) -> list:
+        """What PyTorch says of the operator."""
+        from .tags import tags_of
+
+        return tags_of(self)
+
     def decompose(self, *args, **kwargs):
         """A call of an operator that is a function of others, by these; else NotImplemented."""
         flat = self.bind(args, kwargs) if self.is_composite else None

@@ -498,6 +498,13 @@ class Derived:
 
         return Qualified(self.schema, self.namespace)
 
+    @property
+    def tags(self) -> list:
+        """What PyTorch says of the operator."""
+        from .tags import tags_of
+
+        return tags_of(self)
+
     def decompose(self, *args, **kwargs):
         """Asked for by dispatch handlers: it is no function of other operators."""
         return NotImplemented

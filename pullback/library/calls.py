@@ -110,9 +110,9 @@ def function_for(op: CustomOpDef) -> type:
             )
         found = op._backward(ctx, *(rebuilt(ctx._made, grads) if lists_out else grads))
         found = tuple(found) if isinstance(found, tuple) else (found,)
-        missing = op._keywords - len(found)
-        if missing > 0 and not lists:
-            return found
+        missing = op.schema.args[len(found) : op._keywords]
+        if not lists and not all(a.has_default for a in missing):
+            return found  # too few, which is refused
         found = (*found, *[None] * (len(op.schema.args) - len(found)))
         if not lists:
             return found

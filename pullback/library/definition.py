@@ -7,7 +7,6 @@ Its kernel is the user's function, its shape rule the registered fake; a call go
 from __future__ import annotations
 
 import contextlib
-import enum
 import functools
 import logging
 import re
@@ -29,16 +28,11 @@ from ..core.size import Symbolic
 from ..core.stack import bind, tensors_in
 from ..core.state import fast, state
 from ..core.surface import assign, bump, mark_written, may_write
+from ..core.tags import Tag
 from ..interp.box import map_tensors
 from .calls import flattened, function_for, rebuilt
 from .fallback import through
 
-Tag = enum.Enum("Tag", (
-    "core cudagraph_unsafe data_dependent_output dynamic_output_shape flexible_layout generated "
-    "inplace inplace_view maybe_aliasing_or_mutating needs_contiguous_strides needs_exact_strides "
-    "needs_fixed_stride_order nondeterministic_bitwise nondeterministic_seeded out out_variant "
-    "pointwise pt2_compliant_tag reduction view_copy"), module=__name__)
-Tag.__doc__ = "What may be said of an operator when it is defined."
 _log = logging.getLogger("torch._library.custom_ops")  # where programs listen for it
 definitions: dict[str, CustomOpDef] = {}  # "ns::name" -> definition
 

@@ -240,6 +240,18 @@ def test_schemas_under_their_names():
     assert torch.ops.aten.add_.Tensor._schema.arguments[0].alias_info.is_write
 
 
+def test_gradients_of_defaults_may_be_left_out(lib):
+    lib.define("f(Tensor x, Tensor y, int n=2, *, int k=3) -> Tensor")
+    lib.impl("f", lambda x, y, n=2, *, k=3: x * y * n * k, "CPU")
+    x = X.clone().requires_grad_()
+    library.register_autograd("tests_use::f", lambda ctx, g: (g * 6, None))
+    torch.ops.tests_use.f(x, X).sum().backward()
+    assert x.grad.tolist() == [6, 6, 6]
+    library.register_autograd("tests_use::f", lambda ctx, g: g)
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        torch.ops.tests_use.f(x, X).sum().backward()
+
+
 def test_gradients_of_lists_are_lists(lib):
     lib.define("f(Tensor[] xs) -> Tensor")
     lib.impl("f", lambda xs: xs[0] + xs[1], "CPU")
@@ -301,6 +313,21 @@ def test_tags(lib):
     f = sine("f", tags=torch.Tag.pt2_compliant_tag)
     lib._names.add("f")
     assert f._opoverload.tags == [torch.Tag.pt2_compliant_tag]
+
+
+@pytest.mark.parametrize("name, tags", [
+    ("add.Tensor", "core pointwise"), ("add_.Tensor", "inplace pointwise"),
+    ("add.out", "out pointwise"), ("rand.default", "core nondeterministic_seeded"),
+    ("mean.dim", "core reduction"), ("nonzero.default", "core dynamic_output_shape"),
+    ("item.default", "data_dependent_output"), ("transpose_.default", "inplace inplace_view"),
+    ("expand_copy.default", "view_copy"), ("linalg_qr.default", ""), ("median.default", ""),
+    ("dropout.default", "maybe_aliasing_or_mutating nondeterministic_seeded"),
+])
+def test_tags_of_the_table(name, tags):
+    family, _, overload = name.partition(".")
+    found = getattr(getattr(torch.ops.aten, family), overload).tags
+    assert torch.Tag.pt2_compliant_tag in found
+    assert {t.name for t in found} - {"pt2_compliant_tag"} == {*tags.split()}
 
 
 def test_sizes_that_values_decide(lib):
