@@ -6,7 +6,6 @@ which tensors require grad, which are the same object, and every Python value.
 
 from __future__ import annotations
 
-import copy
 import functools
 import warnings
 from collections.abc import Callable
@@ -96,6 +95,7 @@ class Compiled:
 
     strided = False  # are inputs that share memory places of it in the graphs, or views?
     kinds: tuple = int, float  # of numbers that may be symbols
+    again: Callable | None = None  # compiles another function in the same way
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
         functools.update_wrapper(self, function)
@@ -111,9 +111,24 @@ class Compiled:
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
 
+    def __copy__(self) -> Compiled:  # as functions are
+        return self
+
+    def __deepcopy__(self, memo: dict) -> Compiled:
+        return self
+
+    def __reduce__(self) -> tuple:
+        """The function, to be compiled where the pickle is read."""
+        if self.again is None:
+            raise TypeError(errors.text(
+                f"cannot pickle a function with compilers of its own ({errors.user_line(1)})",
+                cure="pickle the function, and compile it again"))
+        return self.again, (self.function,)
+
     def like(self, function) -> Compiled:
         """Another one for another function, with the same compilers."""
-        new = copy.copy(self)
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
         new.function, new._last, new._modules = function, None, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
         return new

@@ -94,11 +94,12 @@ def compile(
     and what it takes without a limit.  With symbolic sizes the way is chosen for those at hand, and
     again for sizes for which it would take too much.
     """
+    again = functools.partial(
+        compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+        options=options, disable=disable, memory=memory,
+    )
     if model is None:
-        return functools.partial(
-            compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-            options=options, disable=disable, memory=memory,
-        )
+        return again
     if mode is not None and mode not in _MODES:
         raise errors.CompileError(errors.text(
             f"Unrecognized mode={mode}, should be one of: {_MODES} ({errors.user_line()})",
@@ -157,6 +158,7 @@ def compile(
             parts.loose = interpreted
             parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
         made = Compiled(model, parts, dynamic)
+    made.again = again
     if hasattr(model, "_modules"):
         from ..nn.compiled import OptimizedModule
 

@@ -22,7 +22,7 @@ class OptimizedModule(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if name == "_orig_mod":
+            if name in ("_orig_mod", "__copy__", "__deepcopy__"):
                 raise
             try:
                 return getattr(self._orig_mod, name)
@@ -37,6 +37,14 @@ class OptimizedModule(Module):
 
     def __delattr__(self, name: str) -> None:
         delattr(self._orig_mod, name)
+
+    def __reduce__(self) -> tuple:
+        """The original, to be compiled anew as a copy or in the process that reads it."""
+        own = {k: v for k, v in self.__dict__.items() if k not in ("_modules", "_compiled")}
+        return self._compiled.again, (self._orig_mod,), own
+
+    def __setstate__(self, own: dict) -> None:
+        self.__dict__.update(own)
 
     def __getitem__(self, key):
         return self._orig_mod[key]

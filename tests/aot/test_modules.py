@@ -1,5 +1,7 @@
 """Every layer class ahead of time: results, gradients, buffers and random numbers are eager's."""
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -112,3 +114,38 @@ def test_a_capture_that_fails_leaves_modules_as_they_were():
     with pytest.raises(KeyError):
         pb.compile(refused, backend="numpy")(pb.ones(2))
     assert module.count is before and module.last is None
+
+
+# copies and pickles of what was compiled
+
+
+def _doubled(module, args, out):
+    return out * 2
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies_of_a_compiled_module_are_compiled_modules_of_their_own(again):
+    compiled = pb.compile(pb.nn.Sequential(pb.nn.Linear(3, 3), pb.nn.GELU()), backend="numpy")
+    compiled.register_forward_hook(_doubled)
+    x = pb.ones(2, 3)
+    before = compiled.eval()(x)
+    copied = again(compiled)
+    assert type(copied) is type(compiled) and not copied.training and not copied[0].training
+    assert pb.equal(copied(x), before)
+    with pb.no_grad():
+        copied[0].weight.zero_()
+    assert pb.allclose(copied(x), 2 * copied._orig_mod(x)) and pb.equal(compiled(x), before)
+
+
+def test_compiled_functions_are_copied_as_functions_are():
+    f = pb.compile(_doubled_sine, backend="numpy")
+    x = pb.ones(3)
+    expected = f(x)
+    assert copy.copy(f) is f and copy.deepcopy(f) is f
+    assert pb.equal(pickle.loads(pickle.dumps(f))(x), expected)
+    with pytest.raises(TypeError, match="compilers of its own"):
+        pickle.dumps(aot.aot_function(_doubled_sine, aot.nop))
+
+
+def _doubled_sine(x):
+    return x.sin() * 2
