@@ -394,6 +394,11 @@ class UserError(PullbackError, RuntimeError):
     Python decision about data.  Cure: as the message says.
     """
 
+    @property
+    def msg(self) -> str:
+        """The message."""
+        return str(self)
+
 
 class DataDependentError(UserError):
     """The program asked for a value while only shapes are known (capture, fake tensors, vmap).
@@ -419,7 +424,7 @@ class GuardOnDataDependentSymNode(DataDependentError):
     """
 
 
-class ConstraintViolationError(PullbackError, RuntimeError):
+class ConstraintViolationError(UserError):
     """A size that was marked as dynamic had to be fixed by the capture.
 
     Cause: the function uses the number itself (`int`, `range`, a comparison with a constant), or

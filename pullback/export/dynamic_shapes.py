@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,7 +17,7 @@ from .. import errors
 from ..aot.joint import Sizes
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
-from ..core.pytree import tree_flatten, tree_is_leaf
+from ..core.pytree import tree_flatten, tree_is_leaf, tree_map
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, ShapeEnv, Source
 from ..core.symbolic.expr import Expr, symbol
@@ -100,6 +101,8 @@ class _Derived(Dim):
     def at(self, value: Any) -> Any:
         """The size for a value of the other."""
         return value * self.factor + self.offset
+
+    fn = at
 
     def __repr__(self) -> str:
         return self.__name__
@@ -327,7 +330,7 @@ class Varying(Sizes):
             wish, name = ranges[s], titles[s]
             if s not in equal:
                 lines.append(f"not right for {name} = {value}, which {wish!r} allows")
-                fixes += self._other_bounds(s, wish, guard, equal)
+                fixes += self._other_bounds(s, wish)
             lines.append(_decided(guard))
         names = ", ".join(titles[s] for s in ranges if s in violated)
         raise errors.ConstraintViolationError(errors.text(
@@ -336,23 +339,68 @@ class Varying(Sizes):
             [*[f"Suggested fixes: {fix}" for fix in dict.fromkeys(fixes)],
              "or use Dim.AUTO: the export finds how sizes depend on one another"]))
 
-    def _other_bounds(self, s: str, wish: Dim, guard: Any, equal: dict) -> list[str]:
+    def _other_bounds(self, s: str, wish: Dim) -> list[str]:
         """A dim that keeps its promise: with other bounds, or a multiple of another."""
         name, (low, high) = wish.__name__, self.env.symbols[s].range
-        if low > wish.least or high < wish.max:
-            return [f"{name} = {_declared(name, low, high)}"]
-        atom = next(iter(guard.relation.left.atoms()), None) if isinstance(
-            guard.relation.left, Expr) else None
-        if (atom is not None and atom.kind == "mod" and guard.relation.op == "=="
-                and guard.relation.right.number == 0 and atom.args[0].symbols() == {s}):
-            n = atom.args[1].number
-            of = atom.args[0].terms[0][1] if len(atom.args[0].terms) == 1 else 0
-            if n is not None and of:
-                n //= math.gcd(n, of)
-                most = MOST if wish.max >= MOST else wish.max // n
-                return [f"_{name} = {_declared(f'_{name}', max(1, -(-wish.least // n)), most)}; "
-                        f"{name} = {n}*_{name}"]
-        return []
+        low, high = max(low, wish.least), min(high, wish.max)
+        n = math.lcm(*[_divisor(guard.relation, s) for guard in self.env.guards])
+        if n > 1:
+            most = MOST if high >= MOST else high // n
+            return [f"_{name} = {_declared(f'_{name}', max(1, -(-low // n)), most)}; "
+                    f"{name} = {n}*_{name}"]
+        return [] if (low, high) == (wish.least, wish.max) else [
+            f"{name} = {_declared(name, low, high)}"]
+
+
+def _divisor(relation: Any, s: str) -> int:
+    """What a relation says a size is a multiple of: 1 if nothing."""
+    left, right = relation.left, relation.right
+    atom = next(iter(left.atoms()), None) if isinstance(left, Expr) else None
+    if atom is None or atom.kind != "mod" or relation.op != "==" or right.number != 0 or (
+            atom.args[0].symbols() != {s} or len(atom.args[0].terms) != 1):
+        return 1
+    n, of = atom.args[1].number, atom.args[0].terms[0][1]
+    return 1 if n is None else n // math.gcd(n, of)
+
+
+_SIZE = re.compile(r"(?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?")
+_DIM = re.compile(r"Dim\('(\w+)'(?:, min=(\d+))?(?:, max=(\d+))?\)")
+
+
+def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
+    """Wishes with the fixes in them that the message of an error of `export` suggests."""
+    fixes = [fix.partition(" = ") for line in re.findall(r"Suggested fixes: (.*)", msg)
+             for fix in line.split("; ")]
+    if not fixes:
+        raise errors.BadValue(f"the message suggests no fixes: {msg!r:.80} ({errors.user_line(2)})")
+    wished = [w for w in tree_flatten(dynamic_shapes)[0] if isinstance(w, Dim)]
+    known: dict[str, Any] = {w.root.__name__: w.root for w in wished}
+    found: dict[str, Any] = {}
+    for name, _, text in fixes:
+        found[name] = _as_fixed(text, {**known, **found})
+
+    def refined(wish: Any) -> Any:
+        if not isinstance(wish, Dim):
+            return wish
+        if wish.__name__ in found or wish is wish.root:
+            return found.get(wish.__name__, wish)
+        root = found.get(wish.root.__name__)
+        return wish if root is None else root * wish.factor + wish.offset
+
+    return tree_map(refined, dynamic_shapes)
+
+
+def _as_fixed(text: str, known: dict[str, Any]) -> Any:
+    """A number, a dim, or what follows from another: as `_refuse` writes it."""
+    made, size = _DIM.fullmatch(text), _SIZE.fullmatch(text)
+    if made is not None:
+        low, high = (None if n is None else int(n) for n in made.groups()[1:])
+        return Dim(made[1], min=low, max=high)
+    if text.isdigit():
+        return int(text)
+    if size is None or size[2] not in known:
+        raise errors.BadValue(f"a suggested fix cannot be read: {text!r} ({errors.user_line(3)})")
+    return known[size[2]] * int(size[1] or 1) + int(f"{size[3] or '+'}{size[4] or 0}")
 
 
 def forked(env: ShapeEnv) -> ShapeEnv:

@@ -8,7 +8,9 @@ from test_program import Function
 import pullback as torch
 from pullback import errors, nn
 from pullback.aot.export import aot_export_module
+from pullback.core.pytree import tree_leaves
 from pullback.export import Dim, SymIntArgument, archive, dims, export, load, save
+from pullback.export.dynamic_shapes import refine_dynamic_shapes_from_suggested_fixes
 from pullback.export.text import program_text
 from pullback.safetensors import save as weights_of
 
@@ -321,3 +323,45 @@ def test_sizes_and_numbers_from_data(function, first, second):
     for module in (program.module(), found.module()):
         for x in (first, second):
             assert torch.equal(module(x), function(x))
+
+
+def fixed(x, y, z):
+    return x + y[1:] + z[2:], x @ torch.ones(4, 4)
+
+
+def bounded(x, y):
+    return (x * 2, y + 1) if x.shape[0] >= 6 and y.shape[0] <= 16 else None
+
+
+def threes(x):
+    return x.reshape(-1, 3) if x.shape[0] >= 9 else x
+
+
+def shifted(x, y):
+    return x + y[4:]
+
+
+@pytest.mark.parametrize("forward, sizes, shapes, found", [
+    (fixed, (4, 5, 6), lambda n, m: ((n,), (n + 1,), (n + 2,)), [4, 5, 6]),
+    (bounded, (16, 12), lambda n, m: {"args_0": (n,), "args_1": (m,)}, [(6, None), (None, 16)]),
+    (threes, (15,), lambda n, m: ({0: n},), ["3*_n"]),
+    (shifted, (8, 12), lambda n, m: ({0: n}, {0: m}), [None, "n + 4"]),
+])
+def test_fixes_that_errors_suggest(forward, sizes, shapes, found):
+    class Made(nn.Module):
+        def forward(self, *args):
+            return forward(*args)
+
+    wishes, args = shapes(Dim("n"), Dim("m")), tuple([torch.ones(n) for n in sizes])
+    with pytest.raises(errors.UserError) as caught:
+        export(Made(), args, dynamic_shapes=wishes)
+    refined = refine_dynamic_shapes_from_suggested_fixes(caught.value.msg, wishes)
+    export(Made(), args, dynamic_shapes=refined)
+    for new, expected in zip(tree_leaves(refined), found, strict=True):
+        if isinstance(expected, tuple):
+            low, high = expected
+            assert low in (None, new.min) and high in (None, new.max)
+        elif expected is not None:
+            assert new == expected or repr(new) == expected
+    with pytest.raises(ValueError, match="suggests no fixes"):
+        refine_dynamic_shapes_from_suggested_fixes("no", wishes)
