@@ -12,6 +12,7 @@ import copy
 import keyword
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -26,8 +27,10 @@ from ..core.size import Symbolic
 from ..core.symbolic.env import Checker, ShapeEnv, ValueRanges
 from ..core.symbolic.expr import Expr, symbol
 from ..core.table import ops
+from ..fx import traceback
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
+from ..fx.interpreter import Interpreter
 from ..fx.node import Node, fetch_attribute, map_arg
 from ..fx.printer import Trees
 from ..nn.module import Module
@@ -301,14 +304,17 @@ class ExportedModule(TracedModule):
             plain = graph.trees is None and graph.codegen is None
             return tree_unflatten(out, program.call_spec.out_spec) if plain else out
         held = [table[name] for table, name in self._held]
+        run = self._run
+        if traceback.has_preserved_node_meta():
+            run = partial(Interpreter(run).run, enable_io_processing=False)
         if self._writes_arguments:
             _refuse_shared([*held, *leaves], self._writes)
         if self._switches:
             caller = is_grad_enabled()
             with set_grad_enabled(caller):
-                out = self._run(*held, *leaves, caller)
+                out = run(*held, *leaves, caller)
         else:
-            out = self._run(*held, *leaves)
+            out = run(*held, *leaves)
         count = len(self._writes)
         inputs = (*held, *leaves)
         for number, value in zip(self._writes, out):

@@ -43,7 +43,7 @@ from .graph_signature import (
     TensorArgument,
 )
 from .origins import argument_names, as_nodes, noted
-from .program import CallSpec, ExportedProgram, ModuleCallSignature, placeholder
+from .program import CallSpec, ExportedModule, ExportedProgram, ModuleCallSignature, placeholder
 from .wishes import AdditionalInputs, ShapesCollection
 
 
@@ -99,7 +99,8 @@ def export(
         sizes = _sizes(dynamic_shapes, names, args, kwargs, held)
         kept.clear()
         kept.update({path: [] for path in preserve_module_call_signature})
-        with _unchanged(mod), noted(mod, kept):
+        again = isinstance(mod, ExportedModule)  # whose nodes say already where they come from
+        with _unchanged(mod), noted(mod, kept), traceback.preserve_node_meta(again):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
                          title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes

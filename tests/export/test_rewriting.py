@@ -86,6 +86,9 @@ def test_updated():
         node.meta["custom"] = {"stage": 1}
     made = program._update(other, program.graph_signature)
     again = export(made.module(), (torch.ones(2, 3),))
+    for old, new in zip(made.graph.nodes, again.graph.nodes, strict=True):
+        for note in ("nn_module_stack", "stack_trace", "torch_fn"):
+            assert old.op != "call_function" or old.meta[note] == new.meta[note]
     assert made.state_dict == program.state_dict and made is not program
     assert "custom" not in program.graph.find_nodes(op="placeholder")[0].meta
     assert targets(again) == targets(program)
