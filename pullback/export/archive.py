@@ -134,6 +134,9 @@ def load(
     if isinstance(f, (str, os.PathLike)):
         with open(f, "rb") as file:
             return _load(file, extra_files)
+    if not hasattr(f, "read"):
+        raise errors.ArgumentError(
+            f"load(): a name of a file or a file is wanted, got {f!r:.60} ({errors.user_line(2)})")
     return _load(f if f.seekable() else io.BytesIO(f.read()), extra_files)
 
 

@@ -70,10 +70,12 @@ def read(archive: Archive) -> ExportedProgram:
         if major != MAJOR:
             raise refused(f"the file has version {major} of PyTorch's format, not {MAJOR}")
         return _Reader(archive, model).program()
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
-        if isinstance(error, errors.PullbackError):
+    except (errors.PullbackError, KeyError, TypeError, IndexError, AttributeError,
+            ValueError) as error:
+        if isinstance(error, errors.FileFormatError):
             raise
-        raise refused(f"the file's graph cannot be read: {type(error).__name__}: {error}") from None
+        what = str(error).partition("\n")[0]
+        raise refused(f"the file's graph cannot be read: {type(error).__name__}: {what}") from error
 
 
 class _Reader:
