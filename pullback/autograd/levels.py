@@ -132,9 +132,9 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     if cls._single_level:
         rule = _run
     if level and rule is _run and interp.keeps_functions and not cls._emits:
-        return interp.function_call(
-            cls, args, lambda: _run(cls, plan, args, interp, needs)[0]), None
-    out, ctx = rule(cls, plan, args, interp, needs)
+        out, ctx = interp.function_call(cls, args, lambda: _run(cls, plan, args, interp, needs))
+    else:
+        out, ctx = rule(cls, plan, args, interp, needs)
     if ctx is None and tracked:
         ctx = _context(plan, args, out, needs)
     if ctx is None:

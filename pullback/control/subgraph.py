@@ -104,7 +104,8 @@ def stand_in(t: Tensor) -> Tensor:
 def row_of(t: Tensor) -> Tensor:
     """A stand-in for the elements of a tensor along its first dim."""
     data = stand_in(t)._data
-    return make(Fake(data.shape[1:], data.dtype, data.strides[1:], data.device_name))
+    row = make(Fake(data.shape[1:], data.dtype, data.strides[1:], data.device_name))
+    return row.requires_grad_(t.requires_grad)
 
 
 def rows_of(t: Tensor, n: int) -> Tensor:
@@ -123,32 +124,41 @@ class _Inner(Trace):
         """One node for a custom function, whose derivatives are not those of what it computes."""
         recorder, graph = self.recorder, self.recorder.graph
         last = next(reversed(graph.nodes), None)
-        out = run()
-        parts = list(itertools.takewhile(lambda n: n is not last, reversed(graph.nodes)))
+        out, ctx = run()
+        parts = itertools.takewhile(lambda n: n is not last, reversed(graph.nodes))
         nodes = tuple(map_tensors(self.node, args))
         outside = set(recorder.operands.values()).difference(nodes)
         if not outside.isdisjoint(n for part in parts for n in part.all_input_nodes):
-            why = f"{cls.__name__} reads a tensor from outside"
-            recorder.blurs.append((None, why, tape.place()))
-            return out
-        for part in parts:
-            if part.op == "call_function" and not part.users:
-                graph.erase_node(part)
+            recorder.blur(f"{cls.__name__} reads a tensor from outside")
+            return out, ctx
         node = graph.call_function(cls.apply, nodes)
-        node.meta["val"] = values = map_tensors(stand_in, out)
+        node.meta["val"] = map_tensors(stand_in, out)
         recorder.place(node.meta)
         recorder.calls = True
+
+        def result(t: Tensor, node: Node) -> Tensor:
+            made = self.wrap(stand_in(t), node)
+            if any(t is a for a in args):
+                return made
+            t._data = made._data  # the context knows its outputs by their handles
+            return t
+
         if isinstance(out, Tensor):
-            return self.wrap(values, node)
-        return tuple([self.wrap(v, recorder.pick(node, i, v)) if isinstance(v, Tensor) else v
-                      for i, v in enumerate(values)])
+            return result(out, node), ctx
+        return tuple([result(t, recorder.pick(node, i, t)) if isinstance(t, Tensor) else t
+                      for i, t in enumerate(out)]), ctx
 
     def rebound_to(self, handle, new):
         if self.recorder.unrecorded:
-            self.recorder.blurs.append((
-                handle._data.node, "a tensor with a history is written under no_grad()",
-                tape.place()))
+            self.recorder.blur("a tensor with a history is written under no_grad()",
+                               handle._data.node)
         return super().rebound_to(handle, new)
+
+    def hooks_of(self, t, kind, hook):
+        self.node_hooked()
+
+    def node_hooked(self):
+        self.recorder.blur("a hook is registered")
 
     def _value(self, t: Tensor) -> Tensor:
         return t._data.inner if self.mine(t) else stand_in(t)
@@ -195,6 +205,15 @@ class _Recorder(Recorder):
             node = self.operands[id(t)] = self.graph.placeholder("lifted")
             node.meta["val"] = stand_in(t)
         return node
+
+    def blur(self, why: str, node: Node | None = None) -> None:
+        """Note what gradients cannot follow, if there are any that come through a node."""
+        self.blurs.append((node, why, tape.place()))
+
+    def call(self, ov, flat, out):
+        if ov.is_random:  # another run draws other numbers
+            self.blur(f"{ov.op.base_name} draws random numbers")
+        return super().call(ov, flat, out)
 
     @property
     def unrecorded(self) -> bool:
@@ -258,6 +277,8 @@ def capture(functions: Sequence[Callable], operands: Sequence[Sequence[Tensor]],
                 new.meta.update({k: v for k, v in old.meta.items() if k in ("val", "number")})
         live = _copy(recorder.graph, graph, copied)
         graph.output(kind([copied[n] for n in nodes]))
+        if recorder.calls:  # what they did is not wanted beside them
+            eliminate_dead_code(graph)
         module = GraphModule(recorder.constants, graph, "<lambda>")
         module.meta["blurred"] = next(
             (why for node, *why in recorder.blurs if node is None or node in live), None)
@@ -312,6 +333,8 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
                 for i, t in enumerate(operands)
             ]
             for t, h in zip(operands, handles):
+                if recorder.records and t.requires_grad:
+                    h._edge = tape.Origin(h)
                 number = _number(t)
                 if number is not None:
                     h._data.node.meta["number"] = number
@@ -363,7 +386,7 @@ def pushed_through(function: Callable) -> Callable:
     """The same for forward mode, which `no_grad` does not stop."""
     if not isinstance(function, GraphModule):
         return function
-    return _without(without_effects(function), lambda n: n.meta.get("cut"))
+    return _without(quiet(function), lambda n: n.meta.get("cut"))
 
 
 def without_effects(module: GraphModule, but: Callable[[Node], bool] | None = None) -> GraphModule:

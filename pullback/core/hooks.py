@@ -106,7 +106,7 @@ def on_tensor(t: Tensor, hook) -> RemovableHandle:
 def _kept_by_capture(t: Tensor, kind: str, hook) -> RemovableHandle | None:
     """The handle of a hook on an input of a captured function, which registers it in every call."""
     interp = getattr(t._data, "interp", None)
-    table = interp.hooks_of(t, kind, hook) if interp is not None and interp.adopts else None
+    table = None if interp is None else interp.hooks_of(t, kind, hook)
     return None if table is None else _shown(t, add({0: table}, 0, hook, False))
 
 
@@ -120,6 +120,8 @@ def _shown(t: Tensor, handle: RemovableHandle) -> RemovableHandle:
 
 def on_node(node: Node, kind: str, hook) -> RemovableHandle:
     """`Node.register_hook` ("post") and `Node.register_prehook` ("pre")."""
+    if 0 < node.level < len(state.stack):
+        state.stack[node.level].node_hooked()
     return add(tables_of(node), kind, hook, isinstance(node, Accumulate))
 
 

@@ -54,7 +54,10 @@ class Interpreter:
         """Told of a tensor whose values were replaced while its history stayed."""
 
     def hooks_of(self, t: Tensor, kind: str, hook) -> dict | None:
-        """Where a hook is to be kept that is no part of what is captured (`adopts` only)."""
+        """Where a hook is to be kept that is no part of what is captured, if anywhere."""
+
+    def node_hooked(self) -> None:
+        """Told of a hook on a node of this level's tape."""
 
     def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
         """The base after a write through a view, with a history of this level's own (`literal`)."""

@@ -89,8 +89,13 @@ class Detached(Link):
         with _recording(tape.level_own(t._data), False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
-            shown = interp.literal and not self.silent  # PyTorch's graphs have a node for it
-            t._data = (interp.detached(again) if shown else again)._data
+            if interp.literal and not self.silent:  # PyTorch's graphs have a node for it
+                again = interp.detached(again)
+            elif not interp.adopts:  # tangents end, and gradients of graphs
+                from .table import ops
+
+                again = ops.detach(again)
+            t._data = again._data
 
 
 def link_detached(t: Tensor, source: Tensor, step: tuple | None = None) -> None:

@@ -222,7 +222,8 @@ def _get_data(self) -> Tensor:
         raise errors.TransformError(errors.text(
             f"accessing `data` under vmap transform is not allowed ({errors.user_line()})",
             cure="use detach()"))
-    if isinstance(data, Outer) or getattr(getattr(data, "interp", None), "adopts", False):
+    own = getattr(data, "interp", None)
+    if isinstance(data, Outer) or own is not None and not _is_dual(own):
         out = ops.detach(self)
         if isinstance(out._data, Outer) and not state.mode:  # versions of its own
             out._link, out._cell = None, Cell()
@@ -246,7 +247,12 @@ def _meet(t: Tensor) -> None:
 def _primal(data):
     """The data without a tangent of `forward_ad`."""
     own = getattr(data, "interp", None)
-    return data.inner._data if own is not None and own.shares else data
+    return data.inner._data if own is not None and _is_dual(own) else data
+
+
+def _is_dual(level) -> bool:
+    """Is this a level of `forward_ad`, whose tensors have memory?"""
+    return level.shares and not level.modal
 
 
 def _set_data(self, value: Tensor) -> None:
@@ -339,8 +345,8 @@ def _detach(self: Tensor) -> Tensor:
 
 def detach_(self: Tensor) -> Tensor:
     """Forget the history."""
+    interp = getattr(self._data, "interp", None)
     if self._link is not None and not self._link.apart:
-        interp = getattr(self._data, "interp", None)
         if interp is None or not interp.adopts or id(self) not in interp.views:
             raise errors.ViewWriteError("Can't detach views in-place. Use detach() instead.")
         self._link.base._edge = None  # what it was before it changed its shape in place
@@ -348,6 +354,8 @@ def detach_(self: Tensor) -> Tensor:
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, None)
     if isinstance(node, Node) and not isinstance(node, Accumulate):
         meta_of(self).detached = weakref.ref(node), number, tick()
+    if interp is not None and not interp.adopts:  # tangents end, and so do those of its graph
+        self._data = ops.detach(make(self._data))._data
     self._edge, self._data = None, _primal(self._data)
     return self
 

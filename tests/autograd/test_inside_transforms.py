@@ -495,3 +495,37 @@ def test_leaves_made_inside_are_leaves_afterwards():
     outer = zeros(3).requires_grad_()  # a leaf from outside stays one of the level outside
     vmap(lambda v: (outer * v).sum())(batch()).sum().backward()
     close(outer.grad, 3 * X)
+
+
+def through_data(x):
+    y = x * 2
+    y.data.mul_(3)
+    return y * x
+
+
+def shown_later(x):
+    y = x * 2
+    old = y.data
+    y.mul_(3)
+    return old * x
+
+
+def ended(x):
+    y = x * 2
+    y.detach_()
+    return y * x
+
+
+@pytest.mark.parametrize("f, slope", [(through_data, 8), (shown_later, 6), (ended, 2)])
+def test_data_and_detach_in_place(f, slope):
+    """Values are written, histories are not; slopes per unit of x, of f or of its tangents."""
+    value = f(x())
+    assert torch.allclose(grad(lambda x: f(x).sum())(x()), slope * x())
+    primal, tangent = jvp(f, (x(),), (torch.ones(3, dtype=torch.float64),))
+    assert torch.allclose(primal, value) and torch.allclose(tangent, slope * x())
+    for mode in ("real", "symbolic"):
+        graph = make_fx(f, tracing_mode=mode)(x() * 5)
+        assert torch.allclose(graph(x()), value)
+        assert torch.allclose(grad(lambda x, g=graph: g(x).sum())(x()),
+                              (slope if f is not through_data else 6) * x())
+    assert torch.allclose(torch.func.functionalize(f)(x()), value)

@@ -493,3 +493,42 @@ def test_custom_functions_that_read_more_than_their_arguments():
 
     x = torch.ones(2, 3, requires_grad=True)
     agrees_but_is_no_graph(Reads.apply, x, "Reads reads a tensor from outside")
+
+
+def test_draws_and_hooks_in_branches_have_no_graph_for_their_gradients():
+    def draws(x):
+        return x * torch.rand_like(x)
+
+    def hooked(x):
+        y = x * 2
+        if y.requires_grad:
+            y.register_hook(lambda g: g * 10)
+        return y * x
+
+    def module_hooked(x):
+        return layer(x)
+
+    layer = torch.nn.Linear(2, 2)
+    layer.register_full_backward_hook(lambda module, grads, _: (grads[0] * 10,))
+    x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+    for branch, why in ((draws, "rand_like draws random numbers"), (hooked, "a hook is registered"),
+                        (module_hooked, "a hook is registered")):
+        def seeded(x, branch=branch):
+            torch.manual_seed(3)
+            return branch(x)
+
+        agrees_but_is_no_graph(seeded, x, why)
+
+
+def test_operands_of_captured_functions_require_grad_as_they_do_outside():
+    def branch(x):
+        y = x * 2 if x.requires_grad else x * 3
+        slope, = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+        return slope * y if y.requires_grad else slope
+
+    for program in (lambda x: torch.cond(x.sum() > 0, branch, lambda x: x * 1, (x,)),
+                    lambda x: map(branch, x)):
+        x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+        found, wanted = [torch.autograd.grad(f(x).sum(), x)[0]
+                         for f in (torch.compile(program, fullgraph=True), program)]
+        assert torch.equal(found, wanted)
