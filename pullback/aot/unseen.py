@@ -18,6 +18,7 @@ class Copied:
     """An input that is a new tensor in every call, with the values that were met."""
 
     __slots__ = ("array",)
+    place = None  # where others could be found
 
     def __init__(self, array: np.ndarray):
         self.array = array

@@ -3,6 +3,7 @@
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -218,3 +219,9 @@ def test_the_place_of_a_call_is_the_users():
     for _ in range(2):
         code, _ = f(x).grad_fn.where
         assert code is test_the_place_of_a_call_is_the_users.__code__
+
+
+def test_tensors_around_arrays_of_its_own():
+    f = torch.compile(lambda x: x * torch.from_numpy(np.array([1.0, 2.0], np.float32)))
+    for _ in range(3):
+        assert f(torch.ones(2)).tolist() == [1, 2]
