@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .core.handle import Tensor
 from .core.op import aliases, families
-from .core.overriding import offer_module
+from .core.overriding import offer_functions, offer_module
 from .core.table import ops
 from .errors import ArgumentError, BadValue, LinAlgError, ShapeError
 
@@ -104,3 +104,4 @@ def __dir__() -> list[str]:
 
 
 offer_module(__name__)
+offer_functions(lobpcg)

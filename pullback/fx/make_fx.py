@@ -264,6 +264,8 @@ class Recorder:
             self.fresh.append(picked)
         if self.sizes is not None and isinstance(out, Tensor):
             self.sizes.note(picked, out._data.shape)
+        elif isinstance(out, Symbolic):
+            self.sizes.defined(out, picked)
         return picked
 
     def constant(self, t: Tensor):

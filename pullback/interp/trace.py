@@ -17,7 +17,7 @@ from ..core.consult import consult
 from ..core.effects import effect_of
 from ..core.evaluate import promoted, raw_of, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
-from ..core.size import hinted
+from ..core.size import Symbolic, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state
 from ..core.table import ops
@@ -337,6 +337,9 @@ class Trace(Interpreter):
                 self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), None))
             return None
         if not isinstance(out, (Tensor, list, tuple)):
+            if isinstance(out, Symbolic) and out.hint is None:
+                node = self.recorder.call(ov, tuple(map_tensors(self.node, v) for v in flat), out)
+                self.recorder.sizes.defined(out, node)
             return out  # a Python value of an operator such as `equal`
         return self._recorded(ov, flat, out)
 
@@ -366,6 +369,8 @@ class Trace(Interpreter):
                 o = self.wrap(o, self.recorder.pick(node, i, o))
             elif type(o) in (list, tuple) and any(isinstance(t, Tensor) for t in o):
                 o = self._picked(self.recorder.pick(node, i, o), o)
+            elif isinstance(o, Symbolic) and o.hint is None:  # a number that only the data decides
+                self.recorder.pick(node, i, o)
             found.append(o)
         return found
 

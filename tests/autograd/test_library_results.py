@@ -171,3 +171,41 @@ def test_captures_of_operators_without_gradient():
             assert y.tolist() == [3, 3]
             y.sum().backward()
         assert x.grad.tolist() == [1, 1]
+
+
+def test_numbers_among_the_results():
+    @library.custom_op("tests_results::count", mutates_args=())
+    def count(x: T) -> tuple[T, int]:
+        return x.sin(), int((x > 0).sum())
+
+    @library.custom_op("tests_results::only_count", mutates_args=())
+    def only_count(x: T) -> int:
+        return int((x > 0).sum())
+
+    count.register_fake(lambda x: (torch.empty_like(x), library.get_ctx().new_dynamic_size()))
+    only_count.register_fake(lambda x: library.get_ctx().new_dynamic_size())
+
+    def f(x):
+        y, n = count(x)
+        return y * n, torch.zeros(n), x + only_count(x)
+
+    one, other = torch.tensor([1.0, -1.0, 2.0]), torch.tensor([3.0, 1.0, 2.0])
+    for made in (make_fx(f, tracing_mode="symbolic")(one), torch.compile(f)):
+        for x in (one, other):
+            for got, wanted in zip(made(x), f(x)):
+                torch.testing.assert_close(got, wanted)
+
+    sizes = library.custom_op("tests_results::sizes", mutates_args=(),
+                              schema="(Tensor x) -> (Tensor, SymInt, SymInt[])")(
+        lambda x: (x.sin(), x.shape[0], list(x.shape)))
+    sizes.register_fake(lambda x: (torch.empty_like(x), x.shape[0], list(x.shape)))
+
+    def g(x):
+        y, n, shape = sizes(x)
+        return y.reshape(shape[1], shape[0]) * n
+
+    made = make_fx(g, tracing_mode="symbolic")(torch.ones(2, 3))
+    for shape in ((2, 3), (4, 5)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(made(x), g(x))
+        torch.testing.assert_close(torch.compile(g, dynamic=True)(x), g(x))

@@ -429,3 +429,15 @@ class Declining:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return NotImplemented
+
+
+def test_functions_beside_their_modules_ask():
+    class Asked(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    x = Asked(torch.ones(3, 3))
+    assert torch.lobpcg(x) == "lobpcg"
+    given = [x, x, x, 3, 1, x, x, None, None, False, 0.0, x, x]
+    assert F.multi_head_attention_forward(*given) == "multi_head_attention_forward"

@@ -11,6 +11,7 @@ import math
 import warnings
 
 from ...core.handle import Tensor
+from ...core.overriding import offer_functions
 from ...core.table import ops
 
 # ---------------------------------------------------------------------------------------------
@@ -218,3 +219,6 @@ def _fused(q, k, v, mask, dropout_p, is_causal, batch, num_heads) -> Tensor:
     out = ops.scaled_dot_product_attention(apart(q), apart(k), apart(v), mask, dropout_p,
                                            is_causal)
     return out.permute(2, 0, 1, 3).reshape([q.shape[1] * batch, num_heads * q.shape[2]])
+
+
+offer_functions(multi_head_attention_forward)
