@@ -20,7 +20,7 @@ from ..core.handle import Tensor
 from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.size import hinted
-from ..core.state import fast, state, uncast
+from ..core.state import fast, intact, state, uncast
 from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -207,7 +207,8 @@ class Compiled:
                         f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
                         cure="call it with inputs of the shapes and dtypes that it was compiled "
                         "for"))
-                program = self._new_program(key, flat, spec, tensors, args, kwargs)
+                with intact():
+                    program = self._new_program(key, flat, spec, tensors, args, kwargs)
                 if program.joint.decisions is not None or (
                         (key, 0) in self.programs and self.backend.undecided is not None):
                     self._count(key, program)
@@ -314,7 +315,8 @@ class Compiled:
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):
             roots, shared = sharing.describe(inputs, owners, found, self.strided)
-            known = program.shared[pattern] = self.build(flat, spec, roots, shared)
+            with intact():
+                known = program.shared[pattern] = self.build(flat, spec, roots, shared)
         return known
 
     def _family(self, key: tuple, flat: list) -> Family:

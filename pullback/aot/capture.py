@@ -28,7 +28,7 @@ from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.size import from_data
-from ..core.state import state, uncast
+from ..core.state import intact, state, uncast
 from ..core.table import ops
 from ..core.tape import Accumulate
 from ..core.views import (
@@ -473,7 +473,12 @@ class Capture(Hooking, Placing, Trace):
 
     def __exit__(self, *exc):
         state.packing = self.packing
-        streams, self.streams = self.streams, None
+        self.give_back()
+        return super().__exit__(*exc)
+
+    def give_back(self) -> None:
+        """Let tensors from outside be what they were; a second time does nothing."""
+        streams, self.streams = self.streams or {}, None
         for generator, before in streams.items():
             generator.set_state(before)
         for a in self.adopted:
@@ -484,7 +489,6 @@ class Capture(Hooking, Placing, Trace):
         for g in self.gradients.values():
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
-        return super().__exit__(*exc)
 
 
 class CaptureRecorder(Recorder):
@@ -565,7 +569,7 @@ def capture(
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
     holding = Holding(roots_of(function), function) if ordinary else Holding([])
-    with holding, level, by_data:
+    with intact(level.give_back, holding.__exit__), holding, level, by_data:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}
         if sizes is not None:

@@ -47,11 +47,11 @@ class _Switch:
     def __enter__(self):
         levels, record = _levels(), state.record
         self._before.append((levels, [record[i] for i in levels]))
+        count("GRADOFF", 1)
         for i in levels:
             record[i] = self.mode
         if state.keeping is not None:  # a trace that records it (`make_fx`, `pre_dispatch`)
             state.keeping.switched(self.mode, False)
-        count("GRADOFF", 1)
 
     def __exit__(self, *exc):
         levels, before = self._before.pop()

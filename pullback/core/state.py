@@ -91,6 +91,30 @@ def count(name: str, step: int) -> None:
         fast[name] += step
 
 
+class intact:
+    """On an exception, the state of the thread as it was: an interrupt may come between the steps
+    of anybody's `__enter__` or `__exit__`.  `again` are functions that clean up, once more."""
+
+    def __init__(self, *again):
+        self.again = again
+
+    def __enter__(self):
+        self.before = dict(vars(state)), state.stack[:], state.record[:], dict(fast)
+
+    def __exit__(self, kind, value, trace):
+        if kind is None:
+            return
+        for function in self.again:
+            function()
+        own, stack, record, counters = self.before
+        vars(state).update(own)
+        for name in vars(state).keys() - own.keys():
+            delattr(state, name)
+        state.stack[:], state.record[:] = stack, record
+        if threading.active_count() == 1:  # others may have counted since; too much is only slow
+            fast.update({name: counters[name] for name in ("ACTIVE", "GRADOFF", "WATCHED")})
+
+
 def tick() -> int:
     """The time of a write: one more than that of the previous one."""
     with _lock:

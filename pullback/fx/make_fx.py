@@ -26,7 +26,7 @@ from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.size import Symbolic, is_symbolic
 from ..core.stack import bind
-from ..core.state import state
+from ..core.state import intact, state
 from ..core.symbolic import ShapeEnv
 from ..core.tape import Accumulate
 from ..interp.trace import Trace
@@ -377,8 +377,8 @@ def make_fx(
         symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
         if symbolic or env is not None:
             recorder.sizes = SizeNodes(recorder, None if symbolic else env)
-        with (level, _module_stack(f, recorder, record_module_stack), sized_by(recorder.sizes),
-              reals.computing(fake)):
+        with (intact(), level, _module_stack(f, recorder, record_module_stack),
+              sized_by(recorder.sizes), reals.computing(fake)):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]
             nested = not all(len(own) == 1 and own[0] is a for own, a in zip(leaves, args))

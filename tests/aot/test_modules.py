@@ -1,6 +1,8 @@
 """Every layer class ahead of time: results, gradients, buffers and random numbers are eager's."""
 
+import contextlib
 import copy
+import itertools
 import pickle
 import warnings
 
@@ -10,6 +12,12 @@ from test_layers import CASES, run
 
 import pullback as pb
 from pullback import aot, errors
+from pullback.autograd import grad_mode
+from pullback.core import stack
+from pullback.core.state import fast, state
+from pullback.fx.make_fx import make_fx
+from pullback.utils import checkpoint as checkpointing
+from pullback.utils.checkpoint import checkpoint
 
 
 def compiled(module):
@@ -114,6 +122,37 @@ def test_a_capture_that_fails_leaves_modules_as_they_were():
     with pytest.raises(KeyError):
         pb.compile(refused, backend="numpy")(pb.ones(2))
     assert module.count is before and module.last is None
+
+
+@pytest.mark.parametrize("number", range(1, 5))  # which step: the capture has so many
+@pytest.mark.parametrize("way", ["compile", "make_fx"])
+def test_an_interrupt_between_any_two_steps_leaves_nothing_behind(monkeypatch, number, way):
+    layer, x = pb.nn.Linear(2, 2), pb.ones(2, 2)
+
+    def f(x):
+        with pb.no_grad():
+            y = layer(x)
+        return checkpoint(pb.sin, layer(x), use_reentrant=False) * y
+
+    facts = dict(vars(state)), state.stack[:], state.record[:]
+    for name in ("ACTIVE", "GRADOFF", "WATCHED"):  # may stay too high where there are threads
+        monkeypatch.setitem(fast, name, fast[name])
+    calls = itertools.count(1)
+
+    def interrupted(name, step):
+        if next(calls) == number:
+            raise KeyboardInterrupt
+        counted(name, step)
+
+    counted = stack.count
+    with monkeypatch.context() as patch:
+        for place in (stack, grad_mode, checkpointing):
+            patch.setattr(place, "count", interrupted)
+        with contextlib.suppress(KeyboardInterrupt):
+            pb.compile(f, backend="numpy")(x) if way == "compile" else make_fx(f)(x)
+    assert facts == (dict(vars(state)), state.stack, state.record)
+    assert type(layer.weight._data) is np.ndarray
+    assert pb.allclose(pb.compile(f, backend="numpy")(x), f(x))
 
 
 # copies and pickles of what was compiled
