@@ -148,7 +148,7 @@ PLACES = {
     "torch._functorch.autograd_function": "func.contexts",
     "torch._functorch.utils": "func.contexts",
     "torch._C._functorch": "func.inside",
-    "torch._C._nn": "nn.functional",
+    "torch._C._nn": "nn.functional nn.utils.rnn",
     "torch._functorch.deprecated": "nn.functorch",
     "torch._functorch.make_functional": "nn.older",
     "torch._functorch.functional_call": "func",

@@ -89,16 +89,34 @@ def with_data(ov: Any, raw: tuple, run_fake: Callable) -> Any:
     if not known:
         return out
     before = state.fake, state.faking, state.sizes, state.reals
+    copies = [_copied(v) for v in given] if ov.custom else given
     state.fake, state.faking, state.sizes, state.reals = False, None, None, False
     try:
         found = run_raw(ov, given, np)
     finally:
         state.fake, state.faking, state.sizes, state.reals = before
+    if copies is not given and not all(map(_same, copies, given)):
+        raise errors.MetadataMismatchError(errors.text(
+            f"Real tensor propagation found an argument mutation mismatch: {ov} writes to an "
+            f"argument, and its schema does not say so ({errors.user_line(3)})",
+            f"schema: {ov.schema}", "name what it writes in mutates_args"))
     if isinstance(found, np.ndarray):
         return _told(ov, out, found)
     fakes = [None] * len(found) if out is None else out
     return type(found)([data if data is None else _told(ov, fake, data)
                         for fake, data in zip(fakes, found, strict=True)])
+
+
+def _copied(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        return [_copied(v) for v in value]
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if type(b) in (list, tuple):
+        return all(map(_same, a, b))
+    return not isinstance(b, np.ndarray) or a.tobytes() == b.tobytes()
 
 
 def _told(ov: Any, fake: Fake | None, data: np.ndarray) -> Fake:

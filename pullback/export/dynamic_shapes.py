@@ -400,7 +400,8 @@ def _as_fixed(text: str, known: dict[str, Any]) -> Any:
         return int(text)
     if size is None or size[2] not in known:
         raise errors.BadValue(f"a suggested fix cannot be read: {text!r} ({errors.user_line(3)})")
-    return known[size[2]] * int(size[1] or 1) + int(f"{size[3] or '+'}{size[4] or 0}")
+    factor, offset = int(size[1] or 1), int(f"{size[3] or '+'}{size[4] or 0}")
+    return known[size[2]] if (factor, offset) == (1, 0) else known[size[2]] * factor + offset
 
 
 def forked(env: ShapeEnv) -> ShapeEnv:

@@ -136,3 +136,21 @@ def test_operators_without_right_fakes():
     for found, expected in zip(program.module()(x), wrong(x), strict=True):
         assert found.dtype is expected.dtype
         np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
+@library.custom_op("draft::secretly", mutates_args=())
+def secretly(a: torch.Tensor, b: list[torch.Tensor]) -> torch.Tensor:
+    b[0].add_(1)
+    return a + b[0]
+
+
+@secretly.register_fake
+def _(a, b):
+    return torch.empty_like(a)
+
+
+def test_operators_that_write_and_do_not_say_so():
+    x = torch.ones(2)
+    with pytest.raises(errors.MetadataMismatchError, match="argument mutation mismatch"):
+        draft_export(module(lambda x: secretly(x, [x * 2])), (x,))
+    assert x.tolist() == [1.0, 1.0]

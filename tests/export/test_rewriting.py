@@ -206,3 +206,20 @@ def test_parts_by_where_they_come_from():
     assert len(first.params) == 2  # attributes of a module
     found = get_source_partitions(graph, [nn.Linear], lambda n: "two" in n.meta["nn_module_stack"])
     assert len(found[nn.Linear]) == 1
+
+
+def test_kernels_that_return_what_they_were_given():
+    lib = torch.library.Library("rewriting", "DEF")
+    lib.define("moved(Tensor(a!) x) -> (Tensor, Tensor)")
+    lib.impl("moved", lambda x: (x.add_(5), x * 2), "CPU")
+    torch.library.register_fake("rewriting::moved", lambda x: (x.clone(), x.clone()))
+
+    class Moving(nn.Module):
+        def forward(self, x):
+            return torch.ops.rewriting.moved(x)
+
+    program = export(Moving(), (torch.ones(2),))
+    for made in (program, program.run_decompositions()):
+        x = torch.ones(2)
+        one, two = made.module()(x)
+        assert (x.tolist(), one.tolist(), two.tolist()) == ([6.0, 6.0], [6.0, 6.0], [12.0, 12.0])
