@@ -104,6 +104,9 @@ class Container:
     flatten: Callable[[Any], tuple[Iterable[Any], Any]]  # container -> children, context
     unflatten: Callable[[Iterable[Any], Any], Any]  # children, context -> container
     keys: Callable[[Any], list[Any]] | None  # container -> a key per child; None: has no paths
+    name: str | None = None  # in files
+    dump: Callable[[Any], Any] | None = None  # context -> what JSON has; None: it has it itself
+    load: Callable[[Any], Any] | None = None  # the other way
 
 
 _containers: dict[Any, Container] = {}
@@ -115,24 +118,50 @@ def register_pytree_node(
     unflatten_fn: Callable[[Iterable[Any], Any], Any],
     *,
     flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
-    **serialization: Any,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Any], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Any] | None = None,
+    **ignored: Any,
 ) -> None:
     """Make `cls` a container.
 
     `flatten_fn(x)` gives `(children, context)`; `unflatten_fn(children, context)` builds an equal
     object. The context should compare with `==`. `flatten_with_keys_fn` gives
-    `([(key, child), ...], context)` and is needed only by functions that speak of paths. PyTorch's
-    serialisation arguments are accepted and unused.
+    `([(key, child), ...], context)` and is needed only by functions that speak of paths. Files know
+    the class as `serialized_type_name`, and its context as what JSON can hold of it.
     """
     if cls in _containers:
         raise ValueError(f"{cls} is already registered as pytree node.")
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError("Both to_dumpable_context and from_dumpable_context must be None or "
+                         f"registered: {cls}")
     keys = None
     if flatten_with_keys_fn is not None:
 
         def keys(container: Any) -> list[Any]:
             return [key for key, _ in flatten_with_keys_fn(container)[0]]
 
-    _containers[cls] = Container(cls, flatten_fn, unflatten_fn, keys)
+    _containers[cls] = Container(cls, flatten_fn, unflatten_fn, keys, serialized_type_name,
+                                 to_dumpable_context, from_dumpable_context)
+
+
+def as_written(spec: TreeSpec) -> tuple[str | None, Any]:
+    """The name of a registered class in files, and the context of a structure as JSON has it."""
+    import json
+
+    known = _containers.get(spec.type)
+    if known is None or known.name is None:
+        return None, None
+    dump = known.dump or json.dumps
+    return known.name, dump(spec.context)
+
+
+def as_read(name: str, context: Any) -> tuple[type, Any] | None:
+    """The class that files know by a name, and a context of it; None if nobody registered one."""
+    import json
+
+    known = next((c for c in _containers.values() if c.name == name), None)
+    return None if known is None else (known.type, (known.load or json.loads)(context))
 
 
 def register_dataclass(
@@ -140,6 +169,7 @@ def register_dataclass(
     *,
     field_names: list[str] | None = None,
     drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
     **ignored: Any,
 ) -> None:
     """Make a dataclass a container whose children are its fields.
@@ -180,7 +210,7 @@ def register_dataclass(
 
     if cls in _containers:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    _containers[cls] = Container(cls, flatten, unflatten, keys)
+    _containers[cls] = Container(cls, flatten, unflatten, keys, serialized_type_name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

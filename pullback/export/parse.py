@@ -38,7 +38,7 @@ from .graph_signature import (
     TensorArgument,
 )
 from .program import CallSpec, placeholder
-from .reader import Reader, Refused, alike
+from .reader import Reader, Refused, Registered, alike
 from .text import KINDS, QUESTIONS, SIZES, TITLE, VERSION, may_stand
 
 LONGEST = 1 << 26  # characters of a program
@@ -450,9 +450,11 @@ class Parsed:
 
     def _finish(self) -> None:
         taken, self.in_spec = tree_flatten((tuple(self.positional), self.keywords))
+        self.in_spec = Registered.restored(self.in_spec)
         if taken != self.leaves:
             raise Refused("what the program takes are not its arguments, in their order")
-        results, self.out_spec = tree_flatten(self.body.gives[0])
+        results, spec = tree_flatten(self.body.gives[0])
+        self.out_spec = Registered.restored(spec)
         for value in results:
             if isinstance(value, Node) and not isinstance(
                     value.meta.get("val"), (Tensor, SymInt, int, float)):

@@ -27,7 +27,7 @@ from ..core import dtype as dt
 from ..core.device import Device
 from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
-from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..core.pytree import TreeSpec, as_read, tree_flatten, tree_unflatten
 from ..core.table import ops
 from ..library.definition import definitions
 from ..nn.module import Module
@@ -421,9 +421,12 @@ def _subtree(spec: dict) -> TreeSpec:
     if kind is None:
         return tree_flatten(0)[1]
     known = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
+    own = None if kind in known else as_read(kind, spec["context"])
+    if own is not None:
+        return TreeSpec(*own, children)
     if kind not in known:
         raise refused(f"the arguments or results have a {kind}, a class that is not known here",
-                      "use tuples, lists and dictionaries")
+                      "register it (serialized_type_name), or use tuples, lists and dictionaries")
     context = None if spec["context"] is None else json.loads(spec["context"])
     return TreeSpec(known[kind], context, children)
 

@@ -22,7 +22,7 @@ from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.layout import layout, memory_format
 from ..core.op import OpOverload
-from ..core.pytree import TreeSpec
+from ..core.pytree import TreeSpec, as_written
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, Relation
 from ..core.symbolic.expr import Expr
@@ -411,10 +411,13 @@ def _tree(spec: TreeSpec) -> str:
 def _subtree(spec: TreeSpec) -> dict:
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
-    if spec.type not in _TREES:
+    name, context = as_written(spec)
+    if spec.type in _TREES:
+        name = _TREES[spec.type]
+        context = json.dumps(list(spec.context) if spec.type is dict else None)
+    if name is None:
         raise refused(f"a .pt2 file cannot hold arguments or results that are {spec.type.__name__}")
-    context = list(spec.context) if spec.type is dict else None
-    return {"type": _TREES[spec.type], "context": json.dumps(context),
+    return {"type": name, "context": context,
             "children_spec": [_subtree(child) for child in spec.children()]}
 
 

@@ -10,6 +10,7 @@ import json
 import re
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..core import dtype as dt
@@ -17,6 +18,7 @@ from ..core.device import Device
 from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
+from ..core.pytree import TreeSpec, as_read, register_pytree_node
 from ..core.size import Symbolic
 from ..core.symbolic.env import COMPARE
 from ..core.symbolic.number import sym_ite, sym_max, sym_min
@@ -36,6 +38,27 @@ _token = re.compile(r"""
 
 class Refused(Exception):
     """What is wrong with a line."""
+
+
+@dataclass
+class Registered:
+    """A container of a class that the user has registered, taken apart."""
+
+    type: type
+    context: Any
+    children: list
+
+    @staticmethod
+    def restored(spec: TreeSpec) -> TreeSpec:
+        """A structure with the classes in the place of these."""
+        children = [Registered.restored(child) for child in spec.children()]
+        if spec.type is Registered:
+            return TreeSpec(*spec.context, children)
+        return spec if spec.is_leaf() else TreeSpec(spec.type, spec.context, children)
+
+
+register_pytree_node(Registered, lambda r: (r.children, (r.type, r.context)),
+                     lambda children, context: Registered(*context, list(children)))
 
 
 class Reader:
@@ -135,11 +158,28 @@ class Reader:
                 made = complex(real, _real(self.value()))
             self.take("mark", ")")
             return made
+        if text == "registered":
+            return self._registered()
         if text == "operator" and self.operators is not None:
             return self.operators(self.take("word"))
         if text == "ordered" and self.peek() == ("mark", "{"):
             return OrderedDict(self._nest())
         raise Refused(f"unknown word {text!r}")
+
+    def _registered(self) -> Registered:
+        """The rest of `registered "name" "context" [leaves]`: a class that pytree knows."""
+        name, context = self.string(), self.value()
+        try:
+            known = as_read(name, context)
+        except (ValueError, TypeError, LookupError) as error:
+            raise Refused(f"{context!r:.40} is no structure of {name!r}: {error}") from None
+        if known is None:
+            raise Refused(f"nobody has registered the class {name!r}: do so before the file is "
+                          "loaded (register_dataclass, serialized_type_name)")
+        children = self.value()
+        if not isinstance(children, list):
+            raise Refused(f"the parts of {name!r} stand in brackets")
+        return Registered(*known, children)
 
     def _nest(self) -> Any:
         opened = self.peek()[1]

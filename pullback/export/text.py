@@ -24,6 +24,8 @@
       {"out": %mul}
 
 A tensor that modules share has all its names: `parameter "weight" also "head.weight"`.
+Classes that pytree knows are taken apart: `registered "my.Point" "..." [%x, %y]`, with the text
+that treespec_dumps has for the rest.
 Values are names with `%`, operators are entries of the table, everything else is a literal.  Sizes
 that vary have names, in a section of their own: `s7 = 16 from 2 to 64` says that s7 was 16 when the
 program was exported, `u0 = data from 0` that data decides.  Graphs that `cond` and its kin call
@@ -46,7 +48,7 @@ from ..core.dtype import DType
 from ..core.handle import Tensor
 from ..core.layout import _Named
 from ..core.op import OpOverload
-from ..core.pytree import TreeSpec
+from ..core.pytree import TreeSpec, as_written
 from ..core.symbolic.env import MOST, ShapeEnv
 from ..core.symbolic.expr import Expr
 from ..core.symbolic.number import SymBool, SymFloat, SymInt, sym_ite, sym_max, sym_min, sym_not
@@ -277,11 +279,14 @@ def tree_text(spec: TreeSpec, leaves: Any) -> str:
         keys = [literal(key) for key in spec.context]
         text = "{" + ", ".join([f"{k}: {v}" for k, v in zip(keys, inside)]) + "}"
         return text if spec.type is dict else f"ordered{text}"
+    named, context = as_written(spec)
+    if named is not None:
+        return f"registered {json.dumps(named)} {literal(context)} [{', '.join(inside)}]"
     if spec.type not in CONTAINERS:
         name = getattr(spec.context, "__name__", getattr(spec.type, "__name__", spec.type))
         raise refused(
             f"a {name} among the arguments or results: whoever loads the file may not have that "
-            "class", "use tuples, lists and dictionaries")
+            "class", "use tuples, lists and dictionaries, or register it with serialized_type_name")
     opened, closed = CONTAINERS[spec.type]
     comma = "," if spec.type is tuple and len(inside) == 1 else ""
     return f"{opened}{', '.join(inside)}{comma}{closed}"

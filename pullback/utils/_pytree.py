@@ -8,7 +8,15 @@ import importlib
 import json
 
 from ..core.pytree import *  # noqa: F403
-from ..core.pytree import LeafSpec, MappingKey, SequenceKey, TreeSpec, _predicate
+from ..core.pytree import (
+    LeafSpec,
+    MappingKey,
+    SequenceKey,
+    TreeSpec,
+    _predicate,
+    as_read,
+    as_written,
+)
 from ..core.pytree import broadcast_prefix as _broadcast_to_and_flatten  # noqa: F401
 from ..core.pytree import tree_is_leaf as _is_leaf  # noqa: F401
 
@@ -98,6 +106,10 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
 
 def _written(spec: TreeSpec) -> dict:
     name = next((name for name, cls in _TYPES.items() if cls is spec.type), None)
+    own, context = as_written(spec) if name is None else (None, None)
+    if own is not None:
+        return {"type": own, "context": context,
+                "children_spec": [_written(child) for child in spec.children()]}
     if name is None and spec.type is not None:
         raise NotImplementedError(f"No registered serialization name for {spec.type} found.")
     if spec.type is collections.defaultdict:
@@ -123,6 +135,9 @@ def _read(written: dict) -> TreeSpec:
     children = [_read(child) for child in written["children_spec"]]
     if name is None:
         return LeafSpec()
+    known = as_read(name, context) if name not in _TYPES else None
+    if known is not None:
+        return TreeSpec(*known, children)
     if name not in _TYPES:
         raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
     cls = _TYPES[name]

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import zipfile
 import zlib
+from dataclasses import dataclass
 
 import pytest
 from test_program import Function, arguments, leaves, net
@@ -22,6 +23,7 @@ from pullback.export import archive, export, load, save
 from pullback.export.parse import parse
 from pullback.export.text import program_text
 from pullback.testing import samples
+from pullback.utils import _pytree as pytree
 
 
 def written(program) -> bytes:
@@ -518,3 +520,61 @@ def test_operators_that_nobody_registered():
         parse(text.replace("files.twice", "files.thrice"))
     with pytest.raises(errors.FileFormatError, match="no operator that a file may call"):
         parse(text.replace("files.twice", "files.count"))
+
+
+@dataclass
+class Point:
+    x: torch.Tensor
+    y: torch.Tensor
+    z: torch.Tensor | None = None
+
+
+torch.export.register_dataclass(Point, serialized_type_name="files.Point")
+
+
+class Pair:
+    def __init__(self, one, other, mark):
+        self.one, self.other, self.mark = one, other, mark
+
+
+pytree.register_pytree_node(
+    Pair, lambda p: ([p.one, p.other], {p.mark}), lambda c, marks: Pair(*c, *marks),
+    flatten_with_keys_fn=lambda p: (
+        [(pytree.GetAttrKey(k), getattr(p, k)) for k in ("one", "other")], {p.mark}),
+    serialized_type_name="files.Pair", to_dumpable_context=sorted, from_dumpable_context=set)
+
+
+class Structured(nn.Module):
+    def forward(self, p, pairs):
+        return {"out": [Point(p.x + p.y, pairs["a"].one * 2)], "rest": pairs["a"]}
+
+
+def test_registered_classes_are_arguments_and_results():
+    one = torch.ones(2)
+    args = Point(one, one * 2), {"a": Pair(one * 3, one * 4, "m")}
+    program = export(Structured(), args)
+    for form in ("text", "pt2"):
+        file = io.BytesIO()
+        save(program, file, format=form)
+        file.seek(0)
+        found = load(file).module()(*args)
+        (point,) = found["out"]
+        assert isinstance(point, Point) and point.x.tolist() == [3.0, 3.0] and point.z is None
+        assert found["rest"].mark == "m" and found["rest"].other.tolist() == [4.0, 4.0]
+    text = program_text(program)
+    for old, new, says in (("files.Point", "files.Line", "nobody has registered the class"),
+                           ('"[[', '"[[[', "no structure of"),
+                           (" [%add, %mul]", " %add", "brackets"),
+                           ("aten.mul.Tensor(%pairs_a_one, 2)",
+                            'aten.mul.Tensor(registered "files.Pair" ["m"] [%p_x, %p_y], 2)',
+                            "does not take these arguments")):
+        with pytest.raises(errors.FileFormatError, match=says):
+            parse(text.replace(old, new))
+
+
+def test_structures_as_texts():
+    for value in (Point(1, 2), Point(1, [Pair(2, 3, "m")])):
+        spec = pytree.tree_flatten(value)[1]
+        assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+    with pytest.raises(ValueError, match="must be None or registered"):
+        pytree.register_pytree_node(Function, list, list, to_dumpable_context=list)
