@@ -1,9 +1,10 @@
 """The names of PyTorch's capture that programs use: `reset`, `config`, `disable` and marks.
 
-Of `config`, `capture_scalar_outputs` and `capture_dynamic_output_shape_ops` have an effect: with
-either, numbers and sizes that depend on data are symbols of compiled graphs.  The others are kept
-and change nothing; the marks return what they are given, see
-`compiler.py`.
+Of `config` these have an effect: with `capture_scalar_outputs`, or with
+`capture_dynamic_output_shape_ops`, numbers and sizes that depend on data are symbols of compiled
+graphs; `assume_static_by_default` and `automatic_dynamic_shapes` say what `dynamic=None` means, and
+`specialize_int` that integers are no symbols.  The others are kept and change nothing.  The marks
+return what they are given, see `compiler.py`.
 """
 
 from __future__ import annotations

@@ -353,7 +353,8 @@ class Compiled:
         from . import dynamic
 
         family, numbers = self._family(key, flat), self.numbers(flat)
-        wishes = dynamic.Wishes(tensors, self.dynamic, family.seen, list(numbers.values()))
+        varying = self._varying()
+        wishes = dynamic.Wishes(tensors, varying, family.seen, list(numbers.values()))
         family.seen.append(([t._data.shape for t in tensors], list(numbers.values())))
         reads = self.reads()
         if not (wishes or reads) or family.fixed:
@@ -370,7 +371,7 @@ class Compiled:
                 raise
             return self.build(flat, spec)  # it goes by what it reads
         except Exception as error:
-            if self.dynamic is not None or wishes.demanded:
+            if varying is not None or wishes.demanded:
                 raise
             program = self.build(flat, spec)  # which raises it again if it is the user's
             family.fixed = True
@@ -381,6 +382,14 @@ class Compiled:
             return program
         family.programs.append(program.symbolic)
         return program
+
+    def _varying(self) -> bool | None:
+        """`dynamic` as it was given, or as settings say."""
+        if self.dynamic is None and not dynamo.assume_static_by_default:
+            return True
+        if self.dynamic is None and not dynamo.automatic_dynamic_shapes:
+            return False
+        return self.dynamic
 
     def reads(self) -> bool:
         """Is what the function reads from data, a number or a size, a symbol of its graphs?"""

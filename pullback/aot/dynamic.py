@@ -24,6 +24,7 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import map_aggregate
 from ..fx.sizes import UNBACKED, argument
+from .context import dynamo
 from .joint import Joint
 from .results import Output
 
@@ -190,6 +191,8 @@ class Wishes:
         self.numbers = [bool(dynamic) if dynamic is not None else
                         any(_other(before[k], n) for _, before in seen)
                         for k, n in enumerate(numbers)]
+        if dynamo.specialize_int:
+            self.numbers = [w and type(n) is not int for w, n in zip(self.numbers, numbers)]
         self.dims: list[list] = []
         self.demanded: list[tuple[int, int]] = []  # the user says that they must not be fixed
         for i, t in enumerate(tensors):

@@ -1,8 +1,8 @@
 """`Settings`: names with values that programs set, for a while or for good.
 
 PyTorch's `config` modules are such: attributes are read and assigned, `patch` changes some for a
-`with` block or a decorated function.  Settings with `checks` know all their names: another name is
-refused, and so is a value that its check does not take.
+`with` block, a decorated function or the tests of a class.  Settings with `checks` know all their
+names: another name is refused, and so is a value that its check does not take.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 import functools
 import types
-from collections.abc import Callable
 from typing import Any
 
 from .. import errors
@@ -92,7 +91,13 @@ class Patch:
             held.pop(name, None)
         held.update(self.before.pop())
 
-    def __call__(self, function: Callable) -> Callable:
+    def __call__(self, function: Any) -> Any:
+        if isinstance(function, type):  # of tests, as `unittest.mock.patch` has it
+            for name, member in list(vars(function).items()):
+                if name.startswith("test") and callable(member):
+                    setattr(function, name, self(member))
+            return function
+
         @functools.wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
             with self:

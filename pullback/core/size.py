@@ -42,7 +42,8 @@ def hinted(value: Any) -> Any:
     """A value with the example's numbers in the place of symbolic ones, lists included."""
     if isinstance(value, Symbolic):
         hint = value.hint
-        return 8 if hint is None else hint  # a count that only the data decides: any size will do
+        # of a count that only the data decides any size will do, of another number its type
+        return value.node.pytype(8) if hint is None else hint
     if type(value) is list or type(value) is tuple:
         return type(value)([hinted(v) for v in value])
     if type(value) is SymbolicShape:

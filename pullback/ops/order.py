@@ -413,7 +413,7 @@ class unique(Composite):
 
     def compose(self, sorted, return_inverse, return_counts, dim):
         if dim is None:
-            found = ops._unique2(self, sorted, True, True)
+            found = ops._unique2(self, sorted, return_inverse, return_counts)
         else:
             found = ops.unique_dim(self, dim, sorted, True, True)
         return _chosen(found, return_inverse, return_counts)

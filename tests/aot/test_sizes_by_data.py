@@ -187,3 +187,35 @@ def test_why_sizes_do_not_fit_beside_data(captured):
     compiled = pb.compile(f, fullgraph=True, dynamic=True)
     assert compiled(pb.ones(4)).shape == (4,) and compiled(pb.ones(9)).shape == (9,)
     assert "x.size(0) is 9, the program is for 2 to 6" in compiled.recompiles[0]
+
+
+def test_tensors_of_numbers_by_data(captured):
+    def f(x):
+        n = x.item()
+        return pb.tensor(n), pb.tensor([n, 1]), pb.tensor([[n], [2.5]])
+
+    compiled = pb.compile(f, fullgraph=True)
+    for x in (pb.tensor([0.5]), pb.tensor([3]), pb.tensor([True])):
+        for mine, theirs in zip(compiled(x), f(x)):
+            assert mine.dtype is theirs.dtype and mine.tolist() == theirs.tolist()
+
+
+def test_settings_of_sizes():
+    def count(**settings):
+        with pb._dynamo.config.patch(**settings):
+            f = pb.compile(lambda x, n: x * n)
+            for n in (2, 3, 4, 5):
+                f(pb.ones(n), n)
+        return len(f.recompiles)
+
+    assert count() == 1 and count(assume_static_by_default=False) == 0
+    assert count(automatic_dynamic_shapes=False) == 3 and count(specialize_int=True) == 3
+
+
+def test_settings_for_the_tests_of_a_class():
+    @pb._dynamo.config.patch(verbose=True)
+    class Tests:
+        def test_it(self):
+            return pb._dynamo.config.verbose
+
+    assert Tests().test_it() is True and pb._dynamo.config.verbose is False

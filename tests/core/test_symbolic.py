@@ -8,7 +8,12 @@ import pytest
 
 from pullback import errors
 from pullback.core.symbolic import Relation, ShapeEnv, Source
-from pullback.core.symbolic.asking import _check, guard_or_false, statically_known_true
+from pullback.core.symbolic.asking import (
+    _check,
+    _constrain_as_size,
+    guard_or_false,
+    statically_known_true,
+)
 from pullback.core.symbolic.expr import (
     FUNCTIONS,
     bounds,
@@ -210,3 +215,8 @@ def test_relations_are_answered_by_bounds():
     assert env.static(Relation(">=", s * t, s + t + const(1))) is None
     assert env.static(Relation(">=", s * t, const(4))) is True
     assert env.static(Relation("==", s * const(2), const(7))) is False
+
+
+def test_bounds_of_sizes_in_order():
+    with pytest.raises(ValueError, match="min=20 and max=2"):
+        _constrain_as_size(3, min=20, max=2)

@@ -273,6 +273,10 @@ def _constrain_range_for_size(
     a: Any, min: int | None = None, max: int | None = None
 ) -> None:
     """Between which bounds a size lies that only the data decides."""
+    if min is not None and max is not None and max < min:
+        raise errors.BadValue(
+            f"the greatest size cannot be less than the least: min={min} and max={max} "
+            f"({errors.user_line(2)})")
     sym_constrain_range_for_size(a, min=min, max=max)
 
 
