@@ -550,7 +550,7 @@ def relaid(xp, out, operands: tuple):
 
 def lying_like_self(xp, out, operands: tuple):
     """Results whose dims lie in memory in the order of those of the first tensor."""
-    first = next(_arrays(operands))
+    first = operands[0] if type(operands[0]) is _ndarray else next(_arrays(operands))
     if type(out) in (tuple, list):
         return type(out)([lying_like_self(xp, o, (first,)) for o in out])
     if out is None or out.ndim < 2 or out.flags.c_contiguous and first.flags.c_contiguous:

@@ -78,7 +78,7 @@ def fusable(query, key, value, attn_mask, dropout_p, enable_gqa) -> bool:
         heads and not (0 in query.shape or 0 in key.shape)
         and query.shape[0] == key.shape[0] and key.shape[:3] == value.shape[:3]
         and query.shape[3] == key.shape[3] == value.shape[3]
-        and query.stride()[3] == key.stride()[3] == value.stride()[3] == 1
+        and query.stride(3) == key.stride(3) == value.stride(3) == 1
     )
 
 

@@ -18,6 +18,7 @@ from ..core import dtype as dt
 from ..core.layout import memory_order, ordered
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
+from ..core.xp import maxima, sums
 from ..errors import DTypeError, NotInThisBuild, ShapeError
 from .norm import narrowed, widened
 
@@ -82,19 +83,26 @@ class _Blocks:
         xp, length = self.xp, self.q.shape[-2]
         for start in range(0, length, self.step):
             part = slice(start, min(start + self.step, length))
-            scores = xp.matmul(self.q[..., part, :], self.k.swapaxes(-1, -2)) * self.scale
+            scores = xp.matmul(self.q[..., part, :], self.k.swapaxes(-1, -2))
+            scores *= self.scale
             if self.mask is not None:
                 scores = scores + (self.mask if self.mask.shape[-2] == 1
                                    else self.mask[..., part, :])
             if self.causal:
                 rows, columns = xp.arange(part.start, part.stop), xp.arange(scores.shape[-1])
-                scores = xp.where(columns > rows[:, None], -math.inf, scores)
-            top = scores.max(axis=-1, keepdims=True)
-            top = xp.where(xp.isfinite(top), top, 0)
-            weights = xp.exp(scores - top)
-            total = weights.sum(axis=-1, keepdims=True)
-            total = xp.where(total == 0, 1, total)  # a row that sees nothing
-            yield part, weights / total, (xp.log(total) + top)[..., 0]
+                xp.copyto(scores, -math.inf, where=columns > rows[:, None])
+            top = maxima(xp, scores, -1)
+            finite = xp.isfinite(top)
+            usual = bool(finite.all())  # else a row may see nothing
+            if not usual:
+                top = xp.where(finite, top, 0)
+            scores -= top
+            weights = xp.exp(scores, out=scores)
+            total = sums(xp, weights, -1)
+            if not usual:
+                total = xp.where(total == 0, 1, total)
+            weights /= total
+            yield part, weights, (xp.log(total) + top)[..., 0]
 
 
 def _lse_dtype(dtype: dt.DType) -> dt.DType:
@@ -130,9 +138,9 @@ class _scaled_dot_product_flash_attention_for_cpu(Op):
         if out.size and key.shape[2]:
             blocks = _Blocks(xp, query, key, attn_mask, is_causal, scale)
             outs, totals = blocks.grouped(out), blocks.grouped(total)  # views
-            for part, weights, sums in blocks:
+            for part, weights, logs in blocks:
                 outs[..., part, :] = xp.matmul(weights, value[:, :, None])
-                totals[..., part] = sums
+                totals[..., part] = logs
         return narrowed(out, dtype), total
 
     def shape(query, key, value, dropout_p, is_causal, attn_mask, scale):

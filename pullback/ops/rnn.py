@@ -8,9 +8,10 @@ it sees plain linear maps and activations.  The module classes are in `nn/recurr
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..core.op import Composite, Op
+from ..core.state import fast
 from ..core.table import ops
 from ..errors import DataDependentError, DTypeError, ShapeError
 
@@ -28,14 +29,29 @@ class Weights:
     b_ih: object = None
     b_hh: object = None
     w_hr: object = None  # projection of the LSTM's output
+    turned: object = None  # the transposed w_hh, where all steps share it
 
     def input_gates(self, input):
         """The part of the gates that does not depend on the hidden state."""
         return ops.linear(input, self.w_ih, self.b_ih)
 
+    def hidden_gates(self, hidden):
+        """The part of the gates that depends on the hidden state."""
+        if self.turned is None:
+            return ops.linear(hidden, self.w_hh, self.b_hh)
+        if self.b_hh is None:
+            return ops.mm(hidden, self.turned)
+        return ops.addmm(self.b_hh, hidden, self.turned)
+
     def gates(self, input_gates, hidden):
         """All gates before their activations."""
-        return input_gates + ops.linear(hidden, self.w_hh, self.b_hh)
+        return input_gates + self.hidden_gates(hidden)
+
+    def for_steps(self):
+        """The same for many steps; whoever looks at operators sees what PyTorch calls in each."""
+        if fast["ACTIVE"] or self.w_hh.ndim != 2:
+            return self
+        return replace(self, turned=self.w_hh.t())
 
 
 def _tanh_step(input_gates, hidden, weights):
@@ -47,7 +63,7 @@ def _relu_step(input_gates, hidden, weights):
 
 
 def _lstm_step(input_gates, hidden, weights):
-    gates = ops.linear(hidden[0], weights.w_hh, weights.b_hh)
+    gates = weights.hidden_gates(hidden[0])
     out, cell, _ = ops._thnn_fused_lstm_cell(input_gates, gates, hidden[1])
     if weights.w_hr is not None:
         out = ops.linear(out, weights.w_hr)
@@ -55,7 +71,7 @@ def _lstm_step(input_gates, hidden, weights):
 
 
 def _gru_step(input_gates, hidden, weights):
-    gates = ops.linear(hidden[0], weights.w_hh, weights.b_hh)
+    gates = weights.hidden_gates(hidden[0])
     return (ops._thnn_fused_gru_cell(input_gates, gates, hidden[0])[0],)
 
 
@@ -151,6 +167,7 @@ class lstm_cell(Composite):
 
 def _padded_pass(step, weights, input, hidden, reverse):
     gates = ops.unbind(weights.input_gates(input), 0)
+    weights = weights.for_steps()
     outputs = [None] * len(gates)
     for t in reversed(range(len(gates))) if reverse else range(len(gates)):
         hidden = step(gates[t], hidden, weights)
@@ -160,6 +177,7 @@ def _padded_pass(step, weights, input, hidden, reverse):
 
 def _packed_pass(step, weights, input, sizes, hidden, reverse):
     gates = ops.split_with_sizes(weights.input_gates(input), sizes, 0)
+    weights = weights.for_steps()
     run = _packed_backward if reverse else _packed_forward
     outputs, hidden = run(step, weights, gates, sizes, hidden)
     return ops.cat(outputs, 0), hidden

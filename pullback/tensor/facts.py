@@ -38,8 +38,9 @@ def stride(self: Tensor, dim: int | None = None):
     """Steps between elements, counted in elements."""
     data = shown(self)
     size = data.dtype.itemsize
-    strides = tuple(s // size for s in data.strides)
-    if not is_symbolic(data.shape) and 0 in data.shape and not any(strides):
+    strides = tuple([s // size for s in data.strides])
+    numbers = type(data) is _ndarray or not is_symbolic(data.shape)
+    if numbers and not any(strides) and 0 in data.shape:
         # NumPy counts no steps where there are no elements
         strides = contiguous_strides(tuple([n or 1 for n in data.shape]), 1)
     return strides if dim is None else strides[dim]

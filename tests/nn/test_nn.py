@@ -150,6 +150,28 @@ def test_inplace_activations_differentiate():
         np.testing.assert_allclose(leaves[0].grad.numpy(), leaves[1].grad.numpy())
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_a_recurrent_layer_is_its_cell_step_by_step(kind, bias):
+    """Steps of a layer share the transposed weights; its gradients are the sums over the steps."""
+    layer = getattr(nn, kind)(3, 4, bias=bias)
+    cell = getattr(nn, f"{kind}Cell")(3, 4, bias=bias)
+    cell.load_state_dict({k.removesuffix("_l0"): v for k, v in layer.state_dict().items()})
+    x, state, outputs = tensor(5, 2, 3), None, []
+    for row in x:
+        state = cell(row, state)
+        outputs.append(state[0] if kind == "LSTM" else state)
+    out, last = layer(x)
+    assert pb.allclose(out, pb.stack(outputs), atol=1e-6)
+    for a, b in zip(*((last, state) if kind == "LSTM" else ((last,), (state,)))):
+        assert pb.allclose(a[0], b, atol=1e-6)
+    (out**2).sum().backward()
+    (pb.stack(outputs)**2).sum().backward()
+    for a, b in zip(layer.parameters(), cell.parameters()):
+        assert pb.allclose(a.grad, b.grad, atol=1e-5)
+
+
+
 @pytest.mark.torch
 def test_agrees_with_torch():
     import torch
