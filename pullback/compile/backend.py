@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import errors
 from ..aot.api import boxed
+from ..core.dtype import default
 from ..core.effects import effect_of
 from ..core.size import Symbolic
 from . import cache, native, toolchain
@@ -246,7 +247,7 @@ def load_known(key: str, name: str, gm: object) -> CompiledGraph | None:
 
 def identity(tools: toolchain.Toolchain) -> tuple[str, ...]:
     """What compiled code depends on beside its text."""
-    return native.runtime_text(), tools.identity, cache.python_abi()
+    return native.runtime_text(), tools.identity, cache.python_abi(), default().name
 
 
 def _kept(key: str) -> tuple | None:

@@ -7,10 +7,12 @@ Read `lower.py` for how rules are found, `ir.py` for what values are.
 
 from __future__ import annotations
 
+import operator
 from math import prod
 
 import numpy as np
 
+from .expressions import held
 from .ir import CODES, NAMES, SIZES, Call, Const, Ref, Value, contiguous, reshape
 from .number import Number, likely, real, single, varies, worded
 
@@ -72,8 +74,8 @@ def permute(ref: Ref, order: list[int]) -> Ref:
     )
 
 
-_FOLD = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b}
-_PYTHON = {"f": float, "d": float, "i": int, "l": int, "u": int, "b": bool}
+_FOLD = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv,
+         "neg": operator.neg}
 
 
 class Builder:
@@ -140,7 +142,8 @@ class Builder:
         if folded is not None:
             return folded
         full = tuple(expand(a, shape) if isinstance(a, Ref) else a for a in refs)
-        key = (op, dtype, ct, shape, full, tuple(sorted(attrs.items())))
+        told = tuple(repr(a) if isinstance(a, Const) else a for a in full)  # 0.0 is not -0.0
+        key = (op, dtype, ct, shape, told, tuple(sorted(attrs.items())))
         try:
             value = self.known.get(key)
         except TypeError:  # an attribute that cannot be hashed
@@ -156,12 +159,11 @@ class Builder:
     def _fold(self, op: str, args: list, dtype: str, ct: str, shape: tuple) -> Ref | None:
         """Exact simplifications: numbers among themselves, times one, a cast to the same type."""
         if op == "cast" and isinstance(args[0], Const):
-            return self.full(shape, _python(args[0].number, dtype), dtype)
+            return self.full(shape, _as_element(args[0].number, dtype, ct), dtype)
         if op in _FOLD and all(isinstance(a, Const) for a in args):
-            a, b = (_round(x.number, ct) for x in args)
-            return self.full(shape, _round(_FOLD[op](a, b), ct), dtype)
-        if op == "div" and all(isinstance(a, Const) for a in args) and args[1].number:
-            return self.full(shape, _round(args[0].number / args[1].number, ct), dtype)
+            numbers = [_as_element(a.number, ct) for a in args]
+            if op != "div" or ct in "fd" and numbers[1]:
+                return self.full(shape, _FOLD[op](*numbers), dtype)
         if op in ("mul", "div") and dtype == ct:
             a, b = args
             if _is_one(b) and isinstance(a, Ref) and a.dtype == ct:
@@ -204,6 +206,8 @@ class Builder:
 
     def full(self, shape: tuple[int, ...], number: float | int | bool, dtype: str) -> Ref:
         """The same number everywhere."""
+        if dtype in NAMES and not isinstance(number, Number):
+            number = held(number, dtype)
         key = ("const", tuple(shape), repr(number), dtype)
         value = self.known.get(key)
         if value is None:
@@ -317,7 +321,7 @@ class Builder:
         if count == 0 or prod(shape) == 0:
             return self.full(final, self._neutral(op, count, dtype), dtype)
         if ref.value.op == "const" and op == "sum":
-            return self.full(final, _round(ref.value.attrs["number"] * count, dtype), dtype)
+            return self.full(final, ref.value.attrs["number"] * count, dtype)
         if count == 1:
             return self.reshape(ref, final)
         if op == "sum" and len(dims) == 1:
@@ -411,7 +415,7 @@ class Builder:
     def _neutral(self, op: str, count: int, dtype: str) -> float:
         if count == 0 and op in ("max", "min"):
             raise Unsupported("max of nothing")
-        return _PYTHON[dtype]({"sum": 0, "prod": 1, "any": 0, "all": 1}.get(op, 0))
+        return {"sum": 0, "prod": 1, "any": 0, "all": 1}.get(op, 0)
 
     def _reduce(
         self, op: str, ref: Ref, kept: list[int], dims: list[int], shape: tuple, dtype: str
@@ -500,18 +504,12 @@ def _runs_along(ref: Ref, depth: int) -> int | None:
     return max(votes, key=votes.get) if votes else None
 
 
-def _round(number: float, dtype: str) -> float:
-    """A number as the element type would hold it."""
-    if dtype == "f":
-        return single(number)
-    return _python(number, dtype)
-
-
-def _python(number: float, dtype: str) -> float:
-    """A number of Python's type for an element type."""
+def _as_element(number: float, dtype: str, source: str = "d") -> float:
+    """A number as an element type holds it; `source` is the type that it has."""
     if not isinstance(number, Number):
-        return _PYTHON[dtype](number)
-    return real(number) if dtype in "fd" and number.kind is not float else number
+        return held(number, dtype, source if source in "fd" else "d")
+    number = real(number) if dtype in "fd" and number.kind is not float else number
+    return single(number) if dtype == "f" else number
 
 
 def code_of(dtype: object) -> str:

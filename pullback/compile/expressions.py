@@ -11,7 +11,9 @@ import math
 import re
 from typing import NamedTuple
 
-from .ir import UNARY
+import numpy
+
+from .ir import NAMES, UNARY
 from .number import Number
 
 REGISTER = {"f": "vf", "d": "vd", "i": "vi", "l": "vl", "b": "vi", "u": "vi"}
@@ -39,36 +41,35 @@ def wrapped(n: int, code: str) -> int:
     return (n + half) % (2 * half) - half
 
 
+def held(number: float | int | bool, code: str, source: str = "d") -> float | int | bool:
+    """A number as the elements of a type hold it; `source` is the type that a real one has."""
+    if code in "iul" and not isinstance(number, float):
+        return wrapped(int(number), code)
+    with numpy.errstate(all="ignore"):
+        kind = NAMES[source] if isinstance(number, float) else None
+        return numpy.asarray(number, kind).astype(NAMES[code]).item()
+
+
 def literal(number: float | int | bool, code: str) -> str:
     """A number as C text of an element type."""
     if isinstance(number, Number):
         return number.c(code)
+    x = held(number, code)
+    if code == "b":
+        return "1" if x else "0"
     if code in "fd":
-        x = float(number)
         if math.isnan(x):
             return "PB_NAN"
         if math.isinf(x):
             return "PB_INF" if x > 0 else "(-PB_INF)"
-        if code == "f":
-            import numpy
-
-            with numpy.errstate(all="ignore"):
-                small = numpy.float32(x)
-            if numpy.isinf(small):
-                return "PB_INF" if x > 0 else "(-PB_INF)"
-            text = f"{small!s}"
-        else:
-            text = repr(x)
+        text = f"{numpy.float32(x)!s}" if code == "f" else repr(x)
         text += "" if any(c in text for c in ".en") else ".0"
         text += "f" if code == "f" else ""
         return f"({text})" if text.startswith("-") else text
-    if code == "b":
-        return "1" if number else "0"
-    n = wrapped(int(number), code)
-    if n == -(2**63):
+    if x == -(2**63):
         return "(-INT64_C(9223372036854775807) - 1)"
-    text = f"{n}LL" if code == "l" or n == -(2**31) else str(n)
-    return f"({text})" if n < 0 else text
+    text = f"{x}LL" if code == "l" or x == -(2**31) else str(x)
+    return f"({text})" if x < 0 else text
 
 
 class Writer:
@@ -91,7 +92,8 @@ class Writer:
         if not a.vec:
             if to == "b":
                 return Operand(f"({a.text} != 0)", to, False)
-            return Operand(f"({SCALAR[to]}){'(uint8_t)' if to == 'u' else ''}{a.text}", to, False)
+            byte = "(uint8_t)(int32_t)" if to == "u" else ""  # of vectors, too, the lowest bits
+            return Operand(f"({SCALAR[to]}){byte}{a.text}", to, False)
         kind, x = f"{REGISTER[to]}{self.L}", a.text
         if to == "b":
             return Operand(self._mask(f"({x} != 0)", a.code), to, True)

@@ -9,6 +9,7 @@ import ctypes
 import math
 import re
 
+from ..core.dtype import default, float64
 from .builder import Builder, Unsupported, broadcast
 from .expressions import wrapped
 from .ir import UNARY, Ref
@@ -21,13 +22,14 @@ _KIND = {"b": 0, "u": 1, "i": 1, "l": 1, "f": 2, "d": 2}
 
 def promoted(*args: object) -> str:
     """Common type of operands: dimensions count before scalars, tensors before Python numbers."""
+    real = "d" if default() is float64 else "f"
     best = ["", "", ""]  # tensors with dims, 0-d tensors, numbers
     for a in args:
         if isinstance(a, Ref):
             slot, code = (0 if a.shape else 1), a.dtype
         else:
             whole = a.kind is int if isinstance(a, Number) else isinstance(a, int)
-            slot, code = 2, "b" if isinstance(a, bool) else "l" if whole else "f"
+            slot, code = 2, "b" if isinstance(a, bool) else "l" if whole else real
         if not best[slot] or _RANK[code] > _RANK[best[slot]]:
             best[slot] = code
     out = ""

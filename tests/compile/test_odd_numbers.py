@@ -146,3 +146,49 @@ def test_infinite_weights_of_batch_normalisation(training):
 
     same([gradient], x.requires_grad_(), weight)
     assert not gradient(x, weight)[:, 1].all() and gradient(x, weight)[:, ::2].all()
+
+
+NUMBERS = (np.nan, np.inf, 1e20, -1.5, 300, 2**40, -1)
+TYPES = (pb.uint8, pb.int32, pb.int64, pb.float32, pb.bool)
+
+
+def test_constants_are_elements_of_their_type():
+    """What is known when code is written is computed as it would be when it runs."""
+    makers = []
+    for number in NUMBERS:
+        for kind in TYPES:
+            try:
+                pb.full((3,), number, dtype=kind)
+            except RuntimeError:
+                continue  # it is refused
+            makers += [lambda x, n=number, k=kind, to=to: pb.full((3,), n, dtype=k).to(to)
+                       for to in TYPES]
+    for kind in TYPES[:3]:
+        makers += [
+            lambda x, k=kind: (pb.full((3,), 200, dtype=k) + pb.full((3,), 100, dtype=k)).long(),
+            lambda x, k=kind: (pb.full((3,), -1, dtype=k) * 3).long(),
+            lambda x, k=kind: pb.full((300,), 1, dtype=k).sum(dtype=k).long(),
+            lambda x, k=kind: (-pb.full((3,), 1.0)).to(k),
+        ]
+    makers += [
+        lambda x: (pb.full((3,), 2**31 - 1, dtype=pb.int32) + 1).long(),
+        lambda x: pb.full((3,), 2**62 + 1) // 3,
+        lambda x: pb.full((3,), 1.0) / pb.full((3,), 0.0),
+        lambda x: (x * 0.0, x * -0.0)[0].signbit(),
+        lambda x: (x * 0.0, x * -0.0)[1].signbit(),
+    ]
+    with np.errstate(all="ignore"):
+        same(makers, pb.tensor([1.0, -2.0]))
+
+
+def test_real_numbers_beside_integers_have_the_default_dtype():
+    def found():
+        equal = pb.compile(lambda x: x == 2.0**24 + 1, backend="native")
+        return equal(pb.tensor([2**24, 5])).tolist()
+
+    assert found() == [True, False]
+    pb.set_default_dtype(pb.float64)
+    try:
+        assert found() == [False, False]
+    finally:
+        pb.set_default_dtype(pb.float32)
