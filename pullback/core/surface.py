@@ -286,6 +286,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
     printed = whole is not None
     if not printed:
         whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
+    if not record and not is_buffer(base._data):
+        whole = make(base._data.rewritten(whole._data, False), whole._edge)
     moved = rebind(base, whole)
     if record:
         base._edge = whole._edge
@@ -299,7 +301,10 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
                 base._link.writes += 1
                 state.stack[level].uncounted(root)
             chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
-            rebind(root, scatter(make(root._data), chain, make(new._data)))
+            whole = scatter(make(root._data), chain, make(new._data))
+            if not is_buffer(root._data):
+                whole = make(root._data.rewritten(whole._data, True))
+            rebind(root, whole)
     if not moved:
         bump(x)
     if link is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
-from ..core.handle import Box, Tensor, make
-from ..core.tape import Accumulate
+from ..core.handle import Box, Tensor, is_buffer, make
+from ..core.state import state
+from ..core.tape import Accumulate, level_own
 
 
 class Wrapped(Box):
@@ -22,6 +24,23 @@ class Wrapped(Box):
     strides = property(lambda self: self.inner._data.strides)
     offset = property(lambda self: self.inner.storage_offset() * self.dtype.itemsize)
     size = property(lambda self: math.prod(self.shape))
+
+    def rewritten(self, new, everywhere):
+        if new.__class__ is not self.__class__ or new.interp is not self.interp:
+            return new
+        inner = self._inner_rewritten(new.inner, everywhere)
+        if inner is new.inner:
+            return new
+        made = copy.copy(new)
+        made.inner = inner
+        return made
+
+    def _inner_rewritten(self, new: Tensor, everywhere: bool) -> Tensor:
+        old = self.inner
+        data = new._data if is_buffer(old._data) else old._data.rewritten(new._data, everywhere)
+        keeps = everywhere or not state.record[level_own(old._data)]
+        edge = old._edge if keeps else new._edge
+        return new if data is new._data and edge is new._edge else make(data, edge)
 
     def concrete(self, handle: Tensor, what: str) -> Tensor:
         """The handle below, where values may be looked at."""

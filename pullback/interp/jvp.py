@@ -30,6 +30,12 @@ class Dual(Wrapped):
     def __init__(self, interp, inner, tangent):
         self.interp, self.inner, self.tangent = interp, inner, tangent
 
+    def rewritten(self, new, everywhere):
+        if not everywhere:
+            return super().rewritten(new, everywhere)
+        primal = new.inner if getattr(new, "interp", None) is self.interp else make(new)
+        return self.__class__(self.interp, self._inner_rewritten(primal, True), self.tangent)
+
 
 class Jvp(Interpreter):
     """One level of forward mode."""

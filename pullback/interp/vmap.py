@@ -37,6 +37,11 @@ class Batched(Wrapped):
     def __init__(self, interp, inner, dim: int):
         self.interp, self.inner, self.dim = interp, inner, dim
 
+    def rewritten(self, new, everywhere):
+        if isinstance(new, Batched) and new.interp is self.interp and new.dim != self.dim:
+            new = Batched(new.interp, ops.movedim(new.inner, new.dim, self.dim), self.dim)
+        return super().rewritten(new, everywhere)
+
     @property
     def shape(self):
         shape = self.inner._data.shape

@@ -529,3 +529,28 @@ def test_data_and_detach_in_place(f, slope):
         assert torch.allclose(grad(lambda x, g=graph: g(x).sum())(x()),
                               (slope if f is not through_data else 6) * x())
     assert torch.allclose(torch.func.functionalize(f)(x()), value)
+
+
+def written_unrecorded(x):
+    y = x * 1
+    with torch.no_grad():
+        y[:1].mul_(3)
+    return (y * x).sum()
+
+
+def written_behind(x):
+    y = x * 1
+    y.detach()[0] = 9.0
+    return (y * x).sum()
+
+
+@pytest.mark.parametrize("f, slope, moved, bend", [
+    (written_unrecorded, lambda x: x * torch.tensor([4.0, 2, 2]),
+     lambda x: x * torch.tensor([6.0, 2, 2]), [4, 2, 2]),  # no_grad does not stop tangents
+    (written_behind, *[lambda x: x + torch.cat([9 + 0 * x[:1], x[1:]])] * 2, [2, 2, 2])])
+def test_writes_without_history_leave_those_of_all_levels(f, slope, moved, bend):
+    together = grad(lambda b: vmap(f)(b).sum())
+    for found in (together(batch()), vmap(grad(f))(batch()), torch.stack([*map(grad(f), batch())])):
+        assert torch.allclose(found, vmap(slope)(batch()))
+    assert torch.allclose(vmap(jacfwd(f))(batch()), vmap(moved)(batch()))
+    assert torch.allclose(hessian(f)(x()), torch.diag(torch.tensor(bend, dtype=torch.float64)))
