@@ -7,6 +7,8 @@ Read next: `core/surface.py`.
 
 from __future__ import annotations
 
+from types import FunctionType
+
 from ..core import left_out
 from ..core.catalog import PUBLIC
 from ..core.handle import Tensor
@@ -19,6 +21,7 @@ _UNASKING = {
     "__new__", "__hash__", "__iter__", "__setstate__", "as_subclass", "_make_subclass",
     "_make_wrapper_subclass", "to_numpy",
 }  # fmt: skip
+_SHOWN = {"__pow__": "pow", "__ipow__": "pow_"}  # names that PyTorch gives some of them
 _SUBCLASSES = {
     "as_subclass": as_subclass,
     "_make_subclass": staticmethod(make_subclass),
@@ -31,13 +34,15 @@ def attach(cls=Tensor) -> None:
     properties = facts.PROPERTIES | history.PROPERTIES | operators.PROPERTIES
     methods = facts.METHODS | history.METHODS | left_out.methods() | values.METHODS | _SUBCLASSES
     casts = {name: operators.cast_method(to) for name, to in operators.CASTS.items()}
-    for name, value in (properties | methods | operators.OPERATORS).items():
+    attached = properties | methods | operators.OPERATORS | casts
+    for name, value in attached.items():
         setattr(cls, name, value)
+        if type(value) is FunctionType and value.__name__ not in attached:
+            value.__name__ = _SHOWN.get(name, name)  # by which handlers of functions know it
+            value.__qualname__ = f"Tensor.{value.__name__}"
     for name, _, _, kinds in PUBLIC:
         for kind in kinds:
             _offer(cls, f"{name}_" if kind == "i" else name, kind == "p")
-    for name, value in casts.items():
-        setattr(cls, name, value)
     offer_methods([*properties, *(methods.keys() - _UNASKING), *operators.WRITTEN, *casts])
 
 

@@ -5,6 +5,9 @@ import pytest
 import pullback as torch
 from pullback import library
 from pullback.fx.make_fx import make_fx
+from pullback.overrides import TorchFunctionMode
+from pullback.testing.two_tensor import TwoTensor
+from pullback.utils._python_dispatch import TorchDispatchMode
 
 T = torch.Tensor
 
@@ -209,3 +212,41 @@ def test_numbers_among_the_results():
         x = torch.randn(shape)
         torch.testing.assert_close(made(x), g(x))
         torch.testing.assert_close(torch.compile(g, dynamic=True)(x), g(x))
+
+
+def test_modes_and_classes_see_registered_operators():
+    @library.custom_op("tests_results::shift", mutates_args={"x"})
+    def shift(x: T, y: T) -> T:
+        x.add_(y)
+        return x.clone()
+
+    shift.register_fake(lambda x, y: torch.empty_like(x))
+    seen = []
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Kind(torch.Tensor):
+        pass
+
+    x, y = torch.zeros(2), torch.ones(2)
+    with Operators():
+        assert shift(x, y).tolist() == [1, 1] == x.tolist()
+    with Functions():
+        shift(x, y)
+        torch.ops.tests_results.shift(x, y)
+    assert seen == ["tests_results.shift.default", "shift.default", "shift"]
+    assert x.tolist() == [3, 3] and x._version == 6
+    assert type(shift(Kind(torch.zeros(2)), y)) is Kind
+    pair = TwoTensor(torch.zeros(2), torch.ones(2))
+    made = shift(pair, TwoTensor(y, y))
+    assert (pair.a.tolist(), pair.b.tolist(), made.b.tolist()) == ([1, 1], [2, 2], [2, 2])
+    made = torch.compile(lambda p, q: shift(p, q) * 2)(pair, TwoTensor(y, y))
+    assert (pair.a.tolist(), made.b.tolist()) == ([2, 2], [6, 6])

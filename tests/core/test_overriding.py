@@ -441,3 +441,12 @@ def test_functions_beside_their_modules_ask():
     assert torch.lobpcg(x) == "lobpcg"
     given = [x, x, x, 3, 1, x, x, None, None, False, 0.0, x, x]
     assert F.multi_head_attention_forward(*given) == "multi_head_attention_forward"
+
+
+@pytest.mark.parametrize("name, shown", [
+    ("__getitem__", None), ("__setitem__", None), ("half", None), ("detach", None), ("dim", None),
+    ("__rsub__", None), ("__eq__", None), ("type", None), ("__pow__", "pow"),
+])
+def test_names_of_methods(name, shown):
+    method = getattr(torch.Tensor, name)
+    assert method.__name__ == (shown or name) and method.__qualname__ == f"Tensor.{shown or name}"
