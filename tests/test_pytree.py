@@ -8,6 +8,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
+import pullback as torch
 from pullback.core import pytree
 from pullback.core.pytree import (
     GetAttrKey,
@@ -268,3 +269,14 @@ def test_flattening_is_quick():
     leaves = list(range(20))
     seconds = min(timeit.repeat(lambda: tree_flatten(leaves), number=500, repeat=7)) / 500
     assert seconds < 30e-6          # about 3 us on an idle machine; the limit only catches blunders
+
+
+def test_sizes_are_containers():
+    spec = pytree.tree_structure(torch.Size([2, 3]))
+    assert spec.num_leaves == 2 and spec.type is torch.Size
+    text = torch.utils._pytree.treespec_dumps(spec)
+    assert torch.utils._pytree.treespec_loads(text) == spec and '"torch.Size"' in text
+    x = torch.ones(2, 3)
+    for dynamic in (False, True):
+        size, twice = torch.compile(lambda x: (x.size(), x * 2), dynamic=dynamic)(x)
+        assert type(size) is torch.Size and size == (2, 3) and twice.sum() == 12

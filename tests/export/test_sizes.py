@@ -365,3 +365,14 @@ def test_fixes_that_errors_suggest(forward, sizes, shapes, found):
             assert new == expected or repr(new) == expected
     with pytest.raises(ValueError, match="suggests no fixes"):
         refine_dynamic_shapes_from_suggested_fixes("no", wishes)
+
+
+def test_sizes_are_results():
+    class Sized(nn.Module):
+        def forward(self, x):
+            return x.size(), x * 2, x.shape[0]
+
+    program = export(Sized(), (torch.ones(3, 4),), dynamic_shapes=({0: Dim("n")},))
+    for made in (program, program.run_decompositions(), again(program)):
+        size, twice, rows = made.module()(torch.ones(5, 4))
+        assert (tuple(size), tuple(twice.shape), rows) == ((5, 4), (5, 4), 5)
