@@ -16,6 +16,7 @@ import json
 import operator
 import pickle
 import re
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -198,7 +199,8 @@ class _Reader:
         """The sizes that vary, with their ranges."""
         return {
             name: Dim(name, min=r["min_val"] or None, max=r["max_val"])
-            for name, r in self.model.get("range_constraints", {}).items()}
+            for name, r in self.model.get("range_constraints", {}).items()
+            if name.isidentifier()}  # not those that follow from others
 
     def _varying(self, given: dict, dims: dict[str, Any]) -> Any:
         """Which sizes of an argument vary, None if none does."""
@@ -420,7 +422,8 @@ def _subtree(spec: dict) -> TreeSpec:
     children = [_subtree(child) for child in spec["children_spec"]]
     if kind is None:
         return tree_flatten(0)[1]
-    known = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict}
+    known = {"builtins.tuple": tuple, "builtins.list": list, "builtins.dict": dict,
+             "collections.OrderedDict": OrderedDict}
     own = None if kind in known else as_read(kind, spec["context"])
     if own is not None:
         return TreeSpec(*own, children)

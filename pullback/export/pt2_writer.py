@@ -1,8 +1,8 @@
 """Programs as PyTorch's `.pt2` files, for `torch.export.load` of PyTorch 2.13; see `pt2.py`.
 
 A graph is written as it is: one call of the operator table per node, with the facts of its results,
-and the graphs of branches, loops and grad modes inside of the calls that take them.  Sizes that are
-no polynomials of others are refused.
+and the graphs of branches, loops and grad modes inside of the calls that take them.  Floats of
+sizes are refused.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import io
 import json
 import math
 import operator
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..core.op import OpOverload
 from ..core.pytree import TreeSpec, as_written
 from ..core.size import Symbolic
 from ..core.symbolic.env import MOST, Relation
-from ..core.symbolic.expr import Expr
+from ..core.symbolic.expr import Atom, Expr
 from ..core.symbolic.number import SymBool, SymFloat
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -42,7 +43,8 @@ _HELD = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer",
 _WRITTEN = {OutputKind.BUFFER_MUTATION: ("buffer_mutation", "buffer_name"),
             OutputKind.PARAMETER_MUTATION: ("parameter_mutation", "parameter_name"),
             OutputKind.USER_INPUT_MUTATION: ("user_input_mutation", "user_input_name")}
-_TREES = {tuple: "builtins.tuple", list: "builtins.list", dict: "builtins.dict"}
+_TREES = {tuple: "builtins.tuple", list: "builtins.list", dict: "builtins.dict",
+          OrderedDict: "collections.OrderedDict"}
 
 
 def refused(what: str) -> Exception:
@@ -379,17 +381,27 @@ def _float(value: float) -> float | str:
 
 
 def _expression(expr: Expr) -> str:
-    """A polynomial in SymPy's spelling."""
+    """A polynomial of symbols and functions in SymPy's spelling."""
     terms = []
     for monomial, factor in expr.terms:
         parts = [] if factor == 1 and monomial else [f"Integer({factor})"]
         for atom, power in monomial:
-            if atom.kind != "symbol":
-                raise refused(f"a .pt2 file cannot hold the size {expr}")
-            positive = "" if atom.text.startswith("u") else "positive=True, "
-            parts += [f"Symbol('{atom.text}', {positive}integer=True)"] * power
+            parts += [_atom(atom)] * power
         terms.append(parts[0] if len(parts) == 1 else f"Mul({', '.join(parts)})")
     return terms[0] if len(terms) == 1 else f"Add({', '.join(terms)})"
+
+
+_FUNCTIONS = {"floordiv": "FloorDiv", "mod": "PythonMod", "max": "Max", "min": "Min"}
+
+
+def _atom(atom: Atom) -> str:
+    """A symbol, or a function of expressions."""
+    if atom.kind == "symbol":
+        positive = "" if atom.text.startswith("u") else "positive=True, "
+        return f"Symbol('{atom.text}', {positive}integer=True)"
+    if atom.kind not in _FUNCTIONS:
+        raise refused(f"a .pt2 file cannot hold the size {atom.text}")
+    return f"{_FUNCTIONS[atom.kind]}({', '.join(map(_expression, atom.args))})"
 
 
 _RELATIONS = {">": "StrictGreaterThan", ">=": "GreaterThan", "<": "StrictLessThan",
@@ -414,7 +426,7 @@ def _subtree(spec: TreeSpec) -> dict:
     name, context = as_written(spec)
     if spec.type in _TREES:
         name = _TREES[spec.type]
-        context = json.dumps(list(spec.context) if spec.type is dict else None)
+        context = json.dumps(None if spec.context is None else list(spec.context))
     if name is None:
         raise refused(f"a .pt2 file cannot hold arguments or results that are {spec.type.__name__}")
     return {"type": name, "context": context,

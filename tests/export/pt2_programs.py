@@ -5,6 +5,7 @@
 
 import importlib
 import sys
+from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ def inputs(torch, name):
         "loops": lambda: ((real(4, 2), torch.tensor(3)), {}),
         "sizes": lambda: ((real(3, 2), real(3, 4)), {}),
         "narrow": lambda: ((real(2, 3).bfloat16(),), {}),
+        "halves": lambda: ((real(6), real(3, 2)), {}),
     }[name]()
 
 
@@ -99,6 +101,11 @@ def modules(torch):
             chosen = torch.cond(x.shape[0] > 3, lambda x: x.sum(0), lambda x: x.prod(0), (x,))
             return steps, rows, count, out, chosen
 
+    class Halves(nn.Module):
+        def forward(self, x, y):
+            return OrderedDict(half=x[: x.shape[0] // 2].sin(), odd=x[1::2], pairs=x.view(-1, 2),
+                               size=y.size(), cut=x[1:-1])
+
     dim = getattr(torch.export, "Dim", None)
     return {
         "buffers": (Buffers(), {"x": {0: dim("batch", min=2, max=100)}, "y": None}, False),
@@ -109,6 +116,7 @@ def modules(torch):
         "loops": (Loops(), {"x": {0: dim("rows", min=2)}, "n": None}, False),
         "sizes": (Sizes(), {"x": {0: dim.AUTO}, "y": {0: dim.AUTO, 1: dim.AUTO}}, False),
         "narrow": (nn.Linear(3, 2).bfloat16(), None, False),
+        "halves": (Halves(), {"x": {0: 2 * dim("n", min=2)}, "y": {0: dim("m")}}, False),
     }
 
 
