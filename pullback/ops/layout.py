@@ -15,7 +15,7 @@ from ..core.dims import (
     wrap_dim,
 )
 from ..core.handle import Box
-from ..core.size import fits_a_size, holds
+from ..core.size import Symbolic, fits_a_size, holds
 
 END = 2**63 - 1  # what PyTorch writes for "up to the end"
 
@@ -79,7 +79,11 @@ def convert(array, np_dtype, order="K"):
 
 def diagonal_size(rows: int, cols: int, offset: int) -> int:
     """Length of a diagonal of a matrix."""
-    return max(min(rows, cols - offset) if offset >= 0 else min(rows + offset, cols), 0)
+    least, most = min, max
+    if isinstance(rows, Symbolic) or isinstance(cols, Symbolic):  # without asking which it is
+        from ..core.symbolic.number import sym_max as most
+        from ..core.symbolic.number import sym_min as least
+    return most(least(rows, cols - offset) if offset >= 0 else least(rows + offset, cols), 0)
 
 
 def two_dims(dim1: int, dim2: int, ndim: int) -> tuple[int, int]:

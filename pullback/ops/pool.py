@@ -174,14 +174,20 @@ def avg_pool_windows(name, shape, rank, kernel_size, stride, padding, ceil_mode)
     return made
 
 
-def adaptive_pool_windows(name: str, shape, rank: int, output_size: list[int]) -> list:
-    """The windows along each of the last `rank` dims of adaptive pooling."""
+def adaptive_pool_shape(name: str, shape, rank: int, output_size: list[int]) -> tuple:
+    """The shape after adaptive pooling of the last `rank` dims."""
     if len(output_size) != rank:
         raise ShapeError(f"{name}: output_size must be {rank}, got {len(output_size)} sizes")
     if min(output_size) < 0:
         raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but "
                          f"received {list(output_size)}")
     check_planes(name, shape, rank)
+    return (*shape[:-rank], *output_size)
+
+
+def adaptive_pool_windows(name: str, shape, rank: int, output_size: list[int]) -> list:
+    """The windows along each of the last `rank` dims of adaptive pooling."""
+    adaptive_pool_shape(name, shape, rank, output_size)
     return [adaptive_windows(n, m) for n, m in zip(shape[-rank:], output_size)]
 
 
@@ -630,8 +636,7 @@ def _entries(rank: int) -> None:
             return avg_pool(xp, self, windows)
 
         def shape(self, output_size):
-            windows = adaptive_pool_windows(f"adaptive_avg_pool{d}", self.shape, rank, output_size)
-            return pooled_shape(self.shape, windows)
+            return adaptive_pool_shape(f"adaptive_avg_pool{d}", self.shape, rank, output_size)
 
         def samples(s):
             yield s(pooled(s, 2, 3), (2, 3, 5)[:rank])
@@ -712,8 +717,8 @@ def _entries(rank: int) -> None:
             return getattr(ops, f"max_pool{d}_with_indices")(self, window, window)
 
         def shape(self, output_size):
-            windows = adaptive_pool_windows(f"adaptive_max_pool{d}", self.shape, rank, output_size)
-            return [pooled_shape(self.shape, windows)] * 2
+            found = adaptive_pool_shape(f"adaptive_max_pool{d}", self.shape, rank, output_size)
+            return [found] * 2
 
         samples = _adaptive_avg_pool.samples
 

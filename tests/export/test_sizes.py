@@ -376,3 +376,16 @@ def test_sizes_are_results():
     for made in (program, program.run_decompositions(), again(program)):
         size, twice, rows = made.module()(torch.ones(5, 4))
         assert (tuple(size), tuple(twice.shape), rows) == ((5, 4), (5, 4), 5)
+
+
+def test_shapes_that_need_no_decision():
+    class Pooled(nn.Module):
+        def forward(self, x):
+            found = nn.functional.adaptive_avg_pool2d(x, (2, 3))
+            return found, nn.functional.adaptive_max_pool2d(x, 2), x[0].diagonal()
+
+    program = export(Pooled(), (torch.rand(3, 8, 6),),
+                     dynamic_shapes=({1: Dim("h"), 2: Dim("w", min=3)},))
+    x = torch.rand(3, 5, 7)
+    for found, expected in zip(again(program).module()(x), Pooled()(x), strict=True):
+        torch.testing.assert_close(found, expected)
