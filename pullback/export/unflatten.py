@@ -15,6 +15,7 @@ from typing import Any
 
 from ..autograd.grad_mode import _set_grad_enabled, is_grad_enabled, set_grad_enabled
 from ..core.pytree import tree_flatten_with_path, tree_unflatten, treespec_tuple
+from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
@@ -22,7 +23,7 @@ from ..fx.printer import Trees
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..nn.traced import TracedModule
-from .graph_signature import ConstantArgument, InputKind
+from .graph_signature import ConstantArgument, InputKind, OutputKind
 from .program import (
     CALLERS,
     ExportedProgram,
@@ -68,7 +69,6 @@ class UnflattenedModule(Module):
         super().__init__()
         program = export_module
         object.__setattr__(self, "_program", program)
-        object.__setattr__(self, "_writes", _places(program))
         self.held: dict[str, str] = {}  # name of an input of the graph -> where it is
         self.named: dict[str, list[str]] = {}  # the same with all its names
         self.titles: set[str] = set()  # of the calls that have a module
@@ -85,7 +85,11 @@ class UnflattenedModule(Module):
                     install(self, name, value, spec.persistent)
         self.modes = grad_modes(program.graph.nodes)
         nodes = [n for n in program.graph.nodes if n.op not in ("placeholder", "output")]
-        outputs = list(program.graph.output_node().args[0])
+        outputs, writes = list(program.graph.output_node().args[0]), _places(program)
+        self.inner = _inner_writes(program)
+        left = [i for i in range(len(outputs)) if outputs[i] not in self.inner]
+        object.__setattr__(self, "_writes", [writes[i] for i in left if i < len(writes)])
+        outputs = [outputs[i] for i in left]
         part = _Part(self, "", nodes)
         inputs = [n for n in program.graph.find_nodes(op="placeholder")
                   if n.name not in self.held]
@@ -109,6 +113,29 @@ class UnflattenedModule(Module):
             target = _held(self, paths[number]) if kept else leaves[number - len(paths)]
             target.copy_(value)
         return tree_unflatten(list(out[len(self._writes):]), program.call_spec.out_spec)
+
+
+def _inner_writes(program: ExportedProgram) -> dict[Any, tuple[str, str]]:
+    """New values of buffers that a module writes itself -> its call, the buffer.
+
+    These are modules that are called as they were, once: others may take their place.  Nobody else
+    may need the value, and all of the call must stand together.
+    """
+    results = list(program.graph.output_node().args[0])
+    found: dict[Any, tuple[str, str]] = {}
+    for spec, node in zip(program.graph_signature.output_specs, results):
+        titles = [t for t in program.calls if f"{t}@1" not in program.calls
+                  and spec.target is not None and spec.target.startswith(f"{t}.")
+                  and isinstance(node, Node) and t in _stack(node)]
+        if spec.kind is not OutputKind.BUFFER_MUTATION or not titles or results.count(node) > 1:
+            continue
+        title = max(titles, key=len)
+        calls = [title in _stack(n) for n in program.graph.nodes if n.op == "call_function"]
+        last = len(calls) - calls[::-1].index(True)
+        together = all(calls[calls.index(True):last])
+        if together and all(u.op == "output" or title in _stack(u) for u in node.users):
+            found[node] = title, spec.target
+    return found
 
 
 def _held(module: Module, path: str) -> Any:
@@ -175,6 +202,10 @@ class _Part:
                 values[step] = graph.node_copy(step, value)
             else:
                 self._call(step, graph, values, value, outputs)
+        for node, (title, buffer) in self.root.inner.items():
+            if title == self.title:
+                place = graph.get_attr(buffer.removeprefix(f"{self.path}."))
+                graph.call_function(ops.copy_.default, (place, values[node]))
         results = [map_arg(o, value) for o in outputs]
         single = len(results) == 1 and not always_tuple
         graph.output(results[0] if single else tuple(results))
@@ -189,7 +220,8 @@ class _Part:
             s for n in part.nodes for s in n.all_input_nodes
             if s not in inside and not part.owns(s))
         gone = {n for o in outputs for n in _nodes(o)}
-        results = [n for n in part.nodes if n in gone or any(u not in inside for u in n.users)]
+        results = [n for n in part.nodes if n not in self.root.inner and (
+            n in gone or any(u not in inside for u in n.users))]
         known = part.signature(list(given), results)
         inner = part.module(list(given), results) if known is None else part.kept(known)
         name, number = part.title, 0

@@ -1,5 +1,6 @@
 """Programs taken apart into the modules that were exported."""
 
+import copy
 import io
 
 import pytest
@@ -199,3 +200,28 @@ def test_shared_tensors_have_all_their_names():
     text = program_text(program).replace('also "m.bias"', 'also "m.weight"')
     with pytest.raises(errors.FileFormatError, match="an input twice"):
         parse(text)
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.norm = nn.Linear(3, 3), nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        return self.norm(self.linear(x)) * 2
+
+
+def test_modules_that_write_can_be_replaced():
+    module, x = Normed(), torch.randn(4, 3)
+    program = torch.export.export(module, (x,), preserve_module_call_signature=("norm",))
+    for made in (program, program.run_decompositions()):
+        parts, eager = torch.export.unflatten(made), copy.deepcopy(module)
+        torch.testing.assert_close(parts(x), eager(x))
+        for name, buffer in eager.named_buffers():
+            torch.testing.assert_close(parts.get_buffer(name), buffer)
+        other = nn.BatchNorm1d(3)
+        parts.set_submodule("norm", other)
+        torch.testing.assert_close(parts(x), eager(x))
+        assert other.num_batches_tracked.item() == 1
+        torch.testing.assert_close(
+            other.running_mean, (parts.linear(x).mean(0) * 0.1).detach())
