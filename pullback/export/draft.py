@@ -19,7 +19,7 @@ from ..core.pytree import tree_map
 from ..core.symbolic.env import BY_DATA
 from ..nn.module import Module
 from ..random_api import fork_rng
-from .dynamic_shapes import Dim, _Hint
+from .dynamic_shapes import found_out
 from .program import ExportedProgram
 from .trace import export
 from .wishes import AdditionalInputs, ShapesCollection
@@ -107,21 +107,13 @@ def draft_export(
         try:
             program = made(dynamic_shapes)
         except errors.ConstraintViolationError:
-            shapes = tree_map(_found_out, dynamic_shapes)
+            shapes = tree_map(found_out, dynamic_shapes)
             program = made(shapes)
     program._report = DraftExportReport(
         [_defective(d) for d in defects] + _relied_on(program, shapes))
     if not program._report.successful():
         logging.getLogger(__name__).warning("%s", program._report)
     return program
-
-
-def _found_out(wish: Any) -> Any:
-    """A wish for a dim without its promise."""
-    if isinstance(wish, Dim):
-        return Dim.AUTO(min=wish.least, max=wish.max)
-    hint = isinstance(wish, _Hint) and wish.name == "DYNAMIC"
-    return Dim.AUTO(min=wish.min, max=wish.max) if hint else wish
 
 
 def _defective(defect: reals.Defect) -> FailureReport:

@@ -127,6 +127,14 @@ def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[D
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
+def found_out(wish: Any) -> Any:
+    """A wish for a dim without its promise."""
+    if isinstance(wish, Dim):
+        return Dim.AUTO(min=wish.least, max=wish.max)
+    hint = isinstance(wish, _Hint) and wish.name == "DYNAMIC"
+    return Dim.AUTO(min=wish.min, max=wish.max) if hint else wish
+
+
 def wishes(
     dynamic_shapes: Any, names: list[str], args: tuple, kwargs: dict[str, Any]
 ) -> list[list] | None:

@@ -28,13 +28,13 @@ from ..core import dtype as dt
 from ..core.device import Device
 from ..core.handle import Tensor, make
 from ..core.layout import layout, memory_format
-from ..core.pytree import TreeSpec, as_read, tree_flatten, tree_unflatten
+from ..core.pytree import TreeSpec, as_read, tree_flatten, tree_map, tree_unflatten
 from ..core.table import ops
 from ..library.definition import definitions
 from ..nn.module import Module
 from ..nn.parameter import Parameter
 from ..serialization.archive import Archive
-from .dynamic_shapes import Dim
+from .dynamic_shapes import Dim, found_out
 from .program import ExportedProgram, install
 
 MODEL, SAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -110,8 +110,11 @@ class _Reader:
         wanted = [self._varying(given, dims) for given in self.graph["inputs"][-len(leaves):]
                   ] if leaves else []
         shapes = tree_unflatten(wanted, in_spec) if any(map(_varies, wanted)) else None
-        program = export(module, args, kwargs,
-                         dynamic_shapes=None if shapes is None else self._by_name(module, shapes))
+        named = None if shapes is None else self._by_name(module, shapes)
+        try:
+            program = export(module, args, kwargs, dynamic_shapes=named)
+        except errors.ConstraintViolationError:  # what holds of sizes is said by the calls alone
+            program = export(module, args, kwargs, dynamic_shapes=tree_map(found_out, named))
         program.example_inputs = self._samples()
         return program
 

@@ -111,6 +111,20 @@ def test_pytorch_reads_what_is_written(name):
         np.testing.assert_allclose(array, wanted, atol=1e-5)
 
 
+def test_conditions_on_sizes_are_found_again(tmp_path):
+    class Even(torch.nn.Module):
+        def forward(self, x):
+            return x.view(-1, 2).sum(1)
+
+    dims = {"x": {0: torch.export.Dim.AUTO}}
+    program = torch.export.export(Even(), (torch.ones(8),), dynamic_shapes=dims)
+    torch.export.save(program, tmp_path / "even.pt2", format="pt2")
+    module = torch.export.load(tmp_path / "even.pt2").module()
+    assert module(torch.ones(6)).tolist() == [2.0] * 3
+    with pytest.raises(errors.SignatureError):
+        module(torch.ones(5))
+
+
 def test_what_cannot_be_written(tmp_path):
     class Halved(torch.nn.Module):
         def forward(self, x):
