@@ -182,11 +182,12 @@ def _adjugate(matrix, packed, pivots):
         return ops._linalg_adjugate(matrix)
     # Determinant and inverse of the same factors: pivots that are zero are lifted to a rounding
     # error, which cancels in the product.
-    diagonal = diagonal_of(packed)
-    size = matrix.abs().amax([-2, -1])[..., None]
-    lift = finfo(packed.dtype).eps * ops.where(size > 0, size, 1.0)
-    lifted = ops.where(diagonal == 0, lift, diagonal)
-    packed = packed + ops.diag_embed(lifted - diagonal)
+    diagonal = lifted = diagonal_of(packed)
+    if bool((diagonal == 0).any()):
+        size = matrix.abs().amax([-2, -1])[..., None]
+        lift = finfo(packed.dtype).eps * ops.where(size > 0, size, 1.0)
+        lifted = ops.where(diagonal == 0, lift, diagonal)
+        packed = packed + ops.diag_embed(lifted - diagonal)
     places = ops.arange(1, matrix.shape[-1] + 1, device=matrix.device)
     odd = (pivots != places).sum(-1) % 2
     det = lifted.prod(-1) * (1 - 2 * odd)

@@ -38,6 +38,7 @@ _INSTRUCTIONS = {
     "where": ("where", "{0} ? {1} : {2}"),
 }
 _TRUTH = {"gt", "lt", "eq"}
+_FLAGS = {bool, str, type(None)}  # kinds of options that are no numbers
 
 
 class Number:
@@ -296,8 +297,7 @@ class Options:
 def shape_of(options: dict) -> tuple:
     """What a program depends on: flags, and which numbers are zero."""
     return tuple(options), tuple([
-        v if v.__class__ is bool or v is None or v.__class__ is str else bool(v)
-        for v in options.values()])
+        v if v.__class__ in _FLAGS else bool(v) for v in options.values()])
 
 
 _programs: dict[tuple, Program] = {}
@@ -317,8 +317,7 @@ def _trace(rule: Callable, buffers: tuple[str, ...], options: dict) -> Program:
     p, g, *values = [Array(program, k) for k in range(len(program.inputs))]
     slots = Slots(dict(zip(buffers, values)))
     symbols = {
-        k: v if v.__class__ is bool or v is None or v.__class__ is str or not v
-        else Number(f"o[{k!r}]")
+        k: v if v.__class__ in _FLAGS or not v else Number(f"o[{k!r}]")
         for k, v in options.items()
     }
     new = rule(p, g, slots, Options(symbols))

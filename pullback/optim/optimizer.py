@@ -107,7 +107,10 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
-                    p.grad = None
+                    if state.mode:  # a capture wants to know
+                        p.grad = None
+                    elif p._meta is not None:
+                        p._meta.grad = None
                     continue
                 grad = p.grad
                 if grad is None:

@@ -126,7 +126,10 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
 
 def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row]:
     """Update what consists of NumPy arrays; returns the rest."""
-    arrays = [[r.param._data, r.grad._data, *[t._data for t in r.buffers]] for r in rows]
+    arrays = [[r.param._data, r.grad._data] for r in rows]
+    if names:
+        for row, own in zip(rows, arrays):
+            own += [t._data for t in row.buffers]
     rest: list[Row] = []
     if not _plain.issuperset(map(type, chain.from_iterable(arrays))):
         whole = [_plain.issuperset(map(type, a)) for a in arrays]
