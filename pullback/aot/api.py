@@ -34,7 +34,7 @@ from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
 from .runtime import Program
-from .short import Short, short
+from .short import Short, in_line, short
 from .split import give_away
 from .stowing import stowing
 from .subclasses import Inside, Wrapped, desugared
@@ -135,9 +135,10 @@ class Compiled:
 
     def __call__(self, *args, **kwargs):
         last = self._last
-        if last is not None and not kwargs and not fast["ACTIVE"]:
+        if last is not None and not fast["ACTIVE"]:
             alike, record, default, program, rest = last
-            found = alike(args)
+            given = in_line(args, kwargs) if kwargs else args
+            found = alike(given)
             if (
                 found is not None
                 and record == state.record[0]
@@ -145,28 +146,28 @@ class Compiled:
                 and (not rest or all(check() for check in rest))
             ):
                 return program.enter(*found)
-            if self._returns_to(args):
-                return self(*args)
+            if self._returns_to(given):
+                return self(*args, **kwargs)
         return self._general(args, kwargs)
 
-    def _returns_to(self, args: tuple) -> bool:
+    def _returns_to(self, given: tuple) -> bool:
         """Is there a short way of an earlier call that was like this one?  It is the next."""
-        for other in self._recent.get(_shapes(args), ()):
+        for other in self._recent.get(_shapes(given), ()):
             if other is not self._last and other.record == state.record[0] and (
-                    other.default is dt._default and other.alike(args) is not None
+                    other.default is dt._default and other.alike(given) is not None
                     and all(check() for check in other.rest)):
                 self._last = other
                 return True
         return False
 
-    def _shorten(self, program: Program, args: tuple) -> None:
+    def _shorten(self, program: Program, given: tuple) -> None:
         """Let the next call like this one come in by a short way."""
-        made = short(program, args, self._modules)
+        made = short(program, given, self._modules)
         if made is None:
             return
         if len(self._recent) >= SIZES:
             self._recent.pop(next(iter(self._recent)))
-        known = self._recent.setdefault(_shapes(args), [])
+        known = self._recent.setdefault(_shapes(given), [])
         known[:] = [made, *[s for s in known if s.program is not program][:VARIANTS]]
         self._last = made
 
@@ -225,8 +226,8 @@ class Compiled:
             self.captures[key] = DECISIONS
             self.backend.undecided(self.function, str(error).splitlines()[0])
             return self.function(*args, **kwargs)
-        if not kwargs and state.autocast is None and key[-1] is None and program.comparable:
-            self._shorten(program, args)
+        if state.autocast is None and key[-1] is None and program.comparable:
+            self._shorten(program, in_line(args, kwargs))
         return program.run(tensors)
 
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
@@ -480,8 +481,8 @@ class Family:
         self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
-def _shapes(args: tuple) -> tuple:
-    return tuple([a._data.shape for a in args if isinstance(a, Tensor)])
+def _shapes(given: tuple) -> tuple:
+    return tuple([a._data.shape for a in given if isinstance(a, Tensor)])
 
 
 def aliases(tensors: list[Tensor]):

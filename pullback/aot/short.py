@@ -23,9 +23,20 @@ if TYPE_CHECKING:
     from .holding import Parts
     from .runtime import Program
 
-_PLAIN = {bool, int, float, complex, str, type(None)}
+
+class _Named:
+    """Stands before the names of arguments: these are no texts among the others."""
+
+
+_NAMED = _Named()
+_PLAIN = {bool, int, float, complex, str, type(None), _Named}
 _facts = attrgetter("shape", "strides", "dtype", "__class__")  # of an array
 TRIES = 16  # a program whose calls are never alike is not looked at any more
+
+
+def in_line(args: tuple, kwargs: dict) -> tuple:
+    """The arguments of a call one behind the other, tensors in the order that programs take."""
+    return (*args, _NAMED, *kwargs, *kwargs.values()) if kwargs else args
 
 
 class Alike:

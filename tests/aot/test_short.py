@@ -50,6 +50,20 @@ def test_calls_like_the_last_one(general):
     assert len(general) == 1
 
 
+def test_arguments_by_name(general):
+    def f(x, other=None, *, factor=1.0, shift=None):
+        return x * factor if shift is None else x * factor + shift
+
+    compiled, x, s = torch.compile(f), torch.ones(2), torch.full((2,), 3.0)
+    calls = [((x,), {"factor": 2.0, "shift": s}), ((x,), {"shift": s, "factor": 2.0}),
+             ((x, "factor", ), {"factor": 2.0}), ((x,), {"other": "factor", "factor": 2.0}),
+             ((x,), {"factor": 2.0})]
+    for args, kwargs in calls:
+        for _ in range(3):
+            assert torch.equal(compiled(*args, **kwargs), f(*args, **kwargs))
+    assert len(general) == len(calls)
+
+
 def test_sizes_and_modes_in_turn(general):
     def double(x):
         return x * 2
