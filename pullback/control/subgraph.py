@@ -150,7 +150,7 @@ class _Inner(Trace):
 
     def rebound_to(self, handle, new):
         if self.recorder.unrecorded:
-            self.recorder.blur("a tensor with a history is written under no_grad()",
+            self.recorder.blur("a tensor with a history is written without recording",
                                handle._data.node)
         return super().rebound_to(handle, new)
 

@@ -286,7 +286,12 @@ class Packed:
 
     def open(self, edge) -> Tensor:
         """The tensor again, with the history that it had."""
-        t = self.opener(self.made)
+        before = state.packing
+        try:
+            t = self.opener(self.made)
+        finally:  # a hook may have entered contexts that it cannot leave
+            count("ACTIVE", len(before) - len(state.packing))
+            state.packing = before
         if not isinstance(t, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "

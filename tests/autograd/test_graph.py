@@ -405,3 +405,17 @@ def test_multi_grad_hook_of_an_output_without_gradient():
     register_multi_grad_hook((p, q, x), lambda gs: seen.append([g is None for g in gs]))
     p.sum().backward()
     assert seen == [[False, True, False]]
+
+
+def test_contexts_that_an_unpack_hook_enters_end_with_it():
+    def unpack(t):
+        saved_tensors_hooks(lambda t: seen.append(t), lambda t: t).__enter__()
+        return t
+
+    seen, active = [], fast["ACTIVE"]
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with saved_tensors_hooks(lambda t: t, unpack):
+        y = x.sin().sum()
+    y.backward()
+    (x * x).sum().backward()
+    assert not seen and fast["ACTIVE"] == active

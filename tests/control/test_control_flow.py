@@ -441,7 +441,7 @@ def test_writes_without_recording_in_a_branch():
         x).sum().backward()
     assert x.grad.tolist() == [2, 2]
     writes = True
-    agrees_but_is_no_graph(branch, x, "is written under no_grad")
+    agrees_but_is_no_graph(branch, x, "is written without recording")
 
 
 class Scaled(torch.autograd.Function):
