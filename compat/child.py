@@ -49,16 +49,19 @@ def main(target: str, name: str, steps: int = 20) -> None:
 class Count:
     """A function that is compiled, and how it fares.
 
-    Its Python code runs once per capture; what runs beyond that ran eagerly.
+    Its Python code runs once per capture, and whenever it runs eagerly: that is counted.
     """
 
     __name__ = "loss"
 
     def __init__(self, function):
-        self.function, self.runs, self.captures = function, 0, 0
+        self.function, self.eagerly, self.captures = function, 0, 0
 
     def __call__(self, model):
-        self.runs += 1
+        from pullback.compiler import is_compiling
+
+        if not is_compiling():
+            self.eagerly += 1
         return self.function(model)
 
     def watch(self) -> None:
@@ -79,7 +82,7 @@ class Count:
         parts = self.compiled.parts().values()
         return {
             "captures": self.captures,
-            "eagerly": self.runs - self.captures,
+            "eagerly": self.eagerly,
             "on_numpy": sum(isinstance(part, Interpreter) for part in parts),
         }
 

@@ -177,10 +177,10 @@ def _run_inplace(ov, raw, xp=None):
         _leave(event)
 
 
-def _run_compiled(program, tensors, arrays):
-    event = _enter("CompiledFunction", tensors)
+def _run_compiled(program, arguments):
+    event = _enter("CompiledFunction", arguments)
     try:
-        return _plain["run"](program, tensors, arrays)
+        return _plain["run"](program, arguments)
     finally:
         _leave(event)
 

@@ -29,10 +29,12 @@ from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
 from .context import config, dynamo
+from .effects import Effects
 from .holding import Parts, roots_of
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
+from .reaching import compared_by_identity
 from .runtime import Program
 from .short import Short, in_line, short
 from .split import give_away
@@ -44,6 +46,7 @@ _ndarray = np.ndarray
 DECISIONS = 8  # captures of one signature for different values that the function reads
 SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
 FACTS = 5  # entries of a signature before the arguments
+EFFECTS = 3  # captures of a function that does what no program does for it
 VARIANTS = 4  # programs of one signature, for different things found outside of the function
 
 
@@ -69,11 +72,36 @@ def key_of(value) -> tuple:
         contiguous = value.is_contiguous() if flags is None else flags.c_contiguous
         # results lie as inputs do, and only some can be looked at in another shape
         return data.shape, data.dtype, value._edge is not None, contiguous or data.strides
+    kind = type(value)
+    if kind is slice:
+        return kind, (value.start, value.stop, value.step)
+    if kind is _ndarray:
+        return kind, (value.shape, value.dtype)  # nothing is captured for them
+    if kind is float and not value:
+        return kind, repr(value)  # zeros have signs
     try:
         hash(value)
     except TypeError:
-        return ("id", id(value))
-    return (type(value), value)
+        return kind, Same(value)
+    return kind, value
+
+
+class Same:
+    """Something that has no hash, by its identity."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
 
 
 def with_unit_seed(module: GraphModule) -> GraphModule:
@@ -98,12 +126,14 @@ class Compiled:
     again: Callable | None = None  # compiles another function in the same way
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=() if hasattr(
+            function, "_modules") else ("__dict__",))
         self.function, self.backend, self.dynamic = function, backend, dynamic
         self.families: dict = {}  # arguments but for their sizes -> Family
         self.recompiles: list[str] = []  # why it was captured again, each time
         self.programs: dict = {}
         self.captures: dict = {}  # signature -> how often its decisions were new
+        self.strangers: dict = {}  # class of an object among the arguments -> how many there were
         self._modules: Parts | None = None  # that the function reaches; None: not yet known
         self._last: Short | None = None  # the short way of the last call
         self._recent: dict = {}  # those of earlier ones, by the shapes of their tensors
@@ -131,11 +161,12 @@ class Compiled:
         new.__dict__.update(self.__dict__)
         new.function, new._last, new._modules = function, None, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
+        new.strangers = {}
         return new
 
     def __call__(self, *args, **kwargs):
         last = self._last
-        if last is not None and not fast["ACTIVE"]:
+        if last is not None and not (fast["ACTIVE"] or fast["GRADOFF"] and state.inference):
             alike, record, default, program, rest = last
             given = in_line(args, kwargs) if kwargs else args
             found = alike(given)
@@ -193,13 +224,17 @@ class Compiled:
             return self.function(*args, **kwargs)
         key = self.key(flat, spec, tensors)
         program = self._known(key, tensors) or self._accepted(key, tensors)
+        refused = ""
         try:
             if program is None:
                 program = self._instance(key, flat, tensors)
             if program is None:
-                why = self._explain(key, flat, tensors, args, kwargs)
-                if self.captures.get(key, 0) >= DECISIONS:
+                if (self.captures.get(key, 0) >= DECISIONS
+                        or self._family(key, flat).effects >= EFFECTS):
                     return self.function(*args, **kwargs)
+                if self._is_strange(flat):
+                    return self.function(*args, **kwargs)
+                why = self._explain(key, flat, tensors, args, kwargs)
                 if state.stance != "default" and self.programs:
                     if state.stance == "eager_on_recompile":
                         return self.function(*args, **kwargs)
@@ -220,23 +255,52 @@ class Compiled:
             return desugared(self, flat, spec, met)
         except Postponed:  # an optimizer without state, for instance; the next call is captured
             return self.function(*args, **kwargs)
+        except Effects as error:
+            refused = str(error)
         except errors.DataDependentError as error:
             if self.backend.undecided is None:
                 raise
             self.captures[key] = DECISIONS
             self.backend.undecided(self.function, str(error).splitlines()[0])
             return self.function(*args, **kwargs)
-        if state.autocast is None and key[-1] is None and program.comparable:
+        if refused:
+            return self._as_written(refused, self._family(key, flat), args, kwargs)
+        if (not (state.autocast or state.inference or state.devices)
+                and key[-1] is None and program.comparable):
             self._shorten(program, in_line(args, kwargs))
         return program.run(tensors)
 
+    def _as_written(self, why: str, family: Family, args: tuple, kwargs: dict):
+        """Call a function that does what no program does; perhaps it does that only once."""
+        out = self.function(*args, **kwargs)
+        family.effects += 1
+        if family.effects == EFFECTS:
+            self.backend.written(self.function, why)
+        return out
+
+    def _is_strange(self, flat: list) -> bool:
+        """Is an object of the user's among the arguments the next of many?"""
+        for kind in {type(v) for v in flat if compared_by_identity(v)}:
+            count = self.strangers[kind] = self.strangers.get(kind, 0) + 1
+            if count == DECISIONS:
+                self.backend.written(self.function, f"a {kind.__name__} among its arguments is "
+                                     "another each time")
+            if count >= DECISIONS:
+                return True
+        return False
+
     def key(self, flat: list, spec, tensors: list[Tensor]) -> tuple:
         """The signature of arguments."""
-        facts = state.record[0], dt.default(), state.autocast, self._modes()
+        record = "inference" if state.inference else state.record[0]
+        cast = (state.autocast, state.devices) if state.devices else state.autocast
+        facts = record, dt.default(), cast, self._modes(flat)
         return (spec, *facts, *[key_of(v) for v in flat], aliases(tensors))
 
-    def _modes(self) -> tuple | None:
+    def _modes(self, flat: list) -> tuple | None:
         """The modules that the function reaches, and which of them are in training."""
+        given = [v for v in flat if hasattr(v, "_modules")]
+        if given:
+            return Parts(roots_of(self.function, *given)).modes()
         if self._modules is None:
             self._modules = Parts(roots_of(self.function))
         return self._modules.modes() if self._modules.roots else None
@@ -478,6 +542,7 @@ class Family:
         self.seen: list = []  # shapes of the arguments, of each capture
         self.programs: list = []  # with symbolic sizes
         self.instances: list = []  # keys of the programs made of these
+        self.effects = 0  # captures in which the function changed what no program can change
         self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
@@ -505,6 +570,8 @@ class Backend:
     layout: Any = None  # of the graphs, where it is not the run time's (`layout.py`)
     within: Callable | None = None  # (halves, count, sizes) -> do they keep a limit of memory?
     seeded: Callable = with_unit_seed  # what makes the graph of a fused loss
+    # told of a function that runs as it is written, though it could be captured
+    written: Callable = lambda function, why: None
     recall: Callable | None = None  # what the disk knows of a joint graph (`compile/warm.py`)
     loose: Callable | None = None  # for graphs with sizes by data, where others need all sizes
 

@@ -47,7 +47,7 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
-from .holding import Holding, roots_of
+from .holding import Holding
 from .hooking import Hooking, check_handles, left
 from .joint import (
     Adopted,
@@ -568,8 +568,9 @@ def capture(
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
-    holding = Holding(roots_of(function), function) if ordinary else Holding([])
-    with intact(level.give_back, holding.__exit__), holding, level, by_data:
+    holding = Holding(*((function, *flat) if ordinary else ()),
+                      tensors_only=not ordinary or literal and not decides)
+    with intact(level.give_back, holding.before.put_back), holding, level, by_data:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}
         if sizes is not None:
@@ -612,12 +613,16 @@ def capture(
             for k in sizes.numbers:
                 recorder.sizes.given(k, inputs[k])
         args, kwargs = tree_unflatten(inputs, spec)
-        out = function(*args, **kwargs)
-        held = [(slot, now) for slot, _, now in holding.changed()]
-        own = unseen(level, tree_flatten(out)[0])
-        handles += [a.handle for a in level.adopted]
-        boxes += [(a.box, a.start, a.first) for a in level.adopted]
-        joint = _finish(level, recorder, handles, boxes, out, held)
+        holding.refuse_arguments(flat)
+        with holding.watched():
+            out = function(*args, **kwargs)
+            out = holding.taken(out, inputs, tree_flatten((args, kwargs))[0])
+            held = holding.before.results()
+            own = unseen(level, tree_flatten(out)[0])
+            handles += [a.handle for a in level.adopted]
+            boxes += [(a.box, a.start, a.first) for a in level.adopted]
+            joint = _finish(level, recorder, handles, boxes, out, held)
+        holding.before.refuse(len(held))  # what its backward has done
     joint.module.diary = level.diary and level.diary.closed()
     joint.unique = None if len(unique) == len(tensors) else unique
     joint.roots = list(roots)
@@ -631,7 +636,7 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     """Outputs, mutations and gradients of a function that has just been run; `held` is what it
     left in modules."""
     leaves, out_spec = tree_flatten(out)
-    leaves += [value for _, value in held]
+    leaves += [leaf for _, values in held for leaf in values]
     if any(map(is_wrapper, leaves)):
         raise Wrapped
     lazy = next((v for v in leaves if isinstance(v, Iterator)), None)

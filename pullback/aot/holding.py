@@ -8,54 +8,28 @@ it.  Variables are looked up in the same way (`outside.py`).  Read next: `captur
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import types
 from typing import Any
 
-from ..core.handle import Tensor
-from .joint import Joint
-from .outside import Outside, Variable, same_now, variables
+import numpy as np
 
-_TABLES, _NOTHING = ("_parameters", "_buffers"), object()
+from ..core.handle import Tensor
+from ..core.hooks import of_all_modules
+from . import objects
+from .calls import Watch
+from .effects import Before, Effects, Slot, alike
+from .joint import Joint
+from .outside import Outside, same_now, variables
+from .reaching import HOOKS, Reach, Variable
+
+_TABLES = ("_parameters", "_buffers")
 _PLAIN = {bool, int, float, str, type(None)}
 
 
-def roots_of(function: Any) -> list:
-    """The modules that a function is, is a method of, or reaches by a variable; not their parts."""
-    found = []
-    todo, seen = [(function, 3)], set()
-    while todo:
-        value, depth = todo.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if _is_module(value):
-            found.append(value)
-        elif depth:
-            todo += [(v, depth - 1) for v in _reached(value)]
-    return found
-
-
-def _is_module(value: Any) -> bool:
-    return "_buffers" in getattr(value, "__dict__", ()) and hasattr(value, "modules")
-
-
-def _reached(value: Any) -> list:
-    if isinstance(value, functools.partial):
-        return [value.func, *value.args, *value.keywords.values()]
-    if isinstance(value, types.MethodType):
-        return [value.__self__, value.__func__]
-    if isinstance(value, types.FunctionType):
-        cells = [c.cell_contents for c in value.__closure__ or () if c != types.CellType()]
-        known = value.__globals__
-        named = [known[n] for n in value.__code__.co_names if n in known]
-        return [*cells, *(v for v in named if _is_module(v))]
-    if isinstance(value, (list, tuple)):
-        return list(value)
-    if type(value) is dict:
-        return list(value.values())
-    own = getattr(value, "__dict__", ())
-    return [own[n] for n in ("module", "function") if n in own]
+def roots_of(*starts: Any) -> list:
+    """The modules that a function is, is a method of, or reaches by a variable."""
+    return Reach(starts).modules
 
 
 class Parts:
@@ -79,47 +53,61 @@ class Parts:
         return (self.generation, *[s["training"] for s in self.states])
 
 
-class Slot:
-    """A place where a module holds a tensor."""
-
-    __slots__ = ("name", "place", "table")
-
-    def __init__(self, table: dict, name: str):
-        self.table, self.name = self.place = table, name
-
-    def found(self, arguments: list[Tensor]) -> Tensor | None:
-        """The tensor that is there when the program runs."""
-        return self.table.get(self.name)
-
-
 class Holding:
-    """What modules held before a capture; leaving it puts everything back."""
+    """What modules and variables held before a capture; leaving it puts everything back."""
 
-    def __init__(self, roots: list, function: Any = None):
-        self.modules = list({id(m): m for root in roots for m in root.modules()}.values())
-        self.compared, self.named = ([], []) if function is None else variables(
-            function, self.modules)
+    def __init__(self, *starts: Any, tensors_only: bool = False):
+        self.reach = reach = Reach((*starts, *[f for t in of_all_modules for f in t.values()]))
+        self.modules = list({id(m): m for root in reach.modules for m in root.modules()}.values())
+        self.compared, self.named = variables(reach)
         self.tables = [(t, dict(t)) for m in self.modules for t in (
             *[vars(m)[n] for n in _TABLES], vars(m))]
+        self.before = Before(reach, [t for t, _ in self.tables], tensors_only)
 
     def __enter__(self) -> Holding:
         return self
 
-    def __exit__(self, *exc: Any) -> None:
-        for slot, before, _ in self.changed():
-            if before is _NOTHING:
-                del slot.table[slot.name]
-            else:
-                slot.table[slot.name] = before
+    def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
+        before = self.before
+        failed = isinstance(error, Exception) and not isinstance(error, Effects)
+        changed = failed and (before.touched() or before.changed())
+        before.put_back()
+        if before.tensors_only or not failed:
+            return
+        if changed or not type(error).__module__.startswith("pullback."):
+            # if it is the user's it comes again, then with all that the function does before
+            raise Effects(f"it fails while it is captured ({type(error).__name__})") from error
 
-    def changed(self) -> list[tuple[Slot, Any, Any]]:
-        """Places that hold another tensor now, or one where there was none: before, and now."""
-        return [
-            (Slot(table, name), before.get(name, _NOTHING), value)
-            for table, before in self.tables for name, value in table.items()
-            if value is not before.get(name, _NOTHING)
-            and (isinstance(value, Tensor) or isinstance(before.get(name), Tensor))
-        ]
+    def watched(self) -> Any:
+        """A block for the function to run in."""
+        if self.before.tensors_only:
+            return contextlib.nullcontext()
+        if why := self.reach.refused():
+            raise Effects(why)
+        if any(hasattr(t, "materialize") for table, _ in self.tables for t in table.values()):
+            raise Effects("its parameters get their shapes when it runs")
+        return Watch(self.reach)
+
+    def refuse_arguments(self, flat: list) -> None:
+        """Refuse arguments that nothing can stand for."""
+        if self.before.tensors_only:
+            return
+        if any(isinstance(v, np.ndarray) for v in flat):
+            raise Effects("there are arrays of NumPy among its arguments, which are no tensors")
+        named = self.reach.attributes | self.reach.set
+        if any(not named.isdisjoint(vars(v)) for v in flat if isinstance(v, Tensor)):
+            raise Effects("it uses attributes that tensors among its arguments have got")
+
+    def taken(self, out: Any, given: list, now: list) -> Any:
+        """What the function returned, if a program can do what it did; `given` are its arguments
+        before, `now` after."""
+        if self.before.tensors_only:
+            return out
+        self.before.refuse()
+        if not alike(now, given) or any(
+                not self.reach.set.isdisjoint(vars(t)) for t in given if isinstance(t, Tensor)):
+            raise Effects("it changes lists, tables or objects among its arguments")
+        return objects.results(out, self.reach, given)
 
     def slots(self) -> dict[int, list[Slot | Variable]]:
         """Where each tensor was, by its identity."""
@@ -141,9 +129,12 @@ class Holding:
         fixed = {id(r.tensor) for r in joint.reads} | {id(g.tensor) for g in joint.gradients}
         plain = [(table, name, v) for table, before in self.tables[2::3]
                  for name, v in before.items()
-                 if v.__class__ in _PLAIN and name != "training" and table.get(name) == v]
+                 if _is_plain(v) and not self.reach.only_counted(name)]
         if plain:
             joint.guards.append(Same([p[:2] for p in plain], [p[2] for p in plain]))
+        if self.modules:
+            joint.guards.append(Hooked(
+                [vars(m)[name] for m in self.modules for name in HOOKS] + of_all_modules))
         compared = [(v, value) for v, value in self.compared if same_now(value, v.found([]))]
         if compared:
             joint.outside = Outside(compared)
@@ -173,6 +164,26 @@ class Same:
     def places(self, known: set) -> tuple[list[tuple], None]:
         """What holds while the same objects are there (`short.py`)."""
         return self.at, None
+
+
+class Hooked:
+    """Are the hooks in tables of modules those that were there?"""
+
+    __slots__ = ("numbers", "tables")
+
+    def __init__(self, tables: list[dict]):
+        self.tables, self.numbers = tables, list(map(list, tables))
+
+    def __call__(self) -> bool:
+        return list(map(list, self.tables)) == self.numbers
+
+    def places(self, known: set) -> tuple[list, None]:
+        """Nothing but the tables (`short.py`)."""
+        return [], None
+
+
+def _is_plain(value: Any) -> bool:
+    return value.__class__ in _PLAIN or value.__class__ is tuple and all(map(_is_plain, value))
 
 
 def _holds(places: list[Slot | Variable], t: Tensor) -> bool:

@@ -497,7 +497,7 @@ class Program:
         for k in self.joint.handles:
             flat[k] = copy(flat[k])
         for slot in reversed(self.joint.held):
-            slot.table[slot.name] = flat.pop()
+            slot.fill(flat)
         return tree_unflatten(flat, self.joint.out_spec)
 
     def check(self, node: CompiledNode, again: bool = False) -> None:

@@ -119,6 +119,7 @@ def short(program: Program, args: tuple, parts: Parts | None) -> Short | None:
         tables += [(t, tuple(t.values())) for t in parts.tables if t]
     known = {(id(owner), name) for owner, name in held}
     for guard in [*joint.guards, *([] if joint.outside is None else [joint.outside])]:
+        tables += [(t, tuple(t.values())) for t in getattr(guard, "tables", ())]
         places, left = guard.places(known) if hasattr(guard, "places") else ([], guard)
         items += [(owner, name, _found(owner, name)) for owner, name in places]
         rest += [] if left is None else [left]

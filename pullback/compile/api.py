@@ -150,7 +150,7 @@ def compile(
         whole = _WHOLE | _CHECKED if backend == "numpy" else _WHOLE
         parts = Backend(
             forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
-            within=None if memory is None else keeps
+            within=None if memory is None else keeps, written=_undecided
         )
         if backend == "native":
             from .warm import recall

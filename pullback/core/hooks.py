@@ -18,6 +18,8 @@ from .state import count, state
 from .surface import _recording
 from .tape import Accumulate, Node, Port, freed, modified, port
 
+of_all_modules: list[dict] = []  # tables of hooks of every module (`../nn/module_hooks.py`)
+
 
 class Table(dict):
     """Hooks in the order of their registration."""

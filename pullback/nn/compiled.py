@@ -12,7 +12,11 @@ class OptimizedModule(Module):
         super().__init__()
         self._orig_mod = original
         self.__dict__["_compiled"] = compiled
-        self.__dict__["training"] = original.training
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        """Is the original in training?"""
+        return self._orig_mod.training
 
     def forward(self, *args, **kwargs):
         """One call of the compiled program."""
@@ -30,7 +34,7 @@ class OptimizedModule(Module):
                 return getattr(self._compiled, name)
 
     def __setattr__(self, name: str, value) -> None:
-        if name in ("_orig_mod", "training"):
+        if name == "_orig_mod":
             super().__setattr__(name, value)
         else:  # what the program reads is the original's
             setattr(self._orig_mod, name, value)

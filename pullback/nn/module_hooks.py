@@ -16,7 +16,7 @@ from collections.abc import Callable
 from ..autograd.function import Function
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle
+from ..core.hooks import RemovableHandle, of_all_modules
 
 __all__ = [
     "BackwardHook",
@@ -42,6 +42,8 @@ _global_forward_hooks_always_called: OrderedDict[int, bool] = OrderedDict()
 _global_backward_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_backward_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_is_full_backward_hook: bool | None = None
+of_all_modules += [_global_forward_pre_hooks, _global_forward_hooks, _global_backward_pre_hooks,
+                   _global_backward_hooks]
 
 
 def _add(table: OrderedDict, hook: Callable, prepend: bool = False,

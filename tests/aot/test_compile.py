@@ -180,10 +180,7 @@ def test_outputs_that_are_inputs_or_views_of_them():
 
 
 def test_signatures():
-    calls = []
-
     def f(x, flag, options):
-        calls.append(x.shape)
         return x * options["scale"] if flag else x
 
     compiled = pb.compile(f)
@@ -194,7 +191,7 @@ def test_signatures():
     assert compiled(x, False, {"scale": 3}).tolist() == [1, 1, 1]
     assert compiled(pb.ones(2), True, {"scale": 2}).tolist() == [2, 2]
     assert compiled(x.double(), True, {"scale": 2}).dtype is pb.float64
-    assert len(calls) == 5
+    assert len(compiled.programs) == 5
 
 
 def test_requires_grad_is_part_of_the_signature():
@@ -310,16 +307,15 @@ def test_values_read_outside_of_the_function_are_not_kept_when_they_change(name)
 
 
 def test_a_value_that_stays_is_captured_once():
-    s, calls = pb.tensor(float("nan")), []
+    s = pb.tensor(float("nan"))
 
     def f(x):
-        calls.append(s.item())
-        return x + 1
+        return x + 1 if s.item() != 0 else x
 
     compiled = pb.compile(f, backend="numpy")
     for _ in range(4):
         compiled(pb.ones(2))
-    assert len(calls) == 1
+    assert len(compiled.programs) == 1
 
 
 def test_memory_shared_with_numpy_is_watched_too():
