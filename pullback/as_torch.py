@@ -46,7 +46,7 @@ PLACES = {
     "torch._C._autograd": "autograd.looking autograd.graph",
     "torch._C._functions": "autograd.looking",
     "torch.autograd.gradcheck": "autograd.differences autograd",
-    "torch._dynamo.utils": "_dynamo",
+    "torch._dynamo.utils": "_dynamo fx.fake_mode",
     "torch._dynamo.exc": "compile.errors",
     "torch._inductor.decomposition": "_inductor",
     "torch._inductor.compile_fx": "compile.backends",

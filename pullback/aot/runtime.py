@@ -494,8 +494,10 @@ class Program:
         ]
         for k, dims in self.marks:
             mark_propagated(flat[k], dims)
-        for k in self.joint.handles:
-            flat[k] = copy(flat[k])
+        if self.joint.handles:
+            again = {id(flat[k]): copy(flat[k]) for k in self.joint.handles}
+            for k in self.joint.handles:
+                flat[k] = again[id(flat[k])]
         for slot in reversed(self.joint.held):
             slot.fill(flat)
         return tree_unflatten(flat, self.joint.out_spec)

@@ -159,7 +159,7 @@ def compile(
             parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
         made = Compiled(model, parts, dynamic)
     made.again = again
-    if hasattr(model, "_modules"):
+    if hasattr(model, "_parameters"):  # a module
         from ..nn.compiled import OptimizedModule
 
         return OptimizedModule(model, made)

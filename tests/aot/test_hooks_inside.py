@@ -242,7 +242,8 @@ def test_handles_that_leave_the_function_remove_their_hook(wrap, computed):
     def f(x):
         y = x * 1 if computed else x
         kept["other"] = y.register_hook(lambda g: g * 5)
-        return y * 3, y.register_hook(lambda g: g * 2)
+        handle = y.register_hook(lambda g: g * 2)
+        return y * 3, handle, handle
 
     compiled = wrap(f)
     with warnings.catch_warnings():
@@ -251,12 +252,13 @@ def test_handles_that_leave_the_function_remove_their_hook(wrap, computed):
         for _ in range(3):
             x = pb.ones(2, requires_grad=True)
             calls.append((x, *compiled(x)))
+    assert all(first is second for *_, first, second in calls)
     calls[0][2].remove()
     calls[2][2].remove()
     kept["other"].remove()  # that of the last call
-    for _, y, _ in calls:
+    for _, y, *_ in calls:
         y.sum().backward()
-    assert [x.grad[0].item() for x, _, _ in calls] == [15, 30, 3]
+    assert [x.grad[0].item() for x, *_ in calls] == [15, 30, 3]
 
 
 def test_hooks_whose_handle_leaves_the_function_are_not_traced():

@@ -189,3 +189,9 @@ def test_compiled_functions_are_copied_as_functions_are():
 
 def _doubled_sine(x):
     return x.sin() * 2
+
+
+@pytest.mark.parametrize("inner", [pb.compile, lambda f: aot.aot_function(f, aot.nop)])
+def test_what_was_compiled_can_be_compiled(inner):
+    f = pb.compile(inner(_doubled_sine), backend="numpy")
+    assert pb.allclose(f(pb.ones(3)), _doubled_sine(pb.ones(3)))
