@@ -20,7 +20,7 @@ from ..core.handle import Tensor
 from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.size import hinted
-from ..core.state import fast, intact, state, uncast
+from ..core.state import fast, intact, state, turn, uncast
 from ..core.surface import refresh
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -222,6 +222,9 @@ class Compiled:
             or any(type(t._data) is not _ndarray for t in tensors)
         ):
             return self.function(*args, **kwargs)
+        if fast["ACTIVE"]:
+            with turn():  # another thread may be capturing what this one reads
+                pass
         key = self.key(flat, spec, tensors)
         program = self._known(key, tensors) or self._accepted(key, tensors)
         refused = ""
@@ -268,6 +271,9 @@ class Compiled:
         if (not (state.autocast or state.inference or state.devices)
                 and key[-1] is None and program.comparable):
             self._shorten(program, in_line(args, kwargs))
+        if fast["ACTIVE"]:
+            with turn():
+                pass
         return program.run(tensors)
 
     def _as_written(self, why: str, family: Family, args: tuple, kwargs: dict):

@@ -28,7 +28,7 @@ from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.size import from_data
-from ..core.state import intact, state, uncast
+from ..core.state import intact, state, turn, uncast
 from ..core.table import ops
 from ..core.tape import Accumulate
 from ..core.views import (
@@ -570,7 +570,7 @@ def capture(
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
     holding = Holding(*((function, *flat) if ordinary else ()),
                       tensors_only=not ordinary or literal and not decides)
-    with intact(level.give_back, holding.before.put_back), holding, level, by_data:
+    with turn(), intact(level.give_back, holding.before.put_back), holding, level, by_data:
         level.shared = shared or {}
         fakes = {i: fake_of(tensors[i]) for i in unique}
         if sizes is not None:

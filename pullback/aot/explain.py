@@ -76,6 +76,11 @@ def _sizes(names: list[str], before: list, now: list) -> str:
     return ""
 
 
+def _shown(key: tuple) -> str:
+    """An argument that is no tensor, by its part of a key (`key_of` in `api.py`)."""
+    return str(key[-1]) if key[0] is float else repr(key[-1])
+
+
 def _numbers(names: list[str], before: list, now: list) -> str:
     for name, m, n in zip(names, before, now):
         if m != n:
@@ -110,7 +115,7 @@ def _difference(compiled: Any, key: tuple, names: list[str]) -> str:
         if a == b:
             continue
         if len(b) != 4 or len(a) != 4:
-            return f"{name} is {b[-1]!r}, the program is for {a[-1]!r}"
+            return f"{name} is {_shown(b)}, the program is for {_shown(a)}"
         facts = ("shape", "dtype", "requires_grad")
         if len(a[0]) != len(b[0]):
             return f"{name} has {len(b[0])} dims, the program is for {len(a[0])}"

@@ -17,7 +17,7 @@ from .dims import broadcast_shapes
 from .evaluate import escaped, raw_of, run_raw, wrap_all
 from .fake import Fake
 from .handle import Box, Tensor, cell_of, is_buffer, make
-from .state import count, fast, state, uncast
+from .state import count, fast, state, turn, uncast
 
 _ndarray = np.ndarray
 
@@ -171,7 +171,12 @@ def level_of(ov, t: Tensor) -> int:
     if interp is None:  # a wrapper
         return 0
     if interp.alive:
-        return interp.level
+        level, stack = interp.level, state.stack
+        if interp.adopts and not (level < len(stack) and stack[level] is interp):
+            with turn():  # another thread captures, and gives it back
+                pass
+            return level_of(ov, t)
+        return level
     if not interp.leaves_values:
         raise escaped(ov, data)
     outlive(t)

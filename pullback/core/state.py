@@ -8,8 +8,11 @@ are all there is.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import threading
+from collections.abc import Iterator
 
 fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
               "OVERRIDES": 0, "DISPATCHES": 0,  # are there classes, or modes, that take part?
@@ -17,6 +20,17 @@ fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 
               "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
 _lock = threading.Lock()
+_capturing = threading.RLock()
+
+
+def _renew() -> None:
+    """Locks for a process that was forked while another thread held them."""
+    global _lock, _capturing
+    _lock, _capturing = threading.Lock(), threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)
 
 
 class State(threading.local):
@@ -89,6 +103,20 @@ def count(name: str, step: int) -> None:
     """Change one of the counters of the fast path."""
     with _lock:
         fast[name] += step
+
+
+@contextlib.contextmanager
+def turn() -> Iterator[None]:
+    """For the thread whose capture puts its boxes into tensors that other threads may use, too.
+
+    Nobody waits for ever: what is captured may be waiting for somebody.
+    """
+    mine = _capturing.acquire(timeout=60)
+    try:
+        yield
+    finally:
+        if mine:
+            _capturing.release()
 
 
 class intact:

@@ -56,8 +56,9 @@ class Packet:
         """The overloads in order; follows later additions to the table."""
         family = families[self._base]
         if len(family) != self._count:
-            self._count = len(family)
+            count = len(family)
             self._overloads = [overload_of(op) for op in family if op.inplace or not self._inplace]
+            self._count = count  # last: other threads look at it first
         return self._overloads
 
     @property

@@ -4,6 +4,8 @@ import contextlib
 import copy
 import itertools
 import pickle
+import sys
+import threading
 import warnings
 
 import numpy as np
@@ -195,3 +197,34 @@ def _doubled_sine(x):
 def test_what_was_compiled_can_be_compiled(inner):
     f = pb.compile(inner(_doubled_sine), backend="numpy")
     assert pb.allclose(f(pb.ones(3)), _doubled_sine(pb.ones(3)))
+
+
+def test_threads_that_capture_one_module_at_once():
+    """A capture puts boxes into parameters: other threads wait until these are given back."""
+    layer, failed, start = pb.nn.Linear(3, 3), [], threading.Barrier(6)
+    compiled = pb.compile(lambda x, n: (layer(x).sin() * n).sum(), backend="numpy")
+
+    def work(number):
+        try:
+            start.wait()
+            for size in (2, 3, 4):
+                x = pb.full((size, 3), 0.1 * number, requires_grad=True)
+                for n in (1.0, 2.0):
+                    mine, eager = compiled(x, n), (layer(x).sin() * n).sum()
+                    assert pb.allclose(mine, eager)
+                    for a, b in zip(*(pb.autograd.grad(out, x) for out in (mine, eager))):
+                        assert pb.allclose(a, b)
+        except BaseException as error:
+            failed.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not failed

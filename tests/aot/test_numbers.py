@@ -227,3 +227,16 @@ def forward(self, arg0_1, arg1_1):
     mul = torch.ops.aten.mul.Tensor(arg1_1, arg0_1);  arg1_1 = None
     add = arg0_1 + 1;  arg0_1 = None
     return (mul, add)"""]
+
+
+@pytest.mark.parametrize("calls", [
+    [(3, 2.0), (2, 2.0), (3, 1.0), (5, 1.0)],  # sizes become symbols before the number does
+    [(3, 0.0), (3, -0.0), (2, -0.0), (4, 0.0), (4, float("nan")), (3, float("nan")), (3, 1)]])
+def test_a_number_counts_where_it_is_no_symbol(calls):
+    def f(x, n):
+        return x / n if n == 0 else x * n
+
+    compiled = torch.compile(f, backend="numpy")
+    for size, n in calls:
+        x = torch.ones(size)
+        assert torch.allclose(compiled(x, n), f(x, n), equal_nan=True), (size, n)

@@ -740,6 +740,11 @@ def data_dependent(env: ShapeEnv, what: Any) -> Exception:
          "or decide with torch.where or torch.cond instead of Python's if"]))
 
 
+def _same(number: Any, digits: str) -> bool:
+    """Is it this very float, a zero with the same sign, NaN?"""
+    return float(number).hex() == digits
+
+
 class Checker:
     """Do inputs of given shapes fit a capture?  Binds its symbols, and says why they do not.
 
@@ -779,7 +784,9 @@ class Checker:
             names[s] = f"(({names[s]} - {c})//{k})"
         for i, shape in enumerate(self.shapes):
             for d, e in enumerate(shape):
-                if not isinstance(e, (Expr, int)):  # a float stands for itself
+                if isinstance(e, float):
+                    tests.append(f"same(x{i}[{d}], {e.hex()!r})")
+                if not isinstance(e, (Expr, int)):  # a symbol of a float stands for itself
                     continue
                 want = source(e, names.__getitem__) if isinstance(e, Expr) else str(e)
                 if want != f"x{i}[{d}]":
@@ -789,7 +796,7 @@ class Checker:
             tests += [f"{names[s]} >= {low}"] if low > (
                 0 if self.places[s][0] < self.count else -MOST) else []
             tests += [f"{names[s]} <= {high}"] if high < MOST else []
-        space: dict[str, Any] = dict(FUNCTIONS)
+        space: dict[str, Any] = {**FUNCTIONS, "same": _same}
         for k, guard in enumerate(self.env.guards):
             op, left, right = guard.relation
             if not guard.relation.symbols() <= self.places.keys():
