@@ -77,8 +77,8 @@ def key_of(value) -> tuple:
         return kind, (value.start, value.stop, value.step)
     if kind is _ndarray:
         return kind, (value.shape, value.dtype)  # nothing is captured for them
-    if kind is float and not value:
-        return kind, repr(value)  # zeros have signs
+    if kind is float and (not value or value != value):
+        return kind, repr(value)  # zeros have signs, and any NaN is NaN
     try:
         hash(value)
     except TypeError:

@@ -58,7 +58,7 @@ class ldexp_Tensor(Pointwise):
     def run(xp, self, other):
         if other.dtype.kind == "c":
             return self * xp.exp(other * math.log(2))
-        whole = xp.clip(xp.floor(xp.where(xp.isfinite(other), other, 0)), -5000, 5000)
+        whole = xp.clip(xp.trunc(xp.where(xp.isfinite(other), other, 0)), -5000, 5000)
         rest = xp.where(xp.abs(whole) < 5000, other - whole, other)
         return xp.ldexp(self * xp.exp2(rest), whole.astype(xp.int32))
 

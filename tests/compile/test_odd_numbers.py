@@ -192,3 +192,20 @@ def test_real_numbers_beside_integers_have_the_default_dtype():
         assert found() == [False, False]
     finally:
         pb.set_default_dtype(pb.float32)
+
+
+def test_every_nan_is_the_same_argument():
+    captured = []
+    f = pb.compile(lambda x, s: x * s, backend=lambda module, _: captured.append(module) or module)
+    for number in (float("nan"), float("nan"), 0.0, -0.0):
+        got = f(pb.ones(2), number)
+        np.testing.assert_array_equal(got.numpy(), np.float32([number, number]))
+        np.testing.assert_array_equal(np.signbit(got.numpy()), np.signbit([number, number]))
+    assert len(captured) <= 3
+
+
+def test_powers_of_two_at_the_ends_of_a_type():
+    x, y = pb.tensor([3.4e38, -3.4e38, 1e-45, 1.0]), pb.tensor([-0.5, -2.5, -0.5, 128.0])
+    wanted = np.float32([3.4e38 * 2**-0.5, -3.4e38 * 2**-2.5, 1e-45, np.inf])
+    for f in (pb.ldexp, pb.compile(lambda x, y: pb.ldexp(x, y), backend="native")):
+        np.testing.assert_allclose(f(x, y).numpy(), wanted, rtol=1e-6)
