@@ -113,7 +113,10 @@ class Extent(Number):
 
     @property
     def hint(self) -> int:  # type: ignore[override]
-        return self.expr.value(self.domain.typical.__getitem__)
+        try:
+            return self.expr.value(self.domain.typical.__getitem__)
+        except ZeroDivisionError:  # 6 // (4 // n) is a number of small n only
+            return self.expr.value(self.domain.values.__getitem__)
 
     __add__, __radd__ = _polynomial(operator.add, "+")
     __sub__, __rsub__ = _polynomial(operator.sub, "-")

@@ -336,6 +336,14 @@ def test_extents_compute_like_integers(sizes):
     assert not domain.env.guards
 
 
+def test_numbers_that_typical_sizes_do_not_have(sizes):
+    domain, a, b = sizes
+    quotient = domain.extent(a.expr // (b.expr // a.expr))
+    assert quotient.hint == 6 // (20 // 6)
+    domain.typical = {name: 32 - n for name, n in domain.values.items()}  # 26 // (12 // 26)
+    assert quotient.hint == 6 // (20 // 6)
+
+
 def test_comparisons_are_answered_or_guarded(sizes):
     domain, a, b = sizes
     assert a > 1 and a * b >= 4 and a * b > b and not a < 0 and a != 0 and a != 1
