@@ -180,9 +180,9 @@ class Selected(dict):
     """Decompositions for the parts of a program that are noted as `compile_with_inductor`."""
 
     def get(self, key: Any, default: Any = None) -> Any:
-        recorder = state.stack[state.mode].recorder
+        recorder = getattr(state.stack[state.mode], "recorder", None)
         noted = traceback.current_meta.get("custom", {})
-        if recorder.pulled is not None:  # the notes of what is differentiated
+        if recorder is not None and recorder.pulled is not None:  # notes of what is differentiated
             noted = recorder.annotations.get(recorder.pulled.seq, noted)
         return super().get(key, default) if "compile_with_inductor" in noted else default
 

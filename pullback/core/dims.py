@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .size import Symbolic, from_data
+from .size import Symbolic, from_data, surely
 
 
 def check_geometry(size: Sequence, stride: Sequence, offset: int | None) -> None:
@@ -202,7 +202,8 @@ def view_strides(
         if left == 1:
             run += 1
             left, step = runs[run]
-        if left % n:
+        rest = left % n
+        if rest != 0 if type(rest) is int else not surely(rest == 0):
             return None
         new.append(step)
         step, left = step * n, left // n

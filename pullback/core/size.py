@@ -63,6 +63,15 @@ def holds(answer: Any) -> bool:
     return bool(answer)
 
 
+def surely(answer: Any) -> bool:
+    """Is something so?  Of numbers that only the data decides it is not, unless it is known."""
+    if isinstance(answer, Symbolic):
+        from .symbolic.asking import guard_or_false
+
+        return guard_or_false(answer)
+    return bool(answer)
+
+
 def fits_a_size(n: Any) -> bool:
     """Can a number be a size?  One that only the data decides is taken to be one."""
     if isinstance(n, Symbolic) and n.hint is None:

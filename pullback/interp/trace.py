@@ -17,7 +17,7 @@ from ..core.consult import consult
 from ..core.effects import effect_of
 from ..core.evaluate import promoted, raw_of, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
-from ..core.size import Symbolic, hinted
+from ..core.size import Symbolic, from_data, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state
 from ..core.table import ops
@@ -326,6 +326,9 @@ class Trace(Interpreter):
         replacement = self.decompositions.get(ov)
         if ov.op.trusts and self.careful and self.recorder.pulled is None:
             replacement = None  # called by the user, there was no forward
+        if replacement is not None and self.careful and state.sizes is not None and from_data(
+                [t._data.shape for t in tensors_in(flat)], marked=False):
+            replacement = None  # it would take sizes for neither 0 nor 1
         if replacement is not None:
             out = self._replaced(ov, replacement, flat)
             if out is not NotImplemented:

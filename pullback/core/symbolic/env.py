@@ -431,7 +431,8 @@ class ShapeEnv:
                     known = _special(relation)
                 if known is not None:
                     return known
-                if relation.op in ("==", "!=") and self._are_sizes(relation):  # they have to fit
+                if relation.op in ("==", "!=") and relation.is_of_sizes and (
+                        self._are_sizes(relation)):  # they have to fit
                     self.add(Relation("==", relation.left, relation.right),
                              "sizes that meet in an operator", assumed=True)
                     return relation.op == "=="
@@ -447,7 +448,7 @@ class ShapeEnv:
 
     def _are_sizes(self, relation: Relation) -> bool:
         """Is it a question about sizes alone, not about other numbers that the data decide?"""
-        names = relation.left.symbols() | relation.right.symbols()
+        names = relation.symbols()
         return all(self.symbols[name].size_like for name in names)
 
     def add(self, relation: Relation, reason: str, assumed: bool = False) -> None:
@@ -719,11 +720,14 @@ def asked_by_user() -> bool:
 
 
 def _special(relation: Relation) -> bool | None:
-    """The answer to a question whether a size is 0 or 1: it is taken to be neither."""
+    """The answer to a question whether a size is 0 or 1, or what follows from it is infinite: it
+    is taken to be neither."""
     op, left, right = relation
+    if op in ("==", "!=") and getattr(left, "number", None) is not None:
+        left, right = right, left
     n = getattr(right, "number", right)
     remainder = isinstance(left, Expr) and any(atom.kind == "mod" for atom in left.atoms())
-    if n in (0, 1) and op in ("==", "!=") and not remainder:
+    if n in (0, 1, INF) and op in ("==", "!=") and not remainder:
         return op == "!="
     return op in (">", ">=") if (op, n) in ((">", 1), (">=", 2), ("<", 2), ("<=", 1)) else None
 
