@@ -341,7 +341,7 @@ def _traced(function: Callable, operands: Sequence[Tensor], extras: dict, what: 
             boxes = [h._data for h in handles]
             out = function(*handles)
             if level.rebound or any(h._data is not b for h, b in zip(handles, boxes)):
-                raise errors.TransformError(errors.text(
+                raise _not_a_graph(errors.text(
                     f"{what} writes to a tensor that it was given or that comes from outside "
                     f"({errors.user_line(2)}), and it is captured",
                     cure="compute a new tensor, or clone() before writing"))
@@ -369,14 +369,19 @@ def _number(t: Tensor) -> Any:
     return None if node is None else node.meta.get("number")
 
 
+def _not_a_graph(text: str) -> Exception:
+    """The refusal of a branch or loop body; `compile` runs the whole as it is written."""
+    capture = next((i for i in reversed(state.stack) if getattr(i, "adopts", False)), None)
+    return errors.TransformError(text) if capture is None else capture.unfollowed(text)
+
+
 def quiet(function: Callable) -> Callable:
     """A captured function to differentiate: what it does by calls for nobody has been done."""
     if not isinstance(function, GraphModule):
         return function
     if function.meta.get("blurred"):
         why, at = function.meta["blurred"]
-        capture = next((i for i in reversed(state.stack) if getattr(i, "adopts", False)), None)
-        raise (errors.TransformError if capture is None else capture.unfollowed)(errors.text(
+        raise _not_a_graph(errors.text(
             f"{why} ({errors.describe_place(at)}) in a captured branch or loop body: its graph has "
             "no gradient for that", cure="write to a clone(); give a function all that it reads"))
     return without_effects(function)

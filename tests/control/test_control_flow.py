@@ -529,3 +529,18 @@ def test_operands_of_captured_functions_require_grad_as_they_do_outside():
         found, wanted = [torch.autograd.grad(f(x).sum(), x)[0]
                          for f in (torch.compile(program, fullgraph=True), program)]
         assert torch.equal(found, wanted)
+
+
+def test_branches_that_write_buffers_run_as_written():
+    def step(compiled):
+        norm = torch.nn.BatchNorm1d(3)
+        program = lambda x: torch.cond(x.sum() > 0, norm, lambda x: x * 1, (x,))
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        out = (torch.compile(program) if compiled else program)(x)
+        (out * x.detach()).sum().backward()
+        return [out, x.grad, norm.weight.grad, *norm.buffers()]
+
+    with pytest.warns(CompileWarning, match="writes to a tensor"):
+        found = step(True)
+    for a, b in zip(found, step(False), strict=True):
+        assert torch.allclose(a, b)
