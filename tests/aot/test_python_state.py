@@ -476,6 +476,18 @@ def tensors_as_keys(compiled):
 
 
 @program
+def handles_that_are_returned(compiled):
+    def function(x):
+        handle = x.register_hook(lambda g: g * 2)
+        return x * 3, handle, handle
+    f, x = compiled(function), X.clone().requires_grad_()
+    (y, first, second), (_, other, _) = f(x), f(x)
+    other.remove()
+    y.sum().backward()
+    return first is second, first is other, x.grad.tolist()
+
+
+@program
 def slices(compiled):
     f = compiled(lambda x, s: x[s])
     return [f(X, slice(k)).tolist() for k in (1, 2, 0)]
