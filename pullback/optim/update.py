@@ -112,7 +112,8 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
           differentiable: bool = False) -> None:
     """Update all parameters in place; `names` are those of the buffers."""
     captured = bool(state.mode)
-    if not (captured or differentiable) and rule.elementwise:
+    watched = state.operator_modes or state.function_modes  # modes see operators
+    if not (captured or differentiable or watched) and rule.elementwise:
         rows = _eager(rule, names, rows, options)
     if rows:
         symbolic = None if captured else rule.symbolic if differentiable else ()

@@ -459,3 +459,23 @@ def test_no_warnings_from_numpy():
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
         optimizer.step()
     assert p.isnan().all()
+
+
+def test_modes_see_the_operators_of_a_step():
+    from pullback.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    one, other = (pb.nn.Parameter(pb.ones(3)) for _ in range(2))
+    for p in (one, other):
+        p.grad = pb.full((3,), 0.5)
+    with Operators():
+        pb.optim.Adam([one]).step()
+    assert pb.ops.aten.copy_.default in seen and pb.ops.aten.sqrt.default in seen
+    pb.optim.Adam([other]).step()
+    pb.testing.assert_close(one, other)
