@@ -494,7 +494,7 @@ def test_arguments_twice_and_sizes_as_results():
             y = x if same else torch.randn(n, 4)
             got, want = g(x, y), f(x, y)
             assert torch.allclose(got[0], want[0])
-            assert type(got[1]) is tuple and got[1] == tuple(want[1]) and got[2] == want[2]
+            assert type(got[1]) is torch.Size and got[1] == want[1] and got[2] == want[2]
             grads = [torch.autograd.grad(out[0].sum(), x)[0] for out in (got, want)]
             assert torch.allclose(*grads)
         assert captures(g) == 1
