@@ -6,7 +6,7 @@ any nest of tensors because they only ever look at the leaves. Anything that is 
 container is a leaf, `None` and subclasses of the containers included. Dicts keep their insertion
 order.
 
-This file imports nothing from the package, since every layer uses it; the public door is
+This file imports nothing from the package but sizes, since every layer uses it; the public door is
 `pullback.utils.pytree`. Read `core/stack.py` next for what happens to the leaves.
 """
 
@@ -17,6 +17,8 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+
+from .size import Size, SymbolicShape
 
 # fmt: off
 __all__ = [
@@ -686,3 +688,9 @@ def broadcast_prefix(prefix: PyTree, spec: TreeSpec, is_leaf: IsLeaf = None) -> 
             return None
         result += part
     return result
+
+
+for _kind in (Size, SymbolicShape):
+    _containers[_kind] = Container(
+        Size, lambda size: (list(size), None), lambda children, _: Size(children),
+        lambda size: [SequenceKey(i) for i in range(len(size))], "torch.Size")

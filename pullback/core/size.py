@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .pytree import Container, SequenceKey, _containers
-
 
 class Symbolic:
     """Base of numbers that stand for expressions over sizes; `hint` is the example's value."""
@@ -149,7 +147,3 @@ class Size(tuple):
 
 
 _CONTAINERS = (list, tuple, SymbolicShape, Size)
-for _kind in (Size, SymbolicShape):
-    _containers[_kind] = Container(
-        Size, lambda size: (list(size), None), lambda children, _: Size(children),
-        lambda size: [SequenceKey(i) for i in range(len(size))], "torch.Size")
