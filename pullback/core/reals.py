@@ -95,10 +95,12 @@ def with_data(ov: Any, raw: tuple, run_fake: Callable) -> Any:
         found = run_raw(ov, given, np)
     finally:
         state.fake, state.faking, state.sizes, state.reals = before
-    if copies is not given and not all(map(_same, copies, given)):
+    written = [] if copies is given else [
+        a.name for a, *values in zip(ov.schema.args, copies, given) if not _same(*values)]
+    if written:
         raise errors.MetadataMismatchError(errors.text(
-            f"Real tensor propagation found an argument mutation mismatch: {ov} writes to an "
-            f"argument, and its schema does not say so ({errors.user_line(3)})",
+            f"Real tensor propagation found an argument mutation mismatch: {ov} writes, and its "
+            f"schema does not say so, for argument {written[0]!r} ({errors.user_line(3)})",
             f"schema: {ov.schema}", "name what it writes in mutates_args"))
     if isinstance(found, np.ndarray):
         return _told(ov, out, found)
