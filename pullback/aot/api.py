@@ -259,6 +259,8 @@ class Compiled:
         except Postponed:  # an optimizer without state, for instance; the next call is captured
             return self.function(*args, **kwargs)
         except Effects as error:
+            if error.__cause__ is not None and self.backend.undecided is None:
+                raise error.__cause__  # noqa: B904
             refused = str(error)
         except errors.DataDependentError as error:
             if self.backend.undecided is None:
@@ -437,13 +439,15 @@ class Compiled:
             program = self.build(flat, spec, sizes=sizes, wishes=wishes)
         except Postponed:
             raise
-        except errors.DataDependentError:
-            if not reads or self.backend.undecided is None:
-                raise
-            return self.build(flat, spec)  # it goes by what it reads
         except Exception as error:
+            failed = getattr(error, "__cause__", None) if isinstance(error, Effects) else error
+            if isinstance(failed or error, errors.DataDependentError):
+                if not reads or self.backend.undecided is None:
+                    raise
+                return self.build(flat, spec)  # it goes by what it reads
             if varying is not None or wishes.demanded:
                 raise
+            error = failed
             program = self.build(flat, spec)  # which raises it again if it is the user's
             family.fixed = True
             name = getattr(self.function, "__name__", type(self.function).__name__)

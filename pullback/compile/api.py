@@ -150,7 +150,8 @@ def compile(
         whole = _WHOLE | _CHECKED if backend == "numpy" else _WHOLE
         parts = Backend(
             forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
-            within=None if memory is None else keeps, written=_undecided
+            within=None if memory is None else keeps,
+            written=_as_written if fullgraph else _undecided
         )
         if backend == "native":
             from .warm import recall
@@ -168,13 +169,14 @@ def compile(
 
 def _undecided(function, why: str) -> None:
     """A function goes on without being compiled."""
+    _as_written(function, f"{why}.  `fullgraph=True` makes this an error")
+
+
+def _as_written(function, why: str) -> None:
     from .errors import warn
 
     name = getattr(function, "__name__", type(function).__name__)
-    warn(
-        f"compile(): {name} runs operator by operator for arguments like these: {why}.  "
-        "`fullgraph=True` makes this an error."
-    )
+    warn(f"compile(): {name} runs operator by operator for arguments like these: {why}.")
 
 
 def _backend(backend):

@@ -37,7 +37,7 @@ class Weights:
 
     def hidden_gates(self, hidden):
         """The part of the gates that depends on the hidden state."""
-        if self.turned is None:
+        if self.turned is None or hidden.ndim != 2:
             return ops.linear(hidden, self.w_hh, self.b_hh)
         if self.b_hh is None:
             return ops.mm(hidden, self.turned)

@@ -344,7 +344,8 @@ def test_what_cannot_be_symbolic_stays_as_it_was():
         assert g(torch.ones(4)).tolist() == [2.0] * 4
     assert g(torch.ones(5)).tolist() == [2.0] * 5 and captures(g) == 0
     with pytest.raises(KeyError, match="SymInt"):
-        torch.compile(f, backend="numpy", dynamic=True)(torch.ones(3))
+        torch.compile(f, backend="numpy", dynamic=True, fullgraph=True)(torch.ones(3))
+    assert torch.compile(f, backend="numpy", dynamic=True)(torch.ones(3)).tolist() == [2.0] * 3
 
 
 def test_sizes_as_keys_are_fixed():

@@ -275,7 +275,7 @@ def test_a_capture_that_fails_leaves_everything_as_it_was():
     assert optimizer.state[net[0].weight]["step"].item() == 1
 
 
-def test_schedulers_step_outside():
+def test_schedulers_step_as_in_eager_mode_or_outside():
     optimizer = pb.optim.SGD(network().parameters(), lr=0.1)
     scheduler = lr_scheduler.StepLR(optimizer, 1)
 
@@ -285,8 +285,12 @@ def test_schedulers_step_outside():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        run = pb.compile(step)
+        for k in range(1, 5):
+            assert run(pb.ones(2)).tolist() == [2, 2]
+            assert np.isclose(optimizer.param_groups[0]["lr"], 0.1 ** (k + 1))
         with pytest.raises(RuntimeError, match=r"scheduler\.step\(\) outside"):
-            pb.compile(step)(pb.ones(2))
+            pb.compile(step, fullgraph=True)(pb.ones(2))
 
 
 class Averaged(pb.optim.Optimizer):
@@ -328,15 +332,19 @@ def test_optimizers_of_third_parties():
     assert len(step.programs) == 2  # one for each rate; the first step ran as it is
 
 
-def test_python_counters_of_third_parties_are_refused():
-    net = network()
-    optimizer = Averaged(net.parameters(), counts=True)
-    step = pb.compile(training_step(net, optimizer))
+def test_python_counters_of_third_parties_count():
     x, y = next(batches(1))
-    step(x, y)
-    with pytest.raises(RuntimeError, match="Python values of its own"):
+    for whole in (False, True):
+        net = network()
+        optimizer = Averaged(net.parameters(), counts=True)
+        step = pb.compile(training_step(net, optimizer), fullgraph=whole)
         step(x, y)
-    assert optimizer.state[net[0].weight]["step"] == 1
+        if whole:
+            with pytest.raises(RuntimeError, match="Python values of its own"):
+                step(x, y)
+        else:
+            step(x, y)
+        assert optimizer.state[net[0].weight]["step"] == (1 if whole else 2)
 
 
 # memory
