@@ -18,6 +18,7 @@ _BUILTINS = {"print", "input", "open", "breakpoint"}
 _MODULES = {"_datetime", "_io", "_random", "_socket", "_warnings", "datetime", "io", "logging",
             "os", "pathlib", "posix", "secrets", "shutil", "socket", "subprocess", "tempfile",
             "time", "uuid"}
+_IMPORTS = {"importlib", "_frozen_importlib", "_frozen_importlib_external"}
 _HARMLESS = {"fspath", "fsdecode", "fsencode", "getLogger", "isEnabledFor", "getEffectiveLevel",
              "_filters_mutated"}
 
@@ -68,7 +69,7 @@ class Watch:
         caller: types.FrameType | None = frame
         while caller is not None and _module(caller) in sys.stdlib_module_names:
             caller = caller.f_back  # the standard library does what it was asked for
-        if caller is None or _module(caller) in LIBRARIES:
+        if caller is None or _module(caller) in LIBRARIES or _imports(frame):
             return
         name = getattr(arg, "__qualname__", None) or arg.co_qualname
         if name.rpartition(".")[2] in _HARMLESS:
@@ -76,6 +77,15 @@ class Watch:
         self.met = f"it calls {name} (line {caller.f_lineno} of {caller.f_code.co_filename})"
         sys.setprofile(None)
         raise errors.DataDependentError(self.met)
+
+
+def _imports(frame: types.FrameType | None) -> bool:
+    """Does the user's code import something?  It is there the next time."""
+    while frame is not None and _module(frame) != "pullback":
+        if _module(frame) in _IMPORTS:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _module(frame: types.FrameType) -> str:

@@ -153,6 +153,8 @@ class Reach:
         self.caches: list = []
         self.draws: list = []  # generators of random numbers
         self.odd = ""  # why it cannot be captured
+        self.asked: set[str] = set()  # attributes that the first file names
+        self._first: dict | None = None  # its globals
         self._by_name = False  # are attributes looked up by texts?
         self._things: dict[int, Any] = {}
         self._kept: list = []  # what must not end meanwhile: identities are compared
@@ -184,8 +186,11 @@ class Reach:
         return self._things.values()
 
     def refused(self) -> str:
-        """Why the function cannot be captured, if so."""
-        asked = sorted(_OF_ITSELF & self.attributes)
+        """Why the function cannot be captured, if so.
+
+        In other files than the function's own the names are too often those of other things.
+        """
+        asked = sorted(_OF_ITSELF & self.asked)
         return self.odd or (f"it asks for {asked[0]} of a tensor" if asked else "")
 
     def knows(self, thing: Any) -> bool:
@@ -251,6 +256,9 @@ class Reach:
         names, space = names_of(function.__code__), function.__globals__
         self._by_name = self._by_name or not _BY_NAME.isdisjoint(names.read | names.attributes)
         self.attributes |= names.attributes | (names.texts if self._by_name else set())
+        self._first = space if self._first is None else self._first
+        if space is self._first:
+            self.asked |= names.attributes
         self.counted |= names.counted
         self.set |= names.set | (names.texts if self._by_name else set())
         self.called |= names.read - space.keys()

@@ -551,3 +551,16 @@ def test_reasons(function, why, monkeypatch):
         for _ in range(4):
             f(X)
     assert not f.programs
+
+
+def test_imports_inside_are_no_effects():
+    def function(x):
+        import colorsys  # noqa: F401
+
+        clock = time  # named, not asked
+        return x * 2 if clock else x
+
+    run = torch.compile(function, backend="numpy")
+    for _ in range(5):
+        assert run(X).tolist() == (X * 2).tolist()
+    assert len(run.programs) == 1
