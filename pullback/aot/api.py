@@ -135,6 +135,7 @@ class Compiled:
         self.captures: dict = {}  # signature -> how often its decisions were new
         self.strangers: dict = {}  # class of an object among the arguments -> how many there were
         self._modules: Parts | None = None  # that the function reaches; None: not yet known
+        self._given: dict = {}  # identities of modules among arguments -> these, and their Parts
         self._last: Short | None = None  # the short way of the last call
         self._recent: dict = {}  # those of earlier ones, by the shapes of their tensors
 
@@ -161,6 +162,7 @@ class Compiled:
         new.__dict__.update(self.__dict__)
         new.function, new._last, new._modules = function, None, None
         new.families, new.programs, new.captures, new._recent = {}, {}, {}, {}
+        new._given = {}
         new.strangers = {}
         return new
 
@@ -308,7 +310,12 @@ class Compiled:
         """The modules that the function reaches, and which of them are in training."""
         given = [v for v in flat if hasattr(v, "_modules")]
         if given:
-            return Parts(roots_of(self.function, *given)).modes()
+            key = tuple(map(id, given))
+            if key not in self._given:
+                if len(self._given) >= DECISIONS:
+                    self._given.clear()
+                self._given[key] = given, Parts(roots_of(self.function, *given))
+            return self._given[key][1].modes()
         if self._modules is None:
             self._modules = Parts(roots_of(self.function))
         return self._modules.modes() if self._modules.roots else None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.handle import Tensor
-from .reaching import ABSENT, GONE, PLAIN, TABLES, Reach, Variable, of_library
+from .reaching import ABSENT, GONE, PLAIN, TABLES, Reach, Variable, of_library, size_of
 
 _TENSOR = object()
 _LARGE = 64  # tables with more items are compared by these alone, not by what is in them
@@ -90,7 +90,7 @@ class _Items:
         self.items = [(key, kept(item, depth - 1)) for key, item in _pairs(value)]
 
     def same(self, value: Any) -> bool:
-        return value.__class__ is self.kind and len(value) == len(self.items) and all(
+        return value.__class__ is self.kind and size_of(value) == len(self.items) and all(
             (k is key or not isinstance(k, Tensor) and k == key) and same_now(old, item)
             for (k, old), (key, item) in zip(self.items, _pairs(value)))
 
@@ -141,7 +141,7 @@ def _pairs(value: Any) -> Any:
 def kept(value: Any, depth: int = _DEPTH) -> Any:
     """What is compared later: of lists and tables their items."""
     if isinstance(value, TABLES) and depth:
-        if len(value) > _LARGE or isinstance(value, (set, frozenset)):
+        if size_of(value) > _LARGE or isinstance(value, (set, frozenset)):
             return _Many(value)
         return _Items(value, depth)
     if type(value) is np.ndarray:
@@ -164,7 +164,7 @@ def _tensors(variable: Variable, value: Any, depth: int = _DEPTH) -> Iterator[tu
     """The tensors at a place, and in lists and tables there."""
     if isinstance(value, Tensor):
         yield variable, value
-    elif isinstance(value, (list, tuple, dict)) and len(value) <= _LARGE and depth:
+    elif isinstance(value, (list, tuple, dict)) and size_of(value) <= _LARGE and depth:
         for key, item in _pairs(value):
             yield from _tensors(_item(variable, key), item, depth - 1)
 

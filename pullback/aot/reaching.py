@@ -135,6 +135,13 @@ def compared_by_identity(thing: Any) -> bool:
     ) and kind.__hash__ in (None, object.__hash__)
 
 
+def size_of(table: Any) -> int:
+    """How many items a list or table has, whatever its class says."""
+    if table.__class__ in TABLES:
+        return len(table)
+    return next(base for base in TABLES if isinstance(table, base)).__len__(table)
+
+
 class Reach:
     """What can be reached from some things."""
 
@@ -298,7 +305,7 @@ class Reach:
         if isinstance(thing, TABLES):
             if not isinstance(thing, (tuple, frozenset)):
                 self.tables[id(thing)] = thing
-            if len(thing) <= _ITEMS:
+            if size_of(thing) <= _ITEMS:
                 todo.extend(thing.values() if isinstance(thing, dict) else thing)
         if isinstance(thing, _CACHE):
             self.caches.append(thing)

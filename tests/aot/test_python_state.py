@@ -23,6 +23,8 @@ import pytest
 
 import pullback as torch
 from pullback import nn
+from pullback.aot import api
+from pullback.aot.holding import roots_of
 from pullback.compile.errors import CompileWarning
 
 X = torch.tensor([1.0, 2.0])
@@ -564,3 +566,26 @@ def test_imports_inside_are_no_effects():
     for _ in range(5):
         assert run(X).tolist() == (X * 2).tolist()
     assert len(run.programs) == 1
+
+
+def test_tables_that_have_no_length():
+    class Parts(tuple):
+        def __len__(self):
+            raise NotImplementedError
+
+    parts = Parts((2.0, 3.0))
+    run = torch.compile(lambda x: x * tuple.__getitem__(parts, 0), backend="numpy")
+    assert run(X).tolist() == (X * 2).tolist()
+    parts = Parts((5.0, 3.0))
+    assert run(X).tolist() == (X * 5).tolist()
+
+
+def test_modules_among_arguments_are_looked_at_once(monkeypatch):
+    looks = []
+    monkeypatch.setattr(api, "roots_of", lambda *given: looks.append(1) or roots_of(*given))
+    run = torch.compile(lambda net, x: net(x), backend="numpy")
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout(0.5))
+    for training in (False, False, True, False):
+        net.train(training)
+        run(net, torch.ones(1, 2))
+    assert len(looks) == 1
