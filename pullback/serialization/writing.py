@@ -15,6 +15,7 @@ import pickle
 import struct
 import sys
 from collections import OrderedDict
+from collections.abc import Mapping
 from types import FunctionType, ModuleType
 from typing import IO, Any
 
@@ -129,8 +130,12 @@ def _tensor(value) -> Tensor:
     return value if isinstance(value, Tensor) else make(value)
 
 
-class _Reducers:
-    """What a pickler asks how to write an object; copyreg's table for all that is not ours."""
+class _Reducers(Mapping):
+    """What a pickler asks how to write an object; copyreg's table for all that is not ours.
+
+    A whole mapping, not just what one version of pickle calls: picklers differ in whether they ask
+    `table[kind]`, `get(kind)` or `get(kind, default)`.
+    """
 
     def __init__(self, storages: _Storages):
         self.storages = storages
@@ -146,11 +151,17 @@ class _Reducers:
                 (value.initial_seed(), None, _tensor(value.get_state()))),
         }  # fmt: skip
 
-    def get(self, kind: type):
+    def __getitem__(self, kind: type):
         for ours, reducer in self.kinds.items():
             if issubclass(kind, ours):
                 return reducer
-        return copyreg.dispatch_table.get(kind)
+        return copyreg.dispatch_table[kind]
+
+    def __iter__(self):
+        return iter({**copyreg.dispatch_table, **self.kinds})
+
+    def __len__(self) -> int:
+        return len({**copyreg.dispatch_table, **self.kinds})
 
     def tensor(self, t: Tensor) -> tuple:
         if isinstance(t._data, Outer):

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import pickle
+import types
 import zipfile
 
 import numpy as np
@@ -134,6 +135,29 @@ def test_round_trip(zipped, protocol, tmp_path):
     got = pullback.load(path)
     same(before, got)
     assert np.shares_memory(got["row"].numpy(), got["a"].numpy())
+
+
+@pytest.mark.parametrize("ask", [
+    lambda table, kind: kind in table and table[kind],
+    lambda table, kind: table.get(kind),
+    lambda table, kind: table.get(kind, None),  # Python 3.13 and later
+])
+def test_picklers_may_ask_for_reducers_in_any_way(ask, tmp_path):
+    class Table:
+        def __init__(self, table):
+            self.get = lambda kind, default=None: ask(table, kind) or default
+
+    class Pickler(pickle._Pickler):
+        def dump(self, value):
+            self.dispatch_table = Table(self.dispatch_table)
+            super().dump(value)
+
+    module = types.SimpleNamespace(__name__="asking", Pickler=Pickler, _Pickler=Pickler)
+    value = {"t": pullback.arange(3.0), "size": pullback.Size([2, 3]), "range": range(3)}
+    pullback.save(value, tmp_path / "f", pickle_module=module)
+    back = pullback.load(tmp_path / "f", weights_only=False)
+    assert back["t"].tolist() == [0, 1, 2]
+    assert back["size"] == (2, 3) and back["range"] == range(3)
 
 
 def test_dtypes_without_a_storage_class():
