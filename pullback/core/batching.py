@@ -1,6 +1,18 @@
-"""Batching rules that many entries share."""
+"""Batching rules that many entries share.
+
+Entries inherit rules and rules may be shared, so a rule keeps nothing about its operator: those
+that are marked `of_overload` are handed it in front of their other arguments.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def of_overload(rule: Callable) -> Callable:
+    """Mark a batching rule that wants the operator: `rule(overload, n, batched, *arguments)`."""
+    rule.wants_overload = True
+    return rule
 
 
 def dims(*names: str):
@@ -10,8 +22,8 @@ def dims(*names: str):
     in front.
     """
 
-    def rule(n, batched, *flat):
-        ov = rule.overload
+    @of_overload
+    def rule(ov, n, batched, *flat):
         source = flat[0]
         rank = source.ndim - 1
         args = list(flat)
@@ -32,7 +44,6 @@ def dims(*names: str):
             return type(out)(*flat) if hasattr(out, "_fields") else tuple(flat)
         return out.squeeze(1) if out.ndim > 1 else out
 
-    rule.needs_overload = True
     return rule
 
 

@@ -339,8 +339,8 @@ class OpOverload:
     @functools.cached_property
     def batch_rule(self):
         rule = plain(inspect.getattr_static(self.op, "batch"))
-        if getattr(rule, "needs_overload", False):  # one rule per entry: it must know its operator
-            rule.overload = self
+        if getattr(rule, "wants_overload", False):  # bound here: entries share rules
+            return functools.partial(rule, self)
         return rule
 
     @functools.cached_property

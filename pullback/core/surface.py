@@ -126,14 +126,15 @@ def inplace(ov, flat: tuple) -> Tensor:
 def _rename(ov, node) -> None:
     """Give a node the name that it has after an in-place call, where that is another."""
     if isinstance(node, tape.Node) and node.rule is ov.rule and node.outputs == 1:
-        node.rule = rule = _renamed(ov)
+        node.rule = rule = _renamed(ov.rule, ov.op.inplace_node)
         node.__class__ = tape.node_class(rule)
 
 
 @functools.cache
-def _renamed(ov):
-    rule = copy.copy(ov.rule)
-    rule.name = ov.op.inplace_node
+def _renamed(rule, name: str):
+    """The rule under another name; by rule, since an operator gets a new one with new formulas."""
+    rule = copy.copy(rule)
+    rule.name = name
     return rule
 
 

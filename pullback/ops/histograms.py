@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..core import dtype as dt
+from ..core.batching import of_overload
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
@@ -86,21 +87,21 @@ def _histc_rows(x, bins, min, max):
 def one_by_one():
     """Batch rule that takes one example after the other: their cells have nothing in common."""
 
-    def rule(n, batched, *flat):
+    @of_overload
+    def rule(ov, n, batched, *flat):
         def pick(value, flag, i):
             if isinstance(value, list):
                 flags = flag if isinstance(flag, list) else [False] * len(value)
                 return [pick(v, f, i) for v, f in zip(value, flags, strict=True)]
             return value.select(0, i) if flag else value
 
-        outs = [rule.overload.call(*(pick(v, f, i) for v, f in zip(flat, batched, strict=True)))
+        outs = [ov.call(*(pick(v, f, i) for v, f in zip(flat, batched, strict=True)))
                 for i in range(n)]
         if hasattr(outs[0], "_edge"):
             return ops.stack(outs)
         parts = [ops.stack(list(p)) for p in zip(*outs, strict=True)]
         return type(outs[0])(*parts) if hasattr(outs[0], "_fields") else parts
 
-    rule.needs_overload = True
     return rule
 
 

@@ -13,6 +13,7 @@ import math
 from numpy.linalg import LinAlgError as Failed  # CuPy raises it too
 
 from ..core import dtype as dt
+from ..core.batching import of_overload
 from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
@@ -410,15 +411,15 @@ def expm(xp, matrix):
 
 def stacked():
     """Batching rule of operators on one stack of matrices: a longer stack."""
-    def rule(n, batched, *flat):
-        out = rule.overload.call(*flat)
+    @of_overload
+    def rule(ov, n, batched, *flat):
+        out = ov.call(*flat)
         if not isinstance(out, tuple):
             return out
         # outputs that were not asked for are empty, and have no leading dims
         full = [ops.zeros((n, 0), dtype=o.dtype, device=o.device) if tuple(o.shape) == (0,) else o
                 for o in out]
         return type(out)(*full)
-    rule.needs_overload = True
     return rule
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.batching import of_overload
 from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
@@ -423,8 +424,8 @@ def fold_front(*ranks: int):
 
     `ranks` says for each tensor argument how many trailing dims stay as they are.
     """
-    def rule(n, batched, *flat):
-        ov = rule.overload
+    @of_overload
+    def rule(ov, n, batched, *flat):
         args, lead, kept = list(flat), None, iter(ranks)
         for i in ov.schema.tensor_positions:
             rank, t = next(kept), flat[i]
@@ -439,7 +440,6 @@ def fold_front(*ranks: int):
         if isinstance(out, tuple):
             return tuple(o.reshape((*lead, *o.shape[1:])) for o in out)
         return out.reshape((*lead, *out.shape[1:]))
-    rule.needs_overload = True
     return rule
 
 
