@@ -141,7 +141,7 @@ def prod_dim_backward(grad, self, dim, keepdim):
     before = ops.cat([ones, self.narrow(dim, 0, size - 1)], dim).cumprod(dim)
     after = ops.cat([ones, self.narrow(dim, 1, size - 1).flip([dim])], dim)
     after = after.cumprod(dim).flip([dim])
-    return grad * (before * after)
+    return grad * (before * after).conj()
 
 
 def restored(x, dim, shape, keepdim):
@@ -203,7 +203,7 @@ def pow_backward_self(grad, self, exponent):
     """d x^p = p x^(p-1) dx, and 0 for p = 0."""
     if recording():
         return power_pullback_base(grad, self, exponent)
-    slope = grad * (exponent * self.pow(exponent - 1))
+    slope = grad * (exponent * self.pow(exponent - 1)).conj()
     zero = zero_number(slope)
     return ops.where(exponent == 0.0, zero, slope)
 
@@ -214,7 +214,7 @@ def pow_backward_exponent(grad, self, exponent, result):
         return power_pullback_exponent(grad, self, exponent, result)
     upper = exponent >= 0
     flat = (self == 0).logical_and(upper)
-    slope = result * self.log()
+    slope = (result * self.log()).conj()
     return grad * ops.where(flat, zero_number(slope), slope)
 
 
@@ -233,7 +233,7 @@ def atan2_backward(grad, self, other, mask):
 
 def logaddexp_backward(grad, x, y):
     """e^x / (e^x + e^y), by a quotient."""
-    if recording() or x.is_complex():
+    if recording() or x.is_complex() or y.is_complex():
         return grad * share_of_sum(x, y).conj()
     return grad / (1 + (y - x).exp())
 

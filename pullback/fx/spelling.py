@@ -86,8 +86,8 @@ FORMULAS: dict[str, dict[str, str]] = {
     "atanh": {"self": "grad * 1 / number_minus(1, self.pow(2)).conj()"},
     "erf": {"self": "2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
     "erfc": {"self": "-2 / math.sqrt(math.pi) * (-(self.pow(2))).exp() * grad"},
-    "tanh_backward": {"output": "grad * (-2 * output * grad_output)"},
-    "sigmoid_backward": {"output": "grad * grad_output * (-2 * output + 1)"},
+    "tanh_backward": {"output": "grad.conj() * (-2 * output.conj() * grad_output)"},
+    "sigmoid_backward": {"output": "grad.conj() * grad_output * (-2 * output.conj() + 1)"},
     "elu_backward": {"self_or_result": (
         "elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result,"
         " self_or_result)")},
