@@ -191,7 +191,6 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
                 if has_code:
                     native.build_text(unit.source, key, f"{key}.so")
                 cache.write_sealed(f"{key}.plan", marshal.dumps((plan, report, has_code)))
-                cache.grown()
             except OSError as error:
                 raise CacheUnusable(cache.folder(), error) from error
         else:
@@ -205,6 +204,8 @@ def _compile(gm: object, name: str, tools: toolchain.Toolchain) -> CompiledGraph
             if attempt:
                 raise CompilerFailed(list(tools.command), str(error), f"{path[:-3]}.c") from error
             continue
+        if kept is None:
+            cache.grown()
         return CompiledGraph(
             name, call, report, str(cache.path(f"{key}.c")) if has_code else None, plan, key
         )

@@ -53,7 +53,7 @@ def build_text(text: str, key: str, name: str, extra: tuple[str, ...] = ()) -> P
     while True:
         source = cache.path(f"{key}.c")
         if not cache.intact(name):
-            source = cache.write(source.name, text.encode())
+            source = cache.write_source(source.name, text)
         try:
             return build(source, name, extra)
         except (CompilerFailed, FileNotFoundError):

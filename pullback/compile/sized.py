@@ -209,7 +209,9 @@ class SizedGraph:
         try:
             tools = toolchain.find()
             native.start_runtime()
-            return self._from(self._library(values, tools), values)
+            made = self._from(self._library(values, tools), values)
+            cache.grown()
+            return made
         except (NotGeneral, CompileError, OSError) as error:  # for one size it may be said again
             self.single = (str(error) or type(error).__name__).splitlines()[0]
             note(f"{self.name} gets native code for each size: {self.single}")
@@ -239,7 +241,6 @@ class SizedGraph:
         self.libraries.append(made)
         records = marshal.dumps([tuple(x) for x in self.libraries])
         cache.write_sealed(f"{self.key}.sizes", records)
-        cache.grown()
         return made
 
     def _why_not(self, values: dict[str, int]) -> str:

@@ -14,6 +14,8 @@ import os
 import platform
 import shlex
 import shutil
+import signal
+import struct
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -63,9 +65,63 @@ class Toolchain:
     def build(self, source: str, output: str, extra: tuple[str, ...] = ()) -> None:
         """Compile one C file to a shared object, or raise CompilerFailed."""
         command = [*self.command, *self.flags, *_QUIET, source, "-o", output, *extra, "-lm"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise CompilerFailed(command, done.stderr or done.stdout, source)
+        try:
+            _run(command, LONGEST)
+        except subprocess.CalledProcessError as error:
+            raise CompilerFailed(command, error.stderr or error.output, source) from None
+        except OSError as error:  # it has gone since it was found
+            raise CompilerFailed(command, f"error: {error}", source) from error
+        except subprocess.TimeoutExpired:
+            words = f"error: no result after {LONGEST} seconds"
+            raise CompilerFailed(command, words, source) from None
+        if not _is_whole(output):  # loading half an object would kill the process
+            raise CompilerFailed(command, "error: what it made is no shared object", source)
+
+
+def _is_whole(path: str) -> bool:
+    """Is a file all of an object?  Of ELF the tables in front say how long it has to be."""
+    try:
+        with open(path, "rb") as file:
+            head, size = file.read(64), os.fstat(file.fileno()).st_size
+            if head[:6] != b"\x7fELF\x02\x01":  # of other systems: there must be something
+                return size > 0 and sys.platform != "linux"
+            (segments, sections) = struct.unpack_from("<QQ", head, 32)
+            each, count, other_each, other_count = struct.unpack_from("<HHHH", head, 54)
+            file.seek(segments)
+            table = file.read(each * count)
+    except (OSError, struct.error):
+        return False
+    if each < 56 or len(table) < each * count or sections + other_each * other_count > size:
+        return False
+    ends = [sum(struct.unpack_from("<Q16xQ", table, i * each + 8)) for i in range(count)]
+    return max(ends, default=size + 1) <= size
+
+
+LONGEST = 900  # seconds that the compiler may take for one file; large graphs take some dozens
+
+
+def _run(command: list[str], longest: float, text: str = "") -> str:
+    """Run a compiler and return what it says; it and all it starts end with this function."""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        encoding="utf-8", errors="replace", start_new_session=True,
+    ) as process:
+        try:
+            said, complained = process.communicate(text, longest)
+        except BaseException:  # an interrupt, or too late
+            _end(process)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, said, complained)
+    return said
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Kill a process and those that it has started: gcc runs others."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (OSError, AttributeError):
+        process.kill()
 
 
 @once
@@ -101,7 +157,7 @@ def last_level_cache() -> int:
 def _candidates() -> list[list[str]]:
     found = []
     for variable in ("PULLBACK_CC", "CC"):
-        text = os.environ.get(variable)
+        text = os.environ.get(variable, "").strip()
         if text:
             try:
                 found.append(shlex.split(text))
@@ -123,17 +179,13 @@ def _zig() -> list[str] | None:
 
 def _probe(command: list[str]) -> Toolchain:
     """Compile something with the candidate, and load it; raises when that does not work."""
-    run = {"capture_output": True, "text": True, "check": True, "timeout": 60}
-    version = subprocess.run([*command, "--version"], **run)
-    macros = subprocess.run(
-        [*command, "-march=native", "-dM", "-E", "-x", "c", "-"],
-        input="",
-        **run,
-    )
-    names = {line.split()[1] for line in macros.stdout.splitlines() if line.startswith("#define")}
+    version = _run([*command, "--version"], 60)
+    macros = _run([*command, "-march=native", "-dM", "-E", "-x", "c", "-"], 60)
+    lines = [line.split() for line in macros.splitlines()]
+    names = {words[1] for words in lines if words[:1] == ["#define"] and len(words) > 1}
     kept = sorted(n for n in names if n.startswith(("__AVX", "__SSE", "__FMA", "__ARM_", "__BMI")))
     width = next((bytes_ for name, bytes_ in _WIDTHS if name in names), 16)
-    first = (version.stdout.splitlines() or [""])[0]
+    first = (version.splitlines() or [""])[0]
     is_gcc = "__GNUC__" in names and "__clang__" not in names
     found = Toolchain(tuple(command), first, " ".join(kept), width, is_gcc)
     source, output = cache.working(".c"), cache.working(".so")
@@ -152,12 +204,15 @@ def _stamp(command: list[str]) -> str | None:
     program = shutil.which(command[0])
     if program is None:
         return None
-    stat = os.stat(program)
+    try:
+        stat = os.stat(program)
+    except OSError:  # gone meanwhile
+        return None
     return f"{shlex.join(command)}|{program}|{stat.st_size}|{stat.st_mtime_ns}"
 
 
 def _kept(stamp: str) -> Toolchain | None:
-    data = cache.read("toolchain-" + cache.key(stamp, cpu_features()))
+    data = cache.read_sealed("toolchain-" + cache.key(stamp, cpu_features()))
     try:
         fields = json.loads(data) if data else None
         return (
@@ -186,7 +241,7 @@ def _keep(stamp: str, found: Toolchain) -> None:
         }
     )
     try:
-        cache.write("toolchain-" + cache.key(stamp, cpu_features()), text.encode())
+        cache.write_sealed("toolchain-" + cache.key(stamp, cpu_features()), text.encode())
     except OSError:
         pass  # only costs the next process a probe
 
@@ -205,7 +260,7 @@ def find() -> Toolchain:
 def _search() -> Toolchain:
     tried = []
     candidates = _candidates()
-    if not os.environ.get("PULLBACK_CC"):
+    if not os.environ.get("PULLBACK_CC", "").strip():
         zig = _zig()
         candidates += [zig] if zig else []
     for command in candidates:
@@ -219,7 +274,8 @@ def _search() -> Toolchain:
         try:
             found = _probe(command)
         except (OSError, AttributeError, subprocess.SubprocessError, CompilerFailed) as error:
-            tried.append((shlex.join(command), str(error).splitlines()[0]))
+            why = (str(error).splitlines() or [type(error).__name__])[0]
+            tried.append((shlex.join(command), why))
             continue
         _keep(stamp, found)
         return found

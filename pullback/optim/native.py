@@ -25,8 +25,8 @@ def compiled(program: Program) -> Callable | bool:
         name = "optim-" + cache.key(source, toolchain.find().identity)
         # every instruction rounds, as in NumPy
         path = native.build_text(source, name, name, ("-O3", "-ffp-contract=off"))
-        cache.grown()
         library = ctypes.CDLL(str(path))
+        cache.grown()
         update = native.runtime().update
     except (CompileError, OSError):
         return False

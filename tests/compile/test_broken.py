@@ -45,7 +45,7 @@ def works() -> bool:
 
 
 def leftovers(folder: Path) -> list[str]:
-    return [p.name for p in folder.rglob(".*")]
+    return [p.name for p in folder.rglob(".*") if p.name != cache._ADDED]
 
 
 MISSING = {

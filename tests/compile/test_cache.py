@@ -22,11 +22,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+def named(text, suffix=""):
+    """The name of an entry."""
+    return cache.key(text) + suffix
+
+
 def test_write_read_clear(folder):
-    cache.write("abcd", b"text")
-    assert cache.read("abcd") == b"text" and cache.read("none") is None
+    name = named("some")
+    cache.write_sealed(name, b"text")
+    assert cache.read_sealed(name) == b"text" and cache.read(named("none")) is None
     assert cache.info()["entries"] == 1 and cache.info()["bytes"] == 4096
-    assert cache.clear() == 1 and cache.read("abcd") is None
+    assert cache.clear() == 1 and cache.read(name) is None
 
 
 def test_folder_order(monkeypatch, tmp_path):
@@ -49,18 +55,18 @@ def test_unwritable_folder_warns_once(tmp_path, monkeypatch):
     with pytest.warns(errors.CompileWarning, match="PULLBACK_CACHE_DIR"):
         first = cache.folder()
     assert cache.folder() == first and os.access(first, os.W_OK)
-    cache.write("x1", b"1")
+    cache.write(named("x1"), b"1")
 
 
 def test_concurrent_writers(folder):
     cache.folder()
     data = bytes(100_000)
-    threads = [threading.Thread(target=cache.write, args=("same", data)) for _ in range(8)]
+    threads = [threading.Thread(target=cache.write, args=(named("same"), data)) for _ in range(8)]
     for t in threads:
         t.start()
     for t in threads:
         t.join()
-    assert cache.read("same") == data
+    assert cache.read(named("same")) == data
     assert cache.info()["entries"] == 1
 
 
@@ -156,22 +162,23 @@ def test_warm_start_is_quick(folder, tmp_path):
 
 def test_the_oldest_entries_make_room(folder, monkeypatch):
     monkeypatch.setenv("PULLBACK_CACHE_LIMIT", "10000")
-    monkeypatch.setattr(cache, "_added", 0)
-    monkeypatch.setattr(cache, "_SHARE", 0)
-    for i, name in enumerate(("aa.plan", "bb.plan", "cc.plan")):
-        os.utime(cache.write(name, bytes(1000)), (100 + i, 100 + i))
-    os.utime(cache.write("dd.so", b""), (1, 1))
-    left = folder / "ee" / ".writing-dead"
+    monkeypatch.setattr(cache, "_SHARE", 1000)
+    for i, name in enumerate(("aa", "bb", "cc")):
+        name = named(name, ".plan")
+        os.utime(cache.write_sealed(name, bytes(1000)), (100 + i, 100 + i))
+    os.utime(cache.write_sealed(named("dd"), b""), (1, 1))
+    left = folder / "ee" / ".pullback-writing-12345678"
     left.parent.mkdir()
     left.write_bytes(b"half")
     os.utime(left, (50, 50))
-    cache.used("aa", True)  # young again
+    cache.used(named("aa"), True)  # young again
     assert cache.info()["limit"] == 10000
     cache.grown()
-    assert [cache.read(n) is None for n in ("aa.plan", "bb.plan", "cc.plan")] == [
+    assert [cache.read(named(n, ".plan")) is None for n in ("aa", "bb", "cc")] == [
         False, True, False]
     assert not left.exists()
-    cache.write("ff.plan", bytes(1000))
+    os.utime(cache.write_sealed(named("ff"), bytes(1000)), (2, 2))
+    monkeypatch.setattr(cache, "_SHARE", 1)
     cache.grown()  # looked at just now: not again
     assert cache.info()["bytes"] == 3 * 4096
     assert cache.trim(0) == 3 and cache.info()["entries"] == 0
@@ -181,18 +188,18 @@ def test_the_limit_is_kept_between_looks(folder, monkeypatch):
     """Small entries count as the blocks they fill, and a process that adds many looks sooner."""
     most = 100 * 4096
     monkeypatch.setenv("PULLBACK_CACHE_LIMIT", str(most))
-    monkeypatch.setattr(cache, "_added", 0)
     cache.folder()
-    dead = folder / ".working-dead.so"
+    dead = folder / ".pullback-working-12345678.so"
     dead.write_bytes(b"half")
     os.utime(dead, (50, 50))
     peak = 0
     for i in range(300):
-        os.utime(cache.write(f"{i:04}.plan", b"tiny"), (1000 + i, 1000 + i))
+        os.utime(cache.write_sealed(named(i, ".plan"), b"tiny"), (1000 + i, 1000 + i))
         cache.grown()
         peak = max(peak, cache.info()["bytes"])
-    assert peak <= most * (1 + 1 / cache._SHARE)
-    assert cache.read("0299.plan") == b"tiny" and cache.read("0100.plan") is None
+    assert peak <= most
+    assert cache.read_sealed(named(299, ".plan")) == b"tiny"
+    assert cache.read(named(100, ".plan")) is None
     assert not dead.exists()
 
 
@@ -200,7 +207,7 @@ def test_cleared_while_another_compiles(folder, monkeypatch):
     """Files that are being written are left alone, and a source that has gone is written again."""
     from pullback.compile import native
 
-    half = cache.working(".so")
+    half, one = cache.working(".so"), named("one")
     build, cleared = native.build, []
 
     def meanwhile(source, name, extra=()):
@@ -209,20 +216,20 @@ def test_cleared_while_another_compiles(folder, monkeypatch):
         return build(source, name, extra)
 
     monkeypatch.setattr(native, "build", meanwhile)
-    path = native.build_text("int pb_one(void) { return 1; }\n", "one", "one.so")
-    assert cleared and path.exists() and half.exists() and cache.intact("one.so")
+    path = native.build_text("int pb_one(void) { return 1; }\n", one, one + ".so")
+    assert cleared and path.exists() and half.exists() and cache.intact(one + ".so")
 
 
 def test_a_source_that_does_not_compile_is_refused_once(folder):
     from pullback.compile import native
 
     with pytest.raises(CompilerFailed):
-        native.build_text("int pb_one( { }\n", "bad", "bad.so")
-    assert not list(folder.glob(".working-*"))
+        native.build_text("int pb_one( { }\n", named("bad"), named("bad", ".so"))
+    assert not list(folder.glob(".pullback-wo*"))
 
 
 def test_a_folder_that_can_only_be_read_is_read(folder, monkeypatch):
-    cache.write_sealed("abcd", b"made before")
+    cache.write_sealed(named("old"), b"made before")
 
     def refused(*args, **kwargs):
         raise PermissionError(13, "Permission denied")
@@ -232,9 +239,9 @@ def test_a_folder_that_can_only_be_read_is_read(folder, monkeypatch):
         patch.setattr(cache.tempfile, "NamedTemporaryFile", refused)
         with pytest.warns(errors.CompileWarning, match="Permission denied"):
             assert cache.folder() != folder
-    assert cache.read_sealed("abcd") == b"made before"
-    cache.write("new1", b"1")
-    assert cache.read("new1") == b"1" and not (folder / "ne").exists()
+    assert cache.read_sealed(named("old")) == b"made before"
+    cache.write(named("new"), b"1")
+    assert cache.read(named("new")) == b"1" and not (folder / named("new")[:2]).exists()
 
 
 def test_processes_race(folder, tmp_path):
@@ -255,4 +262,4 @@ def test_processes_race(folder, tmp_path):
     assert len({value for value, _ in first}) == 1
     again = subprocess.check_output([sys.executable, str(script)], text=True)
     assert again.split() == [first[0][0], "0"]
-    assert not list(folder.glob("*/.writing-*")) and not list(folder.glob(".working-*"))
+    assert not list(folder.glob("*/.pullback-*")) and not list(folder.glob(".pullback-w*"))

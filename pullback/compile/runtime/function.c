@@ -603,6 +603,7 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
     void (*bind)(const pb_api *) = f->handle ? (void (*)(const pb_api *))dlsym(f->handle, "pb_bind") : NULL;
     if (!bind) {
       PyErr_Format(PyExc_OSError, "%s", dlerror());
+      if (f->handle) dlclose(f->handle);  // or its name would stand for it for ever
       Py_DECREF(f);
       return NULL;
     }

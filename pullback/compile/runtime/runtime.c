@@ -74,7 +74,11 @@ static PyObject *add_product(PyObject *m, PyObject *args) {
   void (*bind)(const pb_support *) = library ? dlsym(library, "pb_product_bind") : NULL;
   void (*product)(const pb_gemm *) = library ? dlsym(library, "pb_product") : NULL;
   void (*convolution)(const pb_conv *) = library ? dlsym(library, "pb_convolution") : NULL;
-  if (!bind || !product || !convolution) return PyErr_Format(PyExc_OSError, "cannot load %s: %s", path, dlerror());
+  if (!bind || !product || !convolution) {
+    const char *why = library ? NULL : dlerror();
+    if (library) dlclose(library);
+    return PyErr_Format(PyExc_OSError, "cannot load %s: %s", path, why ? why : "a function is missing");
+  }
   bind(&support);
   *(wide ? &api.dgemm : &api.sgemm) = product;
   *(wide ? &api.dconv : &api.sconv) = convolution;
