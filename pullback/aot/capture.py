@@ -266,10 +266,10 @@ class Capture(Hooking, Placing, Trace):
             n.meta["kept"] = True
         return [self.wrap(v._data.inner, n) for v, n in zip(values, later)]
 
-    def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
+    def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
         if not (self.mine(base) and self.mine(new)) or new._edge is None and base._edge is None:
             return None
-        node = sliced(base, chain, new, self.pull)
+        node = sliced(base, chain, new, by, self.pull)
         if node is None:
             return None
         with _recording(self.level, False):

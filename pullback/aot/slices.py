@@ -30,19 +30,27 @@ class Slices(Node):
         replay(whole, self.chain)  # PyTorch takes the view twice: the numbers of nodes show it
         view = replay(whole, self.chain)
         part = ops.clone(view, memory_format="contiguous_format")
-        own, *others = self.pull(self.inner, [part], [True, *needs[1:]])
+        own, *others = self.pull(self.inner, [part], needs)
+        if not needs[0]:  # nobody asks for what was there before
+            return [None, *others]
         own = ops.zeros_like(part) if own is None else own
         whole = scatter(whole, self.chain, ops.copy(view, own))
         replay(whole, self.chain)
         return [whole, *others]
 
 
-def sliced(base: Tensor, chain: tuple, new: Tensor, pull):
-    """The node of a base a view of which became `new`; None where `new` has no node of its own."""
+def sliced(base: Tensor, chain: tuple, new: Tensor, by, pull):
+    """The node of a base a view of which became `new`; None where `new` has no node of its own.
+
+    That is a node of the operator that wrote it (`by`), whose first operand was the view; one that
+    is recorded by its parts has others.
+    """
     edge = new._edge
     inner = edge.node if type(edge) is Port else edge
     rule = getattr(inner, "rule", None)
-    if rule is None or not getattr(rule, "inputs", None) or rule.inputs[0] != 0:
+    if rule is None or getattr(rule, "overload", None) is not by:
+        return None
+    if not rule.inputs or rule.inputs[0] != 0:
         return None
     if inner.grouped or inner.outputs != 1 or rule.lists[0]:
         return None

@@ -59,8 +59,9 @@ class Interpreter:
     def node_hooked(self) -> None:
         """Told of a hook on a node of this level's tape."""
 
-    def sliced(self, base: Tensor, chain: tuple, new: Tensor) -> Tensor | None:
-        """The base after a write through a view, with a history of this level's own (`literal`)."""
+    def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
+        """The base after a write through a view by an operator, with a history of this level's own
+        (`literal`)."""
 
     def sliced_again(self, x: Tensor) -> None:
         """Told of a view through which such a base was written, when it is up to date again."""

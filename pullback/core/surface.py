@@ -114,13 +114,14 @@ def inplace(ov, flat: tuple) -> Tensor:
     check_result(ov, x, new._data.shape, new.dtype)
     if ov.op.inplace_node:
         _rename(ov, new._edge)
-    if new.dtype is not x.dtype:
+    by = ov if new.dtype is x.dtype else None
+    if by is None:
         new = new.to(x.dtype)
         if ov.op.promote == "bool" and x._edge is not None:
             from .table import ops
 
             new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
-    return assign(x, new)
+    return assign(x, new, by)
 
 
 def _rename(ov, node) -> None:
@@ -254,8 +255,11 @@ def hand_back(x: Tensor, new: Tensor) -> None:
     assign(x, new)
 
 
-def assign(x: Tensor, new: Tensor) -> Tensor:
-    """Give x the value and the history of `new`, through the view chain if x is a view."""
+def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
+    """Give x the value and the history of `new`, through the view chain if x is a view.
+
+    `by` is the operator that made `new` of what x was before, its first argument.
+    """
     level = max(tape.level_own(x._data), tape.level_own(new._data), state.mode)
     record = state.record[level]
     link = x._link
@@ -282,8 +286,8 @@ def assign(x: Tensor, new: Tensor) -> Tensor:
     if link is not None and link.apart:
         link, base = None, x
     whole = None
-    if link is not None and record and level and state.stack[level].literal:
-        whole = state.stack[level].sliced(base, link.chain, new)
+    if by is not None and link is not None and record and level and state.stack[level].literal:
+        whole = state.stack[level].sliced(base, link.chain, new, by)
     printed = whole is not None
     if not printed:
         whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
