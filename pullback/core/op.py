@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 from .. import errors
 from . import dtype as dt
@@ -311,7 +313,8 @@ class OpOverload:
         """The operator in terms of others, as a function of all its arguments, or None."""
         if self.is_composite:
             return self.compose
-        return plain(inspect.getattr_static(self.op, "decomp"))
+        made = plain(inspect.getattr_static(self.op, "decomp"))
+        return made if made is None else apart(self, made)
 
     @property
     def tags(self) -> list:
@@ -445,6 +448,22 @@ class OpOverload:
 
             return write_out(self, flat, out)
         return bind(self, flat)
+
+
+def apart(ov: OpOverload, function: Callable) -> Callable:
+    """A decomposition whose results have memory of their own wherever the operator's do.
+
+    Its parts may return an argument, or a view of one; an operator that is no view copies it,
+    unless to show its memory is the point of it.
+    """
+    if ov.is_view or ov.is_composite or "pure" in ov.op.unchecked:
+        return function
+    from .views import in_own_memory
+
+    def call(*flat: Any) -> Any:
+        return in_own_memory(function(*flat), flat)
+
+    return functools.wraps(function)(call)
 
 
 def no_match(name: str, overloads: list, args: tuple, kwargs: dict,

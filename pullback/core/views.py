@@ -125,6 +125,42 @@ def replay(t: Tensor, chain: tuple) -> Tensor:
     return t
 
 
+def in_own_memory(out, flat: tuple):
+    """Results of an operator that is no view: copies of those that are an argument, show memory
+    of one, or that of another result.
+    """
+    if not isinstance(out, (Tensor, list, tuple)):
+        return out
+    held = [root(t)._data for t in stack.tensors_in(flat)]
+
+    def own(t):
+        if not isinstance(t, Tensor):
+            return t
+        data = root(t)._data
+        if any(data is h or _overlap(data, h) for h in held):
+            from .table import ops
+
+            return ops.clone(t)
+        held.append(data)
+        return t
+
+    if isinstance(out, Tensor):
+        return own(out)
+    made = [own(t) for t in out]
+    return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
+
+
+def root(t: Tensor) -> Tensor:
+    """The tensor whose memory a view shows, be it a detached alias or not."""
+    while t._link is not None:
+        t = t._link.base
+    return t
+
+
+def _overlap(a, b) -> bool:
+    return type(a) is type(b) is np.ndarray and np.may_share_memory(a, b)
+
+
 # keeping up with the base
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import errors
 from ..core import pytree, surface
-from ..core.op import OpOverload
+from ..core.op import OpOverload, apart
 from ..core.table import Packet
 
 
@@ -44,7 +44,7 @@ def positional(ov: OpOverload, function: Callable) -> Callable:
         args, kwargs = ov.schema.as_called(flat)
         return function(*args, **kwargs)
 
-    return call
+    return apart(ov, call)
 
 
 def normalized(table: Any) -> Any:

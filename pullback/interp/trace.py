@@ -21,6 +21,7 @@ from ..core.size import Symbolic, from_data, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
 from ..core.state import state
 from ..core.table import ops
+from ..core.views import root
 from .box import Wrapped, map_tensors
 
 
@@ -202,12 +203,6 @@ def refuse_as_whole(ov, flat: tuple, raw: list) -> None:
         raise shown from error
 
 
-def _root(t: Tensor) -> Tensor:
-    while t._link is not None:
-        t = t._link.base
-    return t
-
-
 _FOLDED = 1024  # elements of constants up to which the results on them are known, too
 
 
@@ -302,8 +297,8 @@ class Trace(Interpreter):
         finally:
             state.keeping = self
         made = list(tensors_in(out if isinstance(out, (list, tuple)) else (out,)))
-        shared = {id(_root(t)._data) for t in tensors_in(values)}
-        if not made or any(id(_root(t)._data) in shared for t in made):
+        shared = {id(root(t)._data) for t in tensors_in(values)}
+        if not made or any(id(root(t)._data) in shared for t in made):
             return NotImplemented
         found = self._recorded(ov, flat, out)
         if tracked:

@@ -604,7 +604,7 @@ class broadcast_tensors(Composite):
 
     def compose(tensors):
         shape = broadcast_shapes(*(x.shape for x in tensors))
-        return [x.expand(shape) for x in tensors]
+        return [x if tuple(x.shape) == tuple(shape) else x.expand(shape) for x in tensors]
 
     def samples(s):
         yield s([s.real(3, 1), s.real(2, 1, 4)])
