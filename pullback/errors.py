@@ -460,6 +460,15 @@ class OverBudget(CompileError):
     """
 
 
+class CheckFailed(CompileError, AssertionError):
+    """A compiled function does something else than the function itself: `compile(check=True)`.
+
+    Cause: a mistake in this package, or a function that is another each time in a way that nobody
+    sees.  The message names what differs and the first node of the graph that does, with its line.
+    Cure: `backend="numpy"` where native code is wrong, or no `compile`; and a report.
+    """
+
+
 class ExportError(PullbackError, RuntimeError):
     """A function cannot be exported, or an exported program is not called as it was exported.
 

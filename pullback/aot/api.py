@@ -47,6 +47,7 @@ DECISIONS = 8  # captures of one signature for different values that the functio
 SIZES = 64  # programs for single sizes that are kept, of all that follow from a symbolic one
 FACTS = 5  # entries of a signature before the arguments
 EFFECTS = 3  # captures of a function that does what no program does for it
+CHECKED = 2  # calls of a program that are compared with the function, if asked for
 VARIANTS = 4  # programs of one signature, for different things found outside of the function
 
 
@@ -124,6 +125,7 @@ class Compiled:
     strided = False  # are inputs that share memory places of it in the graphs, or views?
     kinds: tuple = int, float  # of numbers that may be symbols
     again: Callable | None = None  # compiles another function in the same way
+    checks = False  # are the first calls of every program compared with the function?
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
         functools.update_wrapper(self, function, updated=() if hasattr(
@@ -272,7 +274,11 @@ class Compiled:
             return self.function(*args, **kwargs)
         if refused:
             return self._as_written(refused, self._family(key, flat), args, kwargs)
-        if (not (state.autocast or state.inference or state.devices)
+        if self.checks and program.seen < CHECKED and not isinstance(self.function, Inside):
+            from .checking import check
+
+            check(self, program, flat, tensors, args, kwargs)
+        elif (not (state.autocast or state.inference or state.devices)
                 and key[-1] is None and program.comparable):
             self._shorten(program, in_line(args, kwargs))
         if fast["ACTIVE"]:

@@ -155,6 +155,7 @@ class Program:
         )
         self.inlined: tuple | None = None  # hooks of saved tensors that are part of the graphs
         self.waiting = 0  # fused calls since the last backward
+        self.seen = 0  # calls that were compared with the function (`checking.py`)
         self.symbolic = None  # the program with symbolic sizes that this one follows from
         self.values: dict[str, int] = {}  # those of its symbols
         self.marks: list[tuple[int, frozenset]] = []  # user's output -> dims that were symbols

@@ -7,6 +7,7 @@ next.
 from __future__ import annotations
 
 import functools
+import os
 import warnings
 
 from .. import errors
@@ -77,6 +78,7 @@ def compile(
     options=None,
     disable: bool = False,
     memory: int | float | str | None = None,
+    check: bool | None = None,
 ):
     """Compile a function: one native call per pass, differentiable to any order.
 
@@ -93,10 +95,15 @@ def compile(
     need, if that is possible.  A float from 0 to 1 asks for something between the least possible
     and what it takes without a limit.  With symbolic sizes the way is chosen for those at hand, and
     again for sizes for which it would take too much.
+
+    With `check` the first two calls of every program are compared with the function as it is
+    written: results, gradients, what is written and assigned.  A difference is a `CheckFailed`
+    that names the first node that differs.  The environment variable `PULLBACK_CHECK=1` says so
+    for all compiled functions of a process that do not say otherwise.
     """
     again = functools.partial(
         compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
-        options=options, disable=disable, memory=memory,
+        options=options, disable=disable, memory=memory, check=check,
     )
     if model is None:
         return again
@@ -124,6 +131,8 @@ def compile(
             f"({errors.user_line()})", cure='write options={"fuse_backward": False}'))
     if dynamic is not None:
         refusals.switch("compile", dynamic=dynamic)
+    if check is not None:
+        refusals.switch("compile", check=check)
     refusals.switch("compile", fullgraph=fullgraph)
     options = dict(options or {})
     fuse = options.pop("fuse_backward", True)
@@ -160,6 +169,7 @@ def compile(
             parts.recall = functools.partial(recall, fuse=fuse, flags=f"memory {memory}")
         made = Compiled(model, parts, dynamic)
     made.again = again
+    made.checks = os.environ.get("PULLBACK_CHECK", "0") not in ("", "0") if check is None else check
     if hasattr(model, "_parameters"):  # a module
         from ..nn.compiled import OptimizedModule
 
