@@ -15,6 +15,7 @@ _ndarray = np.ndarray
 _INDEX = {np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)}
 _BOOL = np.dtype(np.bool_)
 _WHOLE = slice(None)
+_LARGEST = {np.dtype(t).itemsize: float(np.finfo(t).max) for t in "efd"}
 
 
 def read(x: Tensor, key) -> Tensor | None:
@@ -88,6 +89,8 @@ def write(x: Tensor, key, value) -> bool:
             return False
     elif not (kind is float or kind is int) or data.dtype.kind != "f":
         return False
+    elif value - value == 0 and abs(value) > _LARGEST[data.itemsize]:
+        return False  # finite, but not there
     index = _plain(key)
     if index is None:
         return False

@@ -179,11 +179,16 @@ def name_of(dtype) -> str:
 
 
 def holds(dtype: DType, number) -> bool:
-    """Is a real number in the range of a dtype? Integers without a sign take negative ones, too."""
+    """Is a number in the range of a dtype? Those without a sign take negative integers, too."""
+    if dtype.category == 3:
+        part = dtype.to_real()
+        return holds(part, number.real) and holds(part, number.imag)
     low, high = _range(dtype)
     if dtype.category == 2:
         return low <= number <= high or number != number or number in (math.inf, -math.inf)
-    return bool(low <= number <= (float(high) if isinstance(number, float) else high))
+    if isinstance(number, float):
+        return bool((low if dtype.is_signed else 0) <= number <= float(high))
+    return bool(low <= number <= high)
 
 
 @functools.cache

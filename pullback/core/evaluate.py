@@ -228,10 +228,10 @@ def _run_raw(ov, raw, xp):
         refuse_complex(ov, raw, common)
     if ov.dtype_rule is not None:
         target = ov.dtype_rule(*(spec(v) for v in raw))
+    values = list(raw) if common.np not in _HALF else in_half(ov, xp, raw, common.np)
     compute = _HALF.get(common.np, common.np)
-    values = list(raw)
     for i in ov.promoted:
-        values[i] = _cast(xp, raw[i], compute)
+        values[i] = _cast(xp, values[i], compute)
     out = ov.kernel(xp, *values)
     if isinstance(target, (list, tuple)):
         return tuple(_finish(xp, o, t.np) for o, t in zip(out, target))
@@ -290,6 +290,27 @@ def _one_floating(ov, raw: tuple) -> dt.DType | None:
         elif type(v) is not float and type(v) is not int and v is not None:
             return None
     return _FLOATING.get(dtype)
+
+
+def in_half(ov, xp, raw, half) -> list:
+    """The arguments with operands and numbers rounded to half precision, where they are."""
+    values = list(raw)
+    for i in ov.promoted:
+        if i not in ov.unrounded or getattr(raw[i], "ndim", 0):
+            values[i] = _cast(xp, raw[i], half)
+    for i in ov.rounds:
+        if not isinstance(raw[i], Symbolic):
+            values[i] = rounded(raw[i], half)
+    return values
+
+
+def rounded(number, half):
+    """A Python number with the digits of half precision."""
+    if type(number) is complex or half.kind == "c":
+        return number
+    with np.errstate(over="ignore"):
+        fitting = float(np.asarray(number, np.float64).astype(half))
+    return number if fitting == number else fitting
 
 
 def _cast(xp, value, dtype):

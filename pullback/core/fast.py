@@ -15,7 +15,7 @@ import numpy as np
 
 from . import surface
 from .direct import Direct, NotDirect, array_call
-from .expression import parse
+from .expression import fact_value, parse
 from .handle import INFERENCE, Tensor
 from .op import OpOverload
 from .parts import DEFAULT
@@ -303,7 +303,8 @@ def _direct(ov: OpOverload) -> str:
 _FACTS = {"shape": ".shape", "ndim": ".ndim", "dim()": ".ndim", "numel()": ".size"}
 
 
-def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str]) -> tuple[str, str]:
+def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str],
+           number: str | None) -> tuple[str, str]:
     """(statements before, tuple expression) that save what the formulas need."""
     rule, before, items = ov.rule, "", []
     for (local, kind, name, attribute), guard in zip(rule.saves, rule.guards):
@@ -312,7 +313,8 @@ def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str]) -> tup
             array = arrays.get(tensor) if source == "arg" else "r"
             if attribute not in _FACTS or array is None:
                 raise LookupError(local)
-            items.append(array + _FACTS[attribute])
+            items.append(repr(fact_value(0, attribute)) if tensor == number
+                         else array + _FACTS[attribute])
         elif kind == "out":
             before += "\n    s = make(r)\n    s._cell = cell_of(t)"
             items.append("s")
@@ -324,12 +326,16 @@ def _saved(ov: OpOverload, arrays: dict[str, str], edges: dict[str, str]) -> tup
     return before, f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
-def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool) -> str:
-    """Statements that give the result `t` its history, or none where nobody asks."""
+def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool,
+            number: str | None = None) -> str:
+    """Statements that give the result `t` its history, or none where nobody asks.
+
+    `number` is the tensor argument in whose place a Python number stands.
+    """
     arrays = dict(zip(tensors, "ab"))
     edges = dict(zip(tensors, "ek"))
     fetch = "".join(
-        f"""
+        f"\n    {edges[x]} = None" if x == number else f"""
     if {x}._link is not None:
         refresh({x})
     {edges[x]} = {x}._edge"""
@@ -339,8 +345,9 @@ def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool) -> str:
         return _UNRECORDED
     listed = [edges[x] for x in tensors if x in ov.rule.input_names]
     none = " and ".join(f"{e} is None" for e in listed)
-    before, saved = _saved(ov, arrays, edges)
-    metas = [f"({arrays[x]}.shape, d)" for x in tensors if x in ov.rule.input_names]
+    before, saved = _saved(ov, arrays, edges, number)
+    metas = ["None" if x == number else f"({arrays[x]}.shape, d)"
+             for x in tensors if x in ov.rule.input_names]
     return f"""{fetch}
     if {none} or GRADOFF and not state.record[0]:
         t._edge = None
@@ -416,17 +423,7 @@ def watched_{key}({parameters}):
     y = tensors[1]
     number = ""
     if y in ov.op.scalars:
-        one = (
-            record
-            .replace(
-                f"""
-    if {y}._link is not None:
-        refresh({y})
-    k = {y}._edge""",
-                "\n    k = None",
-            )
-            .replace("(b.shape, d)", "None")
-        )
+        one = _record(ov, key, tensors, watched, number=y)
         number = f"""
     c = {y}.__class__
     if c is float or c is int:

@@ -75,7 +75,8 @@ def _constant(x: Tensor, key, value) -> Tensor | None:
         return None
     from .stack import lifted  # which needs this file
 
-    return lifted(make(np.asarray(value).astype(x.dtype.np)))
+    kernel = _ops().scalar_tensor.default.kernel
+    return lifted(make(kernel(np, value, x.dtype, None, None, None)))
 
 
 _table = None
@@ -107,11 +108,22 @@ def _as_value(x: Tensor, value):
     if isinstance(value, (bool, int, float, complex, Symbolic)):
         if isinstance(value, complex) and not x.dtype.is_complex:
             raise RuntimeError(f"value cannot be converted to type {x.dtype.name} without overflow")
-        return value
+        return _rounded(x.dtype, value)
     raise TypeError(
         f"can't assign a {type(value).__module__ + '.' if type(value) is np.ndarray else ''}"
         f"{type(value).__name__} to a torch.{x.dtype.name} tensor"
     )
+
+
+def _rounded(dtype: dt.DType, value):
+    """A number that is stored: half precision rounds what it cannot hold, to infinity if need be;
+    other dtypes refuse it when it is written.
+    """
+    if dtype.itemsize == 2 and dtype.category == 2 and not (
+            isinstance(value, Symbolic) or dt.holds(dtype, value)):
+        with np.errstate(over="ignore"):
+            return float(np.asarray(value, np.float64).astype(dtype.np))
+    return value
 
 
 def _without_leading_ones(value: Tensor) -> Tensor:

@@ -42,6 +42,10 @@ class Op:
     lies = "rows"
     arranges = False  # does its kernel see to that by itself?
     promotes: tuple | None = None  # arguments that take part in promotion; None: all tensors
+    # beside half precision, what is promoted is rounded to it first, but for these, if they are one
+    # number; and so are these further numbers
+    unrounded: tuple = ()
+    rounds: tuple = ()
     alike: tuple = ()  # tensor arguments that are of one dtype; mixtures are refused
     wide: tuple = ()  # further ones of that dtype, or of float32 beside half precision
     scalars: tuple = ()  # tensor arguments that also take Python numbers
@@ -355,6 +359,16 @@ class OpOverload:
             for i, a in enumerate(self.schema.args)
             if (a.is_tensor if chosen is None else a.name in chosen)
         )
+
+    @functools.cached_property
+    def unrounded(self) -> tuple[int, ...]:
+        """Positions of the operands that, being one number, keep their digits."""
+        return tuple(self.schema.names.index(n) for n in self.op.unrounded)
+
+    @functools.cached_property
+    def rounds(self) -> tuple[int, ...]:
+        """Positions of the numbers that are rounded as operands are."""
+        return tuple(self.schema.names.index(n) for n in self.op.rounds)
 
     @functools.cached_property
     def numbers(self) -> tuple[int, ...]:

@@ -132,6 +132,13 @@ def fill(value, tangent):
     return None
 
 
+def _or_zeros(value, tangent):
+    """The tangent, or zeros of the tensor's own dtype: beside it integers are operands, too."""
+    if isinstance(value, list):
+        return [_or_zeros(v, t) for v, t in zip(value, tangent)]
+    return zeros(value) if tangent is None and isinstance(value, Tensor) else tangent
+
+
 def has_tangent(tangent) -> bool:
     """Is there a tangent, or one in a list?"""
     return (
@@ -156,7 +163,7 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
             return None
         linear = list(args)
         for i in chosen:
-            linear[i] = fill(args[i], tangents[i]) if args[i] is not None else None
+            linear[i] = _or_zeros(args[i], tangents[i])
         return _listed(bind(ov, tuple(linear)))
     if rule is None:
         ignored = op.nondiff or ov.never_differentiable or ov.is_view

@@ -15,7 +15,7 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.consult import consult
 from ..core.effects import effect_of
-from ..core.evaluate import promoted, raw_of, run_raw, shape_of, spec
+from ..core.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
 from ..core.size import Symbolic, from_data, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
@@ -119,12 +119,17 @@ def _in_one_dtype(ov, flat: tuple) -> tuple:
     """The arguments promoted as for the kernel: parts would promote what each of them meets."""
     dtypes = {t._data.dtype for t in tensors_in(flat)}
     whole = ov.op.promote == "float" and any(d.kind in "biu" for d in dtypes)
-    if ov.op.promote not in _PROMOTING or len(dtypes) < 2 and not whole:
+    half = not _HALVES.isdisjoint(dtypes)
+    if ov.op.promote not in _PROMOTING or len(dtypes) < 2 and not whole and not half:
         return flat
     common, values = promoted(ov, raw_of(list(hinted(flat))))[0], list(flat)
+    if common.np in _HALVES:  # numbers beside half precision are rounded as the kernel's are
+        for i in {*ov.promoted, *ov.rounds} - {*ov.unrounded}:
+            if type(flat[i]) in (int, float):
+                values[i] = rounded(flat[i], common.np)
     for i in ov.promoted:
         values[i] = map_tensors(
-            lambda t: t if t.dtype is common else ops._to_copy(t, dtype=common), flat[i])
+            lambda t: t if t.dtype is common else ops._to_copy(t, dtype=common), values[i])
     return tuple(values)
 
 

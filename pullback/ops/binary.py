@@ -141,6 +141,7 @@ def integers(low: int = 0, high: int = 10):
 class add_Tensor(Pointwise):
     """Sum of two tensors, the second times `alpha`."""
     schema = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    rounds = ("alpha",)
     scalars = ("self", "other")
     ufunc = "add"
     grad = {"self": "grad", "other": "grad if alpha == 1 else grad * alpha.conjugate()"}
@@ -160,6 +161,7 @@ class add_Tensor(Pointwise):
 class add_Scalar(Pointwise):
     """Sum of a tensor and a number times `alpha`."""
     schema = "add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    rounds = ("alpha",)
     promotes = ("self", "other")
     grad = {"self": "grad"}
     c = "{self} + {alpha} * {other}"
@@ -173,6 +175,7 @@ class add_Scalar(Pointwise):
 class sub_Tensor(Pointwise):
     """Difference of two tensors, the second times `alpha`."""
     schema = "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    rounds = ("alpha",)
     scalars = ("self", "other")
     ufunc = "subtract"
     grad = {"self": "grad", "other": "-grad if alpha == 1 else -grad * alpha.conjugate()"}
@@ -196,6 +199,7 @@ class sub_Tensor(Pointwise):
 class sub_Scalar(Pointwise):
     """Difference of a tensor and a number times `alpha`."""
     schema = "sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
+    rounds = ("alpha",)
     promotes = ("self", "other")
     grad = {"self": "grad"}
     c = "{self} - {alpha} * {other}"
@@ -210,6 +214,7 @@ class sub_Scalar(Pointwise):
 
 
 class _Rsub(Pointwise):
+    rounds = ("alpha",)
     c = "{other} - {alpha} * {self}"
     complex = True
     inplace = False
@@ -251,6 +256,7 @@ class rsub_Scalar(_Rsub):
 class mul_Tensor(Pointwise):
     """Product of two tensors."""
     schema = "mul.Tensor(Tensor self, Tensor other) -> Tensor"
+    unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "multiply"
     run = "xp.multiply(self, other)"
@@ -264,6 +270,7 @@ class mul_Tensor(Pointwise):
 class mul_Scalar(Pointwise):
     """Product of a tensor and a number."""
     schema = "mul.Scalar(Tensor self, Scalar other) -> Tensor"
+    unrounded = ("other",)
     promotes = ("self", "other")
     run = "xp.multiply(self, other)"
     grad = {"self": "grad * other.conjugate()"}
@@ -275,6 +282,7 @@ class mul_Scalar(Pointwise):
 class div_Tensor(Pointwise):
     """Quotient of two tensors."""
     schema = "div.Tensor(Tensor self, Tensor other) -> Tensor"
+    unrounded = ("other",)
     scalars = ("self", "other")
     ufunc = "true_divide"
     promote = "float"
@@ -289,6 +297,7 @@ class div_Tensor(Pointwise):
 class div_Scalar(Pointwise):
     """Quotient of a tensor and a number."""
     schema = "div.Scalar(Tensor self, Scalar other) -> Tensor"
+    unrounded = ("other",)
     promote = "float"
     promotes = ("self", "other")
     run = "xp.true_divide(self, other)"
@@ -326,6 +335,7 @@ def _quotient_dtype(self, other, rounding_mode):
 class div_Tensor_mode(Pointwise):
     """Quotient of two tensors, rounded as `rounding_mode` says."""
     schema = "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor"
+    unrounded = ("other",)
     scalars = ("self", "other")
     run = _quotient
     dtype = _quotient_dtype
@@ -346,6 +356,7 @@ class div_Tensor_mode(Pointwise):
 class div_Scalar_mode(Pointwise):
     """Quotient of a tensor and a number, rounded as `rounding_mode` says."""
     schema = "div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor"
+    unrounded = ("other",)
     promotes = ("self", "other")
     run = _quotient
     dtype = _quotient_dtype
@@ -359,6 +370,7 @@ class div_Scalar_mode(Pointwise):
 class floor_divide(Pointwise):
     """Quotient rounded down."""
     schema = "floor_divide(Tensor self, Tensor other) -> Tensor"
+    unrounded = ("other",)
     inplace = "Tensor"
     scalars = ("self", "other")
     run = lambda xp, self, other: _quotient(xp, self, other, "floor")
@@ -375,6 +387,7 @@ class floor_divide(Pointwise):
 class floor_divide_Scalar(Pointwise):
     """Quotient of a tensor and a number, rounded down."""
     schema = "floor_divide.Scalar(Tensor self, Scalar other) -> Tensor"
+    unrounded = ("other",)
     promotes = ("self", "other")
     run = lambda xp, self, other: _quotient(xp, self, other, "floor")
     constant = ("self",)
@@ -484,12 +497,23 @@ class pow_Tensor_Tensor(Pointwise):
         return xp.power(self, exponent)
 
 
+def _check_exponent(self, exponent):
+    """Refuse whole numbers to powers that they have not, or that are none of their own dtype."""
+    if self.dtype.kind not in "iu" or type(exponent) is not int:
+        return
+    if exponent < 0:
+        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    if not dt.holds(dt.of(self.dtype), exponent):
+        raise RuntimeError(f"value cannot be converted to type {self.dtype.name} without overflow")
+
+
 class pow_Tensor_Scalar(Pointwise):
     """Each element to the power of a number."""
     schema = "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
     number = 0
     inplace = "Scalar"
     promotes = ("self", "exponent")
+    check = _check_exponent
     grad = {"self": "power_pullback(grad, self, exponent)"}
     c = "pow({self}, {exponent})"
     complex = True
@@ -500,8 +524,6 @@ class pow_Tensor_Scalar(Pointwise):
         if hasattr(exponent, "item"):
             exponent = exponent.item()
         if kind in "biu":
-            if exponent < 0:
-                raise RuntimeError("Integers to negative integer powers are not allowed.")
             return xp.power(self, exponent)
         # the usual exponents without the general power, which is many times slower
         if exponent == 2:

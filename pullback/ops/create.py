@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.evaluate import rounded
 from ..core.layout import arranged, order_like, ordered
 from ..core.op import Creation, Op, Pointwise
 from ..core.size import Symbolic
@@ -115,7 +116,7 @@ def fill_number(dtype: dt.DType, value):
         if not dt.holds(dtype, value):
             raise _overflow(dtype)
         return int(value) if dtype.is_signed else int(value) % (np.iinfo(dtype.np).max + 1)
-    if dtype.category == 2 and not dt.holds(dtype, value):
+    if dtype.category >= 2 and not dt.holds(dtype, value):
         raise _overflow(dtype)
     return bool(value) if dtype.category == 0 else value
 
@@ -445,8 +446,10 @@ def _eye_of_ranges(n, m, dtype, device):
 
 def wrapped_number(dtype: dt.DType, value):
     """A number beside tensors of a dtype: in half precision it may be infinite."""
-    half = dtype.is_floating_point and dtype.itemsize < 4
-    return fill_number(dt.float64 if half else dtype, value)
+    if not dtype.is_floating_point or dtype.itemsize > 2:
+        return fill_number(dtype, value)
+    number = fill_number(dt.float64, value)
+    return rounded(number, dtype.np) if dtype.itemsize == 2 else number
 
 
 class scalar_tensor(Creation):

@@ -47,6 +47,7 @@ class ldexp_Tensor(Pointwise):
     """x 2^y, without overflow of 2^y."""
 
     schema = "ldexp.Tensor(Tensor self, Tensor other) -> Tensor"
+    unrounded = ("other",)
     inplace = "default"
     promote = "float"
     grad = {

@@ -83,3 +83,23 @@ def test_transposing_a_pullback_with_an_output_that_is_not_there(halves):
         assert torch.equal(values, x / 2) and torch.equal(moved, (x + 1) / 2)
     moved = jvp(lambda x: halves(x, True)[0], (x,), (x + 1,))[1]
     assert torch.equal(moved, (x + 1) / 2)
+
+
+@pytest.mark.parametrize("join", [
+    torch.cat, torch.stack, torch.hstack, torch.vstack, torch.dstack, torch.column_stack])
+def test_integers_beside_a_dual_have_no_tangent(join):
+    x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    out, tangent = torch.func.jvp(lambda t: join([t, torch.tensor([5, 6])]), (x,), (v,))
+    assert torch.equal(out, join([x, torch.tensor([5.0, 6.0])]))
+    assert torch.equal(tangent, join([v, torch.zeros(2)]))
+
+
+def test_integers_written_into_a_dual():
+    def write(t):
+        t = t * 1
+        t[0] = torch.tensor(7)
+        return t
+
+    x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    out, tangent = torch.func.jvp(write, (x,), (v,))
+    assert out.tolist() == [7.0, 2.0] and tangent.tolist() == [0.0, 4.0]

@@ -1,0 +1,108 @@
+"""Half precision beside Python numbers and 0-d tensors, and numbers that a dtype cannot hold.
+
+Operands are rounded to the common dtype first, as PyTorch rounds them; the second factor and the
+divisor keep their digits. The values are those of PyTorch 2.13.
+"""
+
+import pytest
+
+import pullback as torch
+
+
+def _x(dtype):
+    return torch.tensor([0.1, 1 / 3, 0.0, 2.0], dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("number", [0.1, 1 / 3, 2.0004])
+def test_comparisons_round_the_number(dtype, number):
+    x, rounded = _x(dtype), torch.tensor(number, dtype=dtype)
+    for other in (number, torch.tensor(number), torch.tensor(number, dtype=torch.float64)):
+        assert (x == other).tolist() == [v == rounded.item() for v in x.tolist()]
+        assert (x < other).tolist() == [v < rounded.item() for v in x.tolist()]
+        assert (x >= other).tolist() == [v >= rounded.item() for v in x.tolist()]
+    assert (x == number).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sums_and_powers_round_and_factors_do_not(dtype):
+    x, number = _x(dtype), 1 / 3
+    rounded = torch.tensor(number, dtype=dtype).item()
+    wide = x.to(torch.float32)
+    assert torch.equal(x - number, (wide - rounded).to(dtype))
+    assert (x - number)[1] == 0
+    assert torch.equal(x + number, (wide + rounded).to(dtype))
+    assert torch.equal(x ** number, (wide ** rounded).to(dtype))
+    assert torch.equal(x.fmod(0.1), wide.fmod(torch.tensor(0.1, dtype=dtype).item()).to(dtype))
+    assert torch.equal(torch.add(x, x, alpha=0.1),
+                       (wide + torch.tensor(0.1, dtype=dtype).item() * wide).to(dtype))
+    many = torch.linspace(-3, 3, 200).to(dtype)
+    assert torch.equal(many * number, (many.to(torch.float32) * number).to(dtype))
+    assert torch.equal(many / number, (many.to(torch.float32) / number).to(dtype))
+    assert not torch.equal(many * number, (many.to(torch.float32) * rounded).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_captured_functions_round_the_same(dtype):
+    x = _x(dtype)
+
+    def compared(t):
+        return t == 0.1, t - 1 / 3, t * (1 / 3), torch.rsub(t, 0.1), t ** (1 / 3), t.fmod(0.1)
+
+    for a, b in zip(compared(x), torch.compile(compared)(x)):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("dtype, exponent", [
+    (torch.uint8, 300), (torch.uint8, 256), (torch.uint8, -1), (torch.int8, 128),
+    (torch.int8, -129), (torch.int32, 2**31), (torch.int64, -2)])
+def test_powers_that_integers_have_not(dtype, exponent):
+    with pytest.raises(RuntimeError):
+        torch.tensor([1, 2, 3], dtype=dtype) ** exponent
+
+
+def test_numbers_that_a_dtype_cannot_hold():
+    for dtype, number in [(torch.uint8, -0.5), (torch.uint8, 256), (torch.complex64, 1e39j),
+                          (torch.complex64, 1e39), (torch.float32, 1e39)]:
+        for write in (lambda t, v: t.fill_(v), lambda t, v: torch.full((2,), v, dtype=t.dtype),
+                      lambda t, v: t.masked_fill(t == 0, v), lambda t, v: t.__setitem__(0, v)):
+            with pytest.raises(RuntimeError, match="without overflow"):
+                write(torch.zeros(2, dtype=dtype), number)
+    assert torch.full((1,), -1, dtype=torch.uint8).item() == 255
+
+
+_KEYS = [1, slice(0, 2), ..., [0, 2], torch.tensor([1]), torch.tensor([True, False, True])]
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("key", _KEYS, ids=["int", "slice", "all", "list", "index", "mask"])
+def test_assigned_numbers_are_rounded_to_half_precision(key, recorded):
+    """In every mode: stored at once, recorded, under vmap and captured."""
+    def assigned(dtype, number):
+        t = torch.zeros(3, dtype=dtype)
+        t = t.requires_grad_().clone() if recorded else t
+        t[key] = number
+        return t[key].reshape(-1)[0].item()
+
+    assert assigned(torch.float16, 1e30) == float("inf")
+    assert assigned(torch.float16, 65519) == 65504
+    assert assigned(torch.float16, -70000) == -float("inf")
+    assert assigned(torch.bfloat16, 1e39) == float("inf")
+    with pytest.raises(RuntimeError, match="without overflow"):
+        assigned(torch.float32, 1e39)
+    assert assigned(torch.float32, float("inf")) == float("inf")
+
+
+def test_assigned_numbers_in_transforms():
+    def write(t):
+        t[0] = 1e30
+        return t
+
+    x = torch.zeros(2, 2, dtype=torch.float16)
+    inf = float("inf")
+    assert torch.vmap(write)(x.clone()).tolist() == [[inf, 0], [inf, 0]]
+    assert torch.compile(lambda t: write(t.clone()))(x).tolist() == [[inf, inf], [0, 0]]
+    graph = torch.fx.experimental.proxy_tensor.make_fx(lambda t: write(t.clone()))(x)
+    assert graph(x).tolist() == [[inf, inf], [0, 0]]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.vmap(write)(torch.zeros(2, 2, dtype=torch.float32) + 0).mul_(1).fill_(1e39)
