@@ -18,13 +18,14 @@ JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
 OPS    ?=
 
-.PHONY: help demo test test-cuda bench soak accuracy lint stubs docs docs-check parity parity-env \
+.PHONY: help demo test test-cuda fuzz bench soak accuracy lint stubs docs docs-check parity parity-env \
         compat compat-env clean
 
 help:
 	@echo "make demo        train a small transformer, eager and compiled"
 	@echo "make test        the tests (no torch, no GPU needed)"
 	@echo "make lint        style, import contract, types, generated files in step"
+	@echo "make fuzz        random programs in many modes: make fuzz ARGS=\"--minutes 5\""
 	@echo "make bench       our benchmarks"
 	@echo "make soak        100,000 training steps at constant memory"
 	@echo "make accuracy    compare special functions with 50-digit arithmetic"
@@ -72,6 +73,9 @@ test: $(DEV)
 test-cuda: $(DEV)
 	@$(PY) -c "import cupy" 2>/dev/null || $(PY) $(PIP) --editable '.[cuda]'
 	PULLBACK_TEST_DEVICE=cuda $(PY) -m pytest tests/ops/test_table.py $(ARGS)
+
+fuzz: $(BASE)
+	$(PY) tests/fuzz $(ARGS)
 
 bench: $(DEV)
 	$(PY) -m bench $(ARGS)

@@ -1,0 +1,594 @@
+"""Ways to run a program, each compared with eager mode.
+
+A mode is a function of a `Case` (a program with what eager mode makes of it) that returns None, or
+a `Finding`'s words. `MODES` lists them. Add one by writing such a function: usually it makes
+another function of the program's function and hands it to `case.check`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+import pullback as pb
+from pullback import errors, func
+from pullback.aot import nop
+from pullback.aot.entry import aot_function
+from pullback.aot.partition import default_partition, min_cut_rematerialization_partition
+from pullback.decomp import core_aten_decompositions
+from pullback.fx.make_fx import make_fx
+
+from . import compare
+from .compare import Refused, cotangent, difference, flat, observe, roots_of, spread
+from .program import FLOATS, WIDE, Input, arguments
+
+# What modes may say no to, in documented words: values that decide sizes or branches
+REFUSALS = (errors.DataDependentError, errors.BatchedWriteError, errors.DerivativeNotWritten,
+            errors.NoFormula, errors.SavedValueModified, errors.OverBudget,
+            errors.NotDifferentiable)
+
+
+class Case:
+    """A program, its function, and what eager mode makes of it."""
+
+    def __init__(self, program):
+        self.program, self.inputs = program, program.inputs
+        self.traits = program.traits
+        self.function = program.function(pb)
+        self.gradients, self.error = True, None
+        try:
+            self.wanted = observe(pb, self.function, self.inputs)
+        except Refused as error:  # values are compared all the same
+            self.gradients, self.error = False, error.__cause__
+            self.wanted = observe(pb, self.function, self.inputs, False)
+        self.eps = compare.rounding(*[s.dtype for s in self.wanted],
+                                    *[i.dtype for i in self.inputs.values()])
+        self._room = None
+        self.whole = None  # was it captured as one graph?
+
+    @property
+    def written(self) -> bool:
+        return "write" in self.traits
+
+    def seen(self, function) -> list:
+        return observe(pb, function, self.inputs, self.gradients)
+
+    def check(self, function, again: int = 1) -> str | None:
+        """What another function of the same arguments does otherwise."""
+        for _ in range(again):
+            found = self.differs(self.seen(function))
+            if found:
+                return found
+        return None
+
+    def differs(self, seen: list) -> str | None:
+        found = difference(seen, self.wanted, self.eps)
+        if found:
+            found = difference(seen, self.wanted, self.eps, self.room)
+        return found
+
+    @property
+    def room(self) -> list | None:
+        """How far values move when every value on the way is rounded otherwise."""
+        if self._room is None:
+            self._room = room_of(self.program, self.wanted, self.eps, self.gradients)
+            own = self.own_error()
+            self._room = [np.maximum(a, b) for a, b in zip(self._room, own or self._room)]
+        return self._room
+
+    def own_error(self) -> list | None:
+        """How far eager mode is from what it would be in float64."""
+        wide = {n: replace(i, dtype=WIDE.get(i.dtype, i.dtype)) for n, i in self.inputs.items()}
+        if "random" in self.traits or wide == self.inputs:
+            return None
+        try:
+            return spread([observe(pb, self.function, wide, self.gradients)], self.wanted, 8.0)
+        except Exception:
+            return None
+
+
+class Shaken:
+    """Moves values by rounding, each differently."""
+
+    def __init__(self, eps: float, seed: int):
+        self.eps, self.random = eps, np.random.default_rng(seed)
+
+    def __call__(self, t):
+        if not isinstance(t, pb.Tensor) or not (t.dtype.is_floating_point or t.dtype.is_complex):
+            return t
+        noise = 1 + self.eps * self.random.uniform(-1, 1, tuple(t.shape))
+        return t * pb.tensor(noise).to(t.dtype if t.dtype.itemsize > 2 else pb.float32).to(t.dtype)
+
+
+def room_of(program, wanted: list, eps: float, gradients: bool) -> list | None:
+    """Spread of the results of shaken runs, with room for many roundings."""
+    runs = []
+    inside = not {"write", "random"} & program.traits
+    for seed in range(4):
+        shake = Shaken(eps * 4, seed)
+        moved = {n: replace(i, values=_moved(i, eps, seed)) if i.dtype in FLOATS and not i.of else i
+                 for n, i in program.inputs.items()}
+        after = (lambda s: [f"{n} = shake({n})" for n in s.makes]) if inside else None
+        try:
+            runs.append(observe(pb, program.function(pb, after, shake=shake), moved, gradients))
+        except Exception:
+            return [np.inf] * len(wanted)  # it cannot bear rounding
+    return spread(runs, wanted, 50.0) or [np.inf] * len(wanted)
+
+
+def _moved(spec: Input, eps: float, seed: int):
+    random = np.random.default_rng(seed)
+    array = spec.array()
+    return (array * (1 + 4 * eps * random.uniform(-1, 1, array.shape))).tolist()
+
+
+def quiet(make, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make(*args, **kwargs)
+
+
+# --- capture --------------------------------------------------------------------------------------
+
+
+def _by_operators(torch, t, number: int):
+    """The direction of `cotangent` for sizes that are symbols."""
+    return ((torch.arange(t.numel()) * 0.7 + number + 0.3).cos() + 0.2).reshape(t.shape).to(t.dtype)
+
+
+def joint(case: Case, direction=cotangent):
+    """(function of plain tensors that gives results and gradients, its inputs)."""
+    inputs = {n: replace(i, grad="") for n, i in case.inputs.items()}
+    grads = [i.grad for i in case.inputs.values()]
+
+    def both(*given):
+        leaves, args = [], []
+        for t, grad in zip(given, grads):
+            if grad:
+                t = t.detach().requires_grad_()
+                leaves.append(t)
+                t = t.clone() if grad == "inner" else t
+            args.append(t)
+        outs = flat(case.function(*args))
+        roots, along = roots_of(pb, outs + args, direction) if case.gradients else ([], [])
+        found = [None] * len(leaves)
+        if roots and leaves:
+            found = pb.autograd.grad(roots, leaves, along, allow_unused=True)
+        return [o.detach() if isinstance(o, pb.Tensor) else o for o in outs] + [
+            pb.zeros_like(t) if g is None else g for t, g in zip(leaves, found)]
+
+    return both, inputs
+
+
+def captured(case: Case, tracing: str, table=None) -> str | None:
+    both, inputs = joint(case, _by_operators if tracing == "symbolic" else cotangent)
+    wanted = observe(pb, both, inputs, False)
+    pb.manual_seed(11)
+    _, given = arguments(pb, inputs)
+    module = make_fx(both, table, tracing)(*given)
+    seen = observe(pb, module, inputs, False)
+    found = difference(seen, wanted, case.eps)
+    return found and _judged(case, seen, wanted, found)
+
+
+def _judged(case: Case, seen: list, wanted: list, found: str) -> str | None:
+    """The same with room, where results come in another order than `case.wanted`."""
+    room = case.room
+    by_place = {}
+    for s, r in zip(case.wanted, room):
+        by_place[s.value.tobytes() if not s.is_text else s.value] = r
+    slack = [by_place.get(s.value.tobytes() if not s.is_text else s.value, 0.0) for s in wanted]
+    return difference(seen, wanted, case.eps, slack)
+
+
+def make_fx_real(case: Case) -> str | None:
+    return captured(case, "real")
+
+
+def make_fx_fake(case: Case) -> str | None:
+    return captured(case, "fake")
+
+
+def make_fx_symbolic(case: Case) -> str | None:
+    return captured(case, "symbolic")
+
+
+def decomposed(case: Case) -> str | None:
+    return captured(case, "fake", core_aten_decompositions())
+
+
+def aot_min_cut(case: Case) -> str | None:
+    return case.check(aot_function(case.function, nop,
+                                   partition_fn=min_cut_rematerialization_partition), 2)
+
+
+def aot_default(case: Case) -> str | None:
+    return case.check(aot_function(case.function, nop, partition_fn=default_partition,
+                                   decompositions=core_aten_decompositions()))
+
+
+def on_numpy(case: Case) -> str | None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = case.check(pb.compile(case.function, backend="numpy"), 2)
+    case.whole = not any("operator by operator" in str(w.message) for w in said)
+    return found
+
+
+def loss_of(function):
+    """A number made of the results: forward and backward of it are one compiled graph."""
+
+    def loss(*given):
+        total = 0.0
+        for k, out in enumerate(flat(function(*given))):
+            if isinstance(out, pb.Tensor) and (out.dtype.is_floating_point or out.dtype.is_complex):
+                part = out.sum() if k % 2 == 0 else (out * out).mean()
+                total = total + (part.real if part.dtype.is_complex else part) * (k + 1)
+        return total
+
+    return loss
+
+
+def alone(case: Case, **options) -> str | None:
+    """A compiled loss, and its gradients, which come at once."""
+    if not case.gradients or not any(i.grad for i in case.inputs.values()):
+        return None
+    loss = loss_of(case.function)
+    wanted = observe(pb, loss, case.inputs)
+    compiled = pb.compile(loss, **options)
+    for _ in range(2):
+        seen = observe(pb, compiled, case.inputs)
+        found = difference(seen, wanted, case.eps)
+        if found:
+            runs = []
+            for seed in range(4):
+                shake = Shaken(case.eps * 4, seed)
+                after = None if {"write", "random"} & case.traits else (
+                    lambda s: [f"{n} = shake({n})" for n in s.makes])
+                moved = {n: replace(i, values=_moved(i, case.eps, seed)) if i.dtype in FLOATS and
+                         not i.of else i for n, i in case.inputs.items()}
+                runs.append(observe(pb, loss_of(case.program.function(pb, after, shake=shake)),
+                                    moved))
+            found = difference(seen, wanted, case.eps,
+                               spread(runs, wanted, 50.0) or [np.inf] * len(wanted))
+        if found:
+            return found
+    return None
+
+
+def loss(case: Case) -> str | None:
+    return alone(case, backend="numpy")
+
+
+def native_loss(case: Case) -> str | None:
+    return alone(case)
+
+
+def memory(case: Case) -> str | None:
+    for limit in (0.0, 0.4):
+        found = case.check(pb.compile(case.function, backend="numpy", memory=limit))
+        if found:
+            return f"memory={limit}: {found}"
+    return None
+
+
+def again(case: Case) -> str | None:
+    """Eager mode learns plans from calls: the fifteenth is the first."""
+    return case.check(case.function, 15)
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def sizes_of(program, factor: int) -> list:
+    """The program's inputs at other sizes: one size of them, wherever it is, becomes another."""
+    found = []
+    common = [n for i in program.inputs.values() for n in i.shape if n > 1]
+    for size in dict.fromkeys(sorted(common, key=common.count, reverse=True)):
+        for new in ((size + 1, size + 4) if factor == 1 else (size * factor,)):
+            changed = program.with_inputs(lambda i: i if i.values is not None or i.of else replace(
+                i, shape=tuple(new if n == size else n for n in i.shape)))
+            found.append(changed.inputs)
+    return found
+
+
+def resized(case: Case, compiled, factor: int = 1, most: int = 2) -> str | None:
+    taken = 0
+    for inputs in sizes_of(case.program, factor):
+        other = replace(case.program, inputs=inputs)
+        try:
+            there = Case(other)
+        except Exception:
+            continue  # nor does eager mode take this size
+        found = there.check(compiled)
+        if found:
+            shapes = {n: i.shape for n, i in inputs.items()}
+            return f"at sizes {shapes}: {found}"
+        taken += 1
+        if taken == most:
+            break
+    return None
+
+
+def dynamic(case: Case) -> str | None:
+    compiled = pb.compile(case.function, dynamic=True, backend="numpy")
+    return case.check(compiled) or resized(case, compiled)
+
+
+def native_dynamic(case: Case) -> str | None:
+    compiled = pb.compile(case.function, dynamic=True)
+    return case.check(compiled) or resized(case, compiled)
+
+
+def sizes_learned(case: Case) -> str | None:
+    compiled = pb.compile(case.function, backend="numpy")
+    return case.check(compiled) or resized(case, compiled)
+
+
+def threads(case: Case) -> str | None:
+    """Sizes for which threads pay, on several of them."""
+    compiled, before = pb.compile(case.function), pb.get_num_threads()
+    pb.set_num_threads(3)
+    try:
+        for factor in (512, 64):
+            found = resized(case, compiled, factor, 1)
+            if found:
+                return found
+    finally:
+        pb.set_num_threads(before)
+    return None
+
+
+# --- transforms -----------------------------------------------------------------------------------
+
+
+def vmap(case: Case) -> str | None:
+    """Mapped at once is mapped one by one, gradients and writes included."""
+    # hooks: what runs inside does not require grad; ambiguous: a batch may choose another basis
+    if {"random", "ambiguous", "hook"} & case.traits or any(i.of for i in case.inputs.values()):
+        return None
+    count, dims, inputs = 2, [], {}
+    for name, spec in case.inputs.items():
+        random = np.random.default_rng([max(case.program.seed, 0), ord(name[0])])
+        if random.random() < 0.25 and not case.written:  # in a loop the next would see the write
+            dims.append(None)
+            inputs[name] = spec
+            continue
+        one, two = spec.array(), replace(spec, seed=spec.seed + 1).array()
+        dims.append(0 if not spec.shape or random.random() < 0.6 else len(spec.shape))
+        stacked = np.stack([one, two], dims[-1])
+        inputs[name] = replace(spec, shape=stacked.shape, values=stacked.tolist(), layout="",
+                               odd="", grad=spec.grad)
+    if all(d is None for d in dims):
+        return None
+
+    def looped(*given):
+        singles = [flat(case.function(*[t if d is None else t.select(d, k)
+                                        for t, d in zip(given, dims)])) for k in range(count)]
+        return [pb.stack(parts) for parts in zip(*singles)]
+
+    there = replace(case.program, inputs=inputs)
+    try:
+        wanted = observe(pb, looped, inputs, case.gradients)
+    except Exception:
+        return None  # leaves that are written through views, results of several sizes
+    mapped = func.vmap(lambda *t: tuple(flat(case.function(*t))), tuple(dims))
+    seen = observe(pb, mapped, inputs, case.gradients)
+    found = difference(seen, wanted, case.eps)
+    if found:
+        room = _looped_room(there, looped, wanted, case)
+        found = difference(seen, wanted, case.eps, room)
+    return found
+
+
+def _looped_room(program, looped, wanted: list, case: Case) -> list:
+    runs = []
+    for seed in range(4):
+        moved = {n: replace(i, values=_moved(i, case.eps, seed)) if i.dtype in FLOATS else i
+                 for n, i in program.inputs.items()}
+        try:
+            runs.append(observe(pb, looped, moved, case.gradients))
+        except Exception:
+            return [np.inf] * len(wanted)
+    return spread(runs, wanted, 50.0) or [np.inf] * len(wanted)
+
+
+def _wide(case: Case) -> dict:
+    return {n: replace(i, dtype=WIDE.get(i.dtype, i.dtype), odd="", layout="",
+                       grad="inner" if i.grad else "") for n, i in case.inputs.items()}
+
+
+class Smooth:
+    """A program in float64 as a function of its inputs with gradients, results weighted."""
+
+    def __init__(self, case: Case):
+        self.case, self.inputs = case, _wide(case)
+        self.leaves, self.given = arguments(pb, self.inputs)
+        self.places = [k for k, i in enumerate(self.inputs.values()) if i.grad]
+        random = np.random.default_rng(5)
+        self.points = [t.detach() for t in self.leaves]
+        self.directions = [_direction(random, t) for t in self.points]
+        self.chosen = None
+        with np.errstate(all="ignore"):
+            self.chosen = [o.requires_grad for o in self.results(
+                *[p.clone().requires_grad_() for p in self.points])] if self.points else []
+
+    def results(self, *points):
+        _, given = arguments(pb, {n: replace(i, grad="") for n, i in self.inputs.items()})
+        for k, p in zip(self.places, points):
+            given[k] = p.clone()
+        pb.manual_seed(11)
+        outs = [o for o in flat(self.case.function(*given)) if isinstance(o, pb.Tensor)
+                and (o.dtype.is_floating_point or o.dtype.is_complex)]
+        return outs if self.chosen is None else [o for o, c in zip(outs, self.chosen) if c]
+
+    def weighted(self, *points):
+        """<v, f(x)>, a real number."""
+        total = None
+        for k, o in enumerate(self.results(*points)):
+            part = (o.to(pb.complex128 if o.dtype.is_complex else pb.float64)
+                    * cotangent(pb, o, k).conj()).sum()
+            part = part.real if part.dtype.is_complex else part
+            total = part if total is None else total + part
+        return total
+
+    def along(self, step: float) -> float:
+        with np.errstate(all="ignore"), pb.no_grad():
+            return float(self.weighted(*[p + step * d for p, d in zip(self.points,
+                                                                      self.directions)]))
+
+
+def _direction(random, t):
+    values = random.normal(size=tuple(t.shape))
+    if t.dtype.is_complex:
+        values = values + 1j * random.normal(size=tuple(t.shape))
+    return pb.tensor(np.asarray(values)).to(t.dtype)
+
+
+def _dot(xs, ys) -> float:
+    return float(sum(np.sum(np.real(np.conj(np.asarray(x.detach().resolve_conj().numpy()))
+                                    * np.asarray(y.detach().resolve_conj().numpy())))
+                     for x, y in zip(xs, ys)))
+
+
+def _fits(traits) -> bool:
+    """A step may stop derivatives on purpose, or lie about them: nothing to compare with."""
+    return not {"hook", "function", "random", "control"} & traits
+
+
+def smooth(case: Case) -> Smooth | None:
+    """The program in float64, if there is something to differentiate."""
+    if not case.gradients or not _fits(case.traits):
+        return None
+    try:
+        f = Smooth(case)
+    except Exception:
+        return None  # eager mode does not take it in this dtype
+    return f if any(f.chosen or ()) else None
+
+
+def _rounded(case: Case) -> bool:
+    """Does it go through a narrow dtype?"""
+    text = case.program.source().lower()
+    return any(w in text for w in (
+        "float()", "half", "bfloat16", "float32", "torch.float", "_cast_", "linspace", "window",
+        "complex64", "torch.tensor(", "torch.rand", "torch.zeros(", "float16", "type_as",
+        "logspace"))
+
+
+def jvp(case: Case) -> str | None:
+    """Forward mode is reverse mode, and both are what differences say."""
+    f = smooth(case)
+    if f is None:
+        return None
+    with np.errstate(all="ignore"):
+        total, pull = func.vjp(f.weighted, *f.points)
+        grads = pull(pb.ones_like(total))
+        pushed = func.jvp(f.weighted, tuple(f.points), tuple(f.directions))[1]
+    reverse, forward = _dot(grads, f.directions), float(pushed)
+    scale = float(sum(np.abs(np.asarray(g.detach().resolve_conj().numpy())).sum() for g in grads))
+    if not np.isfinite(reverse) or not np.isfinite(forward) or not np.isfinite(scale):
+        return None  # compared at finite values only
+    room = 3e-2 if _rounded(case) else 1e-7
+    if abs(reverse - forward) > room * (scale + abs(reverse) + 1e-3):
+        return f"forward mode {forward}, reverse mode {reverse}"
+    return _differences(f, reverse, scale)
+
+
+def _differences(f: Smooth, reverse: float, scale: float) -> str | None:
+    text = f.case.program.source()
+    if _rounded(f.case) or any(w in text for w in (
+            "detach", "no_grad", ".data", "ctc_loss", "fake_quantize", "batch_norm")):
+        return None  # derivatives that are cut off, or made for other values, or values rounded
+    slopes = [(8 * (f.along(h) - f.along(-h)) - (f.along(2 * h) - f.along(-2 * h))) / (12 * h)
+              for h in (1e-3, 2.5e-4, 1e-5)]
+    if not np.all(np.isfinite(slopes)):
+        return None
+    spread_ = max(slopes) - min(slopes)
+    if spread_ > 1e-5 * (scale + abs(slopes[0]) + 1e-3):
+        return None  # not smooth here
+    if abs(slopes[1] - reverse) > 100 * spread_ + 1e-4 * (scale + abs(reverse) + 1e-3):
+        return f"differences {slopes[1]}, derivative {reverse}"
+    return None
+
+
+def second(case: Case) -> str | None:
+    """Forward over reverse is reverse over reverse, and so is a compiled function's."""
+    f = smooth(case)
+    if f is None:
+        return None
+
+    def gradient(*points):
+        found = func.grad(f.weighted, argnums=tuple(range(len(points))))(*points)
+        return found
+
+    with np.errstate(all="ignore"):
+        _, pushed = func.jvp(gradient, tuple(f.points), tuple(f.directions))
+        leaves = [p.clone().requires_grad_() for p in f.points]
+        first = pb.autograd.grad(f.weighted(*leaves), leaves, create_graph=True,
+                                 allow_unused=True)
+        pairs = [(g, d) for g, d in zip(first, f.directions)
+                 if g is not None and g.requires_grad]
+        pulled = [None] * len(leaves)
+        if pairs:
+            pulled = pb.autograd.grad([g for g, _ in pairs], leaves, [d for _, d in pairs],
+                                      allow_unused=True)
+    pulled = [pb.zeros_like(t) if g is None else g for g, t in zip(pulled, leaves)]
+    for k, (a, b) in enumerate(zip(pushed, pulled)):
+        a, b = (np.asarray(t.detach().resolve_conj().numpy()) for t in (a, b))
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            continue
+        top = max(np.abs(b).max(initial=0.0), 1e-3)
+        if np.abs(a - b).max(initial=0.0) > (5e-2 if _rounded(case) else 1e-6) * top:
+            return (f"second derivative of input {k}: forward over reverse {a.reshape(-1)[:3]}, "
+                    f"reverse over reverse {b.reshape(-1)[:3]}")
+    return None
+
+
+def second_compiled(case: Case) -> str | None:
+    """Gradients of gradients through a captured function are those of eager mode."""
+    if not case.gradients or case.written:
+        return None
+    compiled = aot_function(case.function, nop, partition_fn=min_cut_rematerialization_partition)
+
+    def gradients(function):
+        def run(*given):
+            outs, along = roots_of(pb, flat(function(*given)))
+            leaves = [t for t in given if t.requires_grad]
+            if not outs or not leaves:
+                return []
+            grads = pb.autograd.grad(outs, leaves, along, create_graph=True, allow_unused=True)
+            return [pb.zeros_like(t) if g is None else g for g, t in zip(grads, leaves)]
+        return run
+
+    inputs = {n: replace(i, grad="inner" if i.grad else "") for n, i in case.inputs.items()}
+    try:
+        wanted = observe(pb, gradients(case.function), inputs)
+    except Exception:
+        return None
+    seen = observe(pb, gradients(compiled), inputs)
+    found = difference(seen, wanted, case.eps)
+    if found:
+        runs = []
+        for seed in range(4):
+            moved = {n: replace(i, values=_moved(i, case.eps, seed)) if i.dtype in FLOATS and
+                     not i.of else i for n, i in inputs.items()}
+            runs.append(observe(pb, gradients(case.function), moved))
+        found = difference(seen, wanted, case.eps,
+                           spread(runs, wanted, 200.0) or [np.inf] * len(wanted))
+    return found
+
+
+# name -> (function, how many programs of a hundred take it, at most)
+MODES = {
+    "again": (again, 10), "make_fx": (make_fx_real, 40), "make_fx_fake": (make_fx_fake, 40),
+    "make_fx_symbolic": (make_fx_symbolic, 20), "decomposed": (decomposed, 60),
+    "aot_min_cut": (aot_min_cut, 100), "aot_default": (aot_default, 60),
+    "numpy": (on_numpy, 100), "loss": (loss, 30), "native_loss": (native_loss, 3),
+    "vmap": (vmap, 100), "jvp": (jvp, 100), "second": (second, 50),
+    "second_compiled": (second_compiled, 40), "memory": (memory, 15), "dynamic": (dynamic, 25),
+    "sizes_learned": (sizes_learned, 15), "native_dynamic": (native_dynamic, 2),
+    "threads": (threads, 2),
+}

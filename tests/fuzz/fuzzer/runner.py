@@ -1,0 +1,149 @@
+"""Many processes that judge seeds, and one that watches them: for hangs, deaths and findings."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parents[1]
+
+
+class Worker:
+    """A process that judges seeds, one portion at a time."""
+
+    def __init__(self, number: int, options: list[str], folder: Path):
+        self.number, self.log = number, folder / f"worker-{number}.log"
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
+               "PYTHONHASHSEED": "0"}
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE), "--worker", *options], env=env, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=open(self.log, "w"))  # noqa: SIM115  (the process has it)
+        self.portion, self.place, self.heard = None, {}, time.monotonic()
+
+    def give(self, portion: tuple[int, int]) -> None:
+        self.portion, self.heard = portion, time.monotonic()
+        self.process.stdin.write(json.dumps(portion) + "\n")
+        self.process.stdin.flush()
+
+    def end(self) -> str:
+        """Ends the process; returns the last lines that it wrote."""
+        self.process.kill()
+        self.process.wait()
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-25:])
+
+
+class Run:
+    """All of a run: portions of seeds to give, and what was found."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.folder = Path(settings.logs)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.options = ["--modes", ",".join(settings.modes), "--shrink", str(settings.shrink)]
+        self.options += ["--full"] if settings.full else []
+        self.begun = time.monotonic()
+        self.next, self.done, self.counts, self.times = settings.seeds[0], 0, {}, {}
+        self.findings: dict[str, dict] = {}
+        self.selector = selectors.DefaultSelector()
+        self.report = open(settings.report, "a") if settings.report else None  # noqa: SIM115
+
+    def portion(self) -> tuple[int, int] | None:
+        last = self.settings.seeds[1]
+        over = self.settings.minutes and (
+            time.monotonic() - self.begun > 60 * self.settings.minutes)
+        if over or self.next >= last:
+            return None
+        begin, self.next = self.next, min(self.next + self.settings.portion, last)
+        return begin, self.next
+
+    def start(self, number: int, portion) -> None:
+        worker = Worker(number, self.options, self.folder)
+        self.selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
+        worker.give(portion)
+
+    def run(self) -> int:
+        for number in range(self.settings.jobs):
+            portion = self.portion()
+            if portion:
+                self.start(number, portion)
+        while self.selector.get_map():
+            for key, _ in self.selector.select(timeout=5):
+                line = key.fileobj.readline()
+                self.heard(key.data, json.loads(line) if line else None)
+            for key in list(self.selector.get_map().values()):
+                if time.monotonic() - key.data.heard > self.settings.patience:
+                    self.lost(key.data, "hang")
+        return self.summary()
+
+    def heard(self, worker: Worker, message) -> None:
+        worker.heard = time.monotonic()
+        if message is None:
+            self.lost(worker, "died")
+        elif "at" in message:
+            worker.place = message
+        elif "finding" in message:
+            self.found(message["finding"])
+        elif "done" in message:
+            self.done += message["done"]
+            for total, part in ((self.counts, message["counts"]), (self.times, message["times"])):
+                for mode, n in part.items():
+                    total[mode] = total.get(mode, 0) + n
+            portion = self.portion()
+            if portion:
+                worker.give(portion)
+            else:
+                self.drop(worker)
+
+    def drop(self, worker: Worker) -> str:
+        self.selector.unregister(worker.process.stdout)
+        return worker.end()
+
+    def lost(self, worker: Worker, kind: str) -> None:
+        """A process hangs or is gone: what it was at is a finding; another goes on behind it."""
+        last = self.drop(worker)
+        at, mode = worker.place.get("at", -1), worker.place.get("mode", "?")
+        self.found({"mode": mode, "kind": kind, "seed": at, "key": f"{mode}|{kind}|{at}",
+                    "words": last, "text": "", "operators": [], "seeds": []})
+        begin, end = worker.portion
+        rest = (max(at + 1, begin + 1), end)
+        portion = rest if rest[0] < rest[1] else self.portion()
+        if portion:
+            self.start(worker.number, portion)
+
+    def found(self, finding: dict) -> None:
+        known = self.findings.get(finding["key"])
+        if known:
+            known["times"] += 1
+            return
+        self.findings[finding["key"]] = finding | {"times": 1}
+        if self.report:
+            self.report.write(json.dumps(finding) + "\n")
+            self.report.flush()
+        if not self.settings.quiet:
+            print(shown(finding), flush=True)
+
+    def summary(self) -> int:
+        hours = (time.monotonic() - self.begun) * self.settings.jobs / 3600
+        print(f"\n{self.done} programs in {time.monotonic() - self.begun:.0f} s, {hours:.2f} "
+              f"process hours, seeds {self.settings.seeds[0]}:{self.next}")
+        for mode, n in sorted(self.counts.items()):
+            print(f"  {mode:18} {n:8}  {1000 * self.times[mode] / n:7.1f} ms each")
+        kinds: dict[str, int] = {}
+        for f in self.findings.values():
+            kinds[f["kind"]] = kinds.get(f["kind"], 0) + 1
+        words = ", ".join(f"{n} {k}" for k, n in sorted(kinds.items()))
+        print(f"{len(self.findings)} findings{': ' + words if words else ''}")
+        return 1 if self.findings else 0
+
+
+def shown(finding: dict) -> str:
+    """A finding for people: what, the program, how to see it again."""
+    seeds = ",".join(map(str, finding["seeds"])) or finding["seed"]
+    return (f"--- {finding['mode']}, {finding['kind']}: {finding['words']}\n{finding['text']}"
+            f"# again: python tests/fuzz --replay {seeds} --modes {finding['mode']}\n")

@@ -1,0 +1,98 @@
+"""The fuzzer itself, a slice of its programs, and past failures in all modes."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+from fuzzer import natively
+from fuzzer.compare import difference, observe
+from fuzzer.generate import generate
+from fuzzer.judge import Judge, again, case_of
+from fuzzer.modes import MODES
+from fuzzer.program import Input, Program, Step, read
+from fuzzer.shrink import shrunk
+
+import pullback as pb
+
+FOUND = sorted(Path(__file__).parent.joinpath("found").glob("*.py"))
+
+
+def step(text, makes, needs, what=""):
+    return Step(text, makes, needs, what or text)
+
+
+CHAIN = Program(
+    {"a": Input("float64", (3, 4), 5, grad="leaf"), "b": Input("float64", (3, 4), 6)},
+    [step("x1 = a.sin()", ("x1",), ("a",)), step("x2 = x1 * b", ("x2",), ("x1", "b")),
+     step("x3 = x2.floor()", ("x3",), ("x2",)), step("x4 = x3.exp()", ("x4",), ("x3",))],
+    ("x4", "x2"))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_seed_is_a_program_and_its_text_is_the_program(seed):
+    program = generate(seed)
+    assert str(program) == str(generate(seed))
+    again = read(str(program))
+    found = [observe(pb, p.function(pb), p.inputs, False) for p in (program, again)]
+    assert difference(*found, eps=0.0) is None
+
+
+def test_wrong_numbers_are_noticed():
+    case = case_of(CHAIN)
+    assert case.check(case.function) is None
+    assert "result 1" in case.check(lambda a, b: (case.function(a, b)[0], a.sin() * b * 1.0001))
+
+    def silent(a, b):
+        return case.function(a.detach(), b)
+
+    assert "gradient of a" in case.check(silent)
+
+    def writing(a, b):
+        b.add_(1e-6)
+        return case.function(a, b - 1e-6)
+
+    assert "input b afterwards" in case.check(writing)
+
+
+def test_what_rounding_moves_is_no_difference():
+    unstable = Program({"a": Input("float32", (5,), 3)},
+                       [step("x1 = a + 1e6 - 1e6", ("x1",), ("a",))], ("x1",))
+    case = case_of(unstable)
+    assert case.check(lambda a: a + (1e6 - 1e6)) is None
+    assert case.check(lambda a: a + 3) is not None
+
+
+def test_failures_become_small():
+    small = shrunk(CHAIN, lambda p: "floor" in p.source(), 5)
+    assert len(small.steps) == 1 and list(small.inputs) == ["a"]
+    assert "x2 = a.floor()" in small.source() or "a.floor()" in small.source()
+
+
+def test_programs_run_together_as_they_do_alone():
+    cases = [case_of(generate(s)) for s in (3, 8, 13)]
+    function = natively.function_of(natively.source(cases), pb, "together")
+    for case, seen in zip(cases, natively.observe_all(function, cases)):
+        if "random" not in case.traits:
+            assert case.differs(seen) is None
+    one = natively.joined([c.program for c in cases])
+    seen = observe(pb, one.function(pb), one.inputs, False)
+    assert len(seen) == len(one.result) + len(one.inputs)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1012))
+def test_a_slice(seed):
+    found = []
+    quick = [m for m in MODES if "native" not in m and m not in ("threads", "memory")]
+    judge = Judge(quick, lambda m: found.append(m["finding"]) if "finding" in m else None, 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        judge.run([seed])
+    assert not found
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda p: p.stem)
+def test_found(path):
+    program = read(path.read_text())
+    for mode in [*MODES, "native"]:
+        if mode != "threads":
+            assert again(mode, program) is None, mode
