@@ -550,11 +550,43 @@ class FileFormatError(PullbackError, RuntimeError):
 
 
 class WorkerError(PullbackError, RuntimeError):
-    """A worker process of a DataLoader ended without being told to.
+    """A worker process ended without being told to, or before its message was read.
 
     Cause: it was killed (often because memory ran out), left by `os._exit`, or its interpreter
     crashed.  Cure: run with `num_workers=0` to see what happens, or with fewer workers.
     """
+
+
+class ProcessException(PullbackError):
+    """A process that `multiprocessing.spawn` started has failed.
+
+    Cause: its function raised (`ProcessRaisedException`, with the traceback) or it ended with an
+    exit code or by a signal (`ProcessExitedException`).  Cure: what the traceback says.
+    """
+
+    def __init__(self, msg: str, error_index: int, error_pid: int):
+        super().__init__(msg)
+        self.msg, self.error_index, self.error_pid = msg, error_index, error_pid
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.msg, self.error_index, self.error_pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """A process that `multiprocessing.spawn` started has raised; the message has its traceback."""
+
+
+class ProcessExitedException(ProcessException):
+    """A process that `multiprocessing.spawn` started ended with an exit code, or by a signal."""
+
+    def __init__(self, msg: str, error_index: int, error_pid: int, exit_code: int,
+                 signal_name: str | None = None):
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.msg, self.error_index, self.error_pid, self.exit_code,
+                            self.signal_name)
 
 
 _COMPILER = (

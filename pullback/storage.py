@@ -16,7 +16,7 @@ import numpy as np
 from . import errors
 from .core import device as dev
 from .core import dtype as dt
-from .core import memory, shared_memory
+from .core import memory, sending, shared_memory
 from .core.dispatching import Outer, Undispatched
 from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, meta_of
@@ -216,7 +216,7 @@ class UntypedStorage(_Storage):
         return new
 
     def __reduce__(self):
-        return _restored, (self._bytes().copy(),)
+        return _restored, (sending.Bytes(self),)
 
     def new(self) -> UntypedStorage:
         """An empty storage of the same device."""
@@ -230,11 +230,11 @@ class UntypedStorage(_Storage):
         return self
 
     def is_shared(self) -> bool:
-        """Do processes that were forked see what is written here?"""
+        """May other processes have this memory?"""
         return self.device.type != "cpu" or shared_memory.is_shared(self._owner)
 
     def share_memory_(self) -> UntypedStorage:
-        """Move to memory that processes forked later share."""
+        """Move to memory that processes share which are forked later, or to which it is sent."""
         memory.share(self._owner)
         return self
 
@@ -338,6 +338,8 @@ def _made_without_data(root: Fake) -> FakeStorage:
 
 
 def _restored(array) -> UntypedStorage:
+    if shared_memory.is_shared(array):
+        return memory.storage_object(array, _made)
     return _storage(array.copy())
 
 
@@ -507,11 +509,11 @@ class TypedStorage(_Storage):
         return _retyped, (self._untyped_storage, self.dtype)
 
     def is_shared(self) -> bool:
-        """Do processes that were forked see what is written here?"""
+        """May other processes have this memory?"""
         return self._untyped_storage.is_shared()
 
     def share_memory_(self) -> TypedStorage:
-        """Move to memory that processes forked later share."""
+        """Move to memory that processes share which are forked later, or to which it is sent."""
         self._untyped_storage.share_memory_()
         return self
 
@@ -655,14 +657,14 @@ def storage_type(self: Tensor):
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Move the tensor's memory to where processes that are forked later share it."""
+    """Move the memory to where processes share it: forked ones, and those that it is sent to."""
     if self.device.type == "cpu":
-        memory.share(memory.owner_of(self))
+        memory.share_shown(self)
     return self
 
 
 def is_shared(self: Tensor) -> bool:
-    """Do processes that were forked see what is written to this tensor?"""
+    """May other processes have the memory of this tensor?"""
     return self.device.type != "cpu" or shared_memory.is_shared(memory.owner_of(self))
 
 
@@ -787,13 +789,20 @@ def _reduced(self: Tensor) -> tuple:
     plain = self.data  # without a tangent
     if not isinstance(plain._data, Box) and plain.device.type == "cpu":
         place = (plain.storage_offset(), tuple(plain.shape), plain.stride())
-        return rebuild, (type(self), untyped_storage(plain), self.dtype, *place,
-                         self.requires_grad, attributes_of(self))  # fmt: skip
+        stored = untyped_storage(plain)
+        sending.note(stored, self)
+        return rebuild, (type(self), stored, self.dtype, *place, _sent_flag(self),
+                         attributes_of(self))  # fmt: skip
     if type(plain._data) is Fake:
         return _made_of, (type(self), plain._data, self.requires_grad, attributes_of(self))
     array = plain.cpu().numpy()
     return _on_device, (type(self), array, str(self.device), self.requires_grad,
                         attributes_of(self))  # fmt: skip
+
+
+def _sent_flag(self: Tensor):
+    """Does it require grad?  A history does not come along, which some picklers refuse."""
+    return self.requires_grad if self.is_leaf else sending.Severed()
 
 
 def _on_device(cls, array, device, requires_grad, extra) -> Tensor:

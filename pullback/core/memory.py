@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import math
+import sys
 import weakref
 
 import numpy as np
@@ -16,8 +17,8 @@ import numpy as np
 from .. import errors
 from . import device as dev
 from .fake import Fake
-from .handle import Box, Tensor
-from .shared_memory import shared
+from .handle import Box, Tensor, make
+from .shared_memory import is_shared, shared
 
 _facts: dict[int, tuple] = {}  # id of an owner -> (weak reference to it, what is said about it)
 
@@ -126,12 +127,26 @@ def resize(owner, size: int) -> object:
     return _moved(owner, new, handles, size if new.nbytes != size else None)
 
 
-def share(owner) -> object:
-    """Move memory to where processes that are forked later see it, too."""
-    new = shared(as_bytes(owner))
-    if dev.owner(new) is owner:
-        return owner  # it is there already
-    return _moved(owner, new, showing(owner), _said(owner, "size"))
+def share(owner, handles: list | None = None) -> object:
+    """Move memory to where other processes can have it, too; handles: all that show it."""
+    if is_shared(owner):
+        return owner
+    return _moved(owner, shared(as_bytes(owner)), showing(owner) if handles is None else handles,
+                  _said(owner, "size"))  # fmt: skip
+
+
+def share_shown(t: Tensor) -> None:
+    """Share the memory of a tensor, without a look at every object if it is the only one."""
+    alone = _holders(t) == _holders(make(np.empty(0)))
+    share(owner_of(t), [t] if alone else None)
+
+
+def _holders(t: Tensor) -> int:
+    """How many hold the array of a handle, beside the storage object that users know."""
+    if t._data.base is not None:
+        return -1
+    user = _said(t._data, "object")
+    return sys.getrefcount(t._data) - (user is not None and user() is not None)
 
 
 def _moved(owner, new, handles: list, size: int | None):

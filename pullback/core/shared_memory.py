@@ -1,23 +1,91 @@
-"""Arrays in memory that forked processes share: `Tensor.share_memory_()`."""
+"""Arrays in memory that processes share: `Tensor.share_memory_()` and tensors sent to a process.
+
+The memory has no name, only file descriptors: a process that is forked has them, every other one
+gets a descriptor with the pickle (`sending.py`).  The system takes the memory back when the last
+process has let go of it, however that process ended.
+"""
 
 from __future__ import annotations
 
 import mmap
+import os
+import sys
+import tempfile
+import weakref
 
 import numpy as np
 
 from .device import owner
 
+_KEEPS_NO_COPY = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+_here: dict[tuple[int, int], weakref.ref] = {}  # device and inode -> the array that owns the memory
+
+
+def unnamed(size: int) -> int:
+    """A file descriptor of fresh memory that no name leads to."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("pullback")
+    else:
+        with tempfile.TemporaryFile() as found:
+            file = os.dup(found.fileno())
+    os.ftruncate(file, size)
+    return file
+
+
+class _Descriptor:
+    """A file descriptor that is closed when nobody needs it any more."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+    def __del__(self, close=os.close):
+        close(self.number)
+
+
+class Segment(mmap.mmap):
+    """Shared memory in this process, and the descriptor by which others may have it."""
+
+    def __new__(cls, file: int, size: int) -> Segment:
+        kept = _Descriptor(file)
+        new = super().__new__(cls, file, max(size, 1), **_KEEPS_NO_COPY)
+        new.descriptor = kept
+        return new
+
+    @property
+    def file(self) -> int:
+        """The number of the descriptor."""
+        return self.descriptor.number
+
+
+def mapped(file: int, size: int) -> np.ndarray:
+    """The bytes behind a descriptor, which is taken over; memory that is here already, as it is."""
+    facts = os.fstat(file)
+    key = facts.st_dev, facts.st_ino
+    found = _here.get(key)
+    found = found and found()
+    if found is not None:
+        os.close(file)
+        return found
+    new = np.ndarray(size, np.uint8, Segment(file, size))
+    _here[key] = weakref.ref(new, lambda ref: _here.get(key) is ref and _here.pop(key))
+    return new
+
 
 def shared(array: np.ndarray) -> np.ndarray:
-    """The array itself if children of this process see its memory, else a copy that they do."""
+    """The bytes of an array: themselves if other processes can have them, else a copy that can."""
     if is_shared(array):
         return array
-    new = np.ndarray(array.shape, array.dtype, mmap.mmap(-1, max(array.nbytes, 1)))
+    new = mapped(unnamed(max(array.nbytes, 1)), array.nbytes)
     new[...] = array
     return new
 
 
+def segment_of(array) -> Segment | None:
+    """The shared memory that an array lies in."""
+    base = owner(array).base if isinstance(array, np.ndarray) else None
+    return base if isinstance(base, Segment) else None
+
+
 def is_shared(array) -> bool:
-    """Is this memory shared with the processes that are forked from here on?"""
-    return isinstance(array, np.ndarray) and isinstance(owner(array).base, mmap.mmap)
+    """May other processes have this memory?"""
+    return segment_of(array) is not None

@@ -12,7 +12,6 @@ import mmap
 import os
 import pickle
 import struct
-import tempfile
 from collections.abc import Callable
 from multiprocessing import reduction
 from multiprocessing.connection import Connection
@@ -23,22 +22,12 @@ import numpy as np
 from ....core.dispatching import Outer
 from ....core.handle import Tensor
 from ....core.reading import concrete
+from ....core.shared_memory import unnamed
 from ....tensor.values import _rebuild
 
 ALIGNMENT = 64
 SMALL = 1 << 16  # bytes of buffers that go with the message: cheaper than mapping memory
 _HEAD = struct.Struct("<qQI?")  # number, bytes and count of buffers, are they in shared memory?
-
-
-def _memory(size: int) -> int:
-    """A file descriptor of fresh memory that no name leads to."""
-    if hasattr(os, "memfd_create"):
-        file = os.memfd_create("pullback-batch")
-    else:
-        with tempfile.TemporaryFile() as unnamed:
-            file = os.dup(unnamed.fileno())
-    os.ftruncate(file, size)
-    return file
 
 
 class _Pickler(pickle.Pickler):
@@ -86,7 +75,7 @@ def send(connection: Connection, number: int, value: Any) -> None:
         _fill(memory, buffers, starts)
         connection.send_bytes(head + memory)
         return
-    file = _memory(total)
+    file = unnamed(total)
     try:
         with mmap.mmap(file, total) as memory:
             _fill(memory, buffers, starts)
