@@ -591,6 +591,7 @@ class ProcessExitedException(ProcessException):
 
 _COMPILER = (
     "CacheUnusable",
+    "CodeNotSound",
     "CompileWarning",
     "CompilerFailed",
     "CompilerNotFound",

@@ -24,6 +24,7 @@ from ..core.size import Symbolic
 from . import cache, native, toolchain
 from .errors import (
     CacheUnusable,
+    CodeNotSound,
     CompileError,
     CompilerFailed,
     CompilerNotFound,
@@ -101,6 +102,9 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     try:
         return _compile(gm, name, tools)
     except (GraphNotSupported, _NoRuntime):
+        return Interpreter(gm, name)
+    except CodeNotSound as error:
+        warn(f"{error}\n  This graph runs on NumPy, slower.")
         return Interpreter(gm, name)
     except CacheUnusable as error:
         return _elsewhere(gm, name, error, error.reason)

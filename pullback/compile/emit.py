@@ -1,21 +1,22 @@
 """Kernels to C: one function per loop nest, and one that finishes its reductions.
 
 The text is meant to be read: names come from the graph, a comment says which nodes a kernel
-computes, and every vector statement is one operation. Read `nest.py` first; `unit.py` puts the
+computes, and every vector statement is one operation. Read `walks.py` first; `unit.py` puts the
 functions together.
 """
 
 from __future__ import annotations
 
 import re
-from math import prod
 
+from . import sound
 from .expressions import SCALAR, Operand, Writer, literal
-from .ir import CTYPES, SIZES, Const, Value
-from .kernel import Kernel, Root
+from .ir import CTYPES, Const, Value
+from .kernel import Kernel
 from .nest import Key, Nest
 from .number import rounded_up, suffixed
 from .schedule import HEAVY
+from .walks import Walks
 
 _LIMIT = {
     "f": ("(-PB_INF)", "PB_INF"),
@@ -23,7 +24,6 @@ _LIMIT = {
     "i": ("INT32_MIN", "INT32_MAX"),
     "l": ("INT64_MIN", "INT64_MAX"),
 }
-_MAX_SCRATCH = 512 << 10
 
 
 def neutral(op: str, code: str) -> str:
@@ -92,8 +92,11 @@ class Emitter:
         self.finish: list[str] = []
         self.cache: list[dict] = [{}, {}, {}]  # by level; the last is cleared for every walk
         self.row_pointers: dict = {}
-        self.scratch: dict[Key, str] = {}
-        self.pass_now = 0
+        self.walks = Walks(kernel, self.nest)
+        kept = [key for keys in self.walks.stores for key in keys]
+        self.scratch: dict[Key, str] = {key: self.fresh(f"{key[0].name}_row") for key in kept}
+        self.walk = 0  # number of the one being written
+        self.trace: list[tuple] = []  # what walks hand on, in the order of the text: see `sound.py`
         self.width = 0  # lanes of the body being written
         self.folded: dict[Value, str] = {}
         self.flops_weight = 0
@@ -102,6 +105,7 @@ class Emitter:
         self.nodes = list(dict.fromkeys(re.sub(r"_\d+v$", "", n) for n in names))
         self.name = f"k{number}_" + "_".join(r.value.name for r in kernel.roots[:3])[:48]
         self.text = self._write()
+        sound.check_walks(self.name, self.trace)
 
     def anonymous(self) -> str:
         """The text without names of the graph: kernels that agree in it are one function."""
@@ -227,6 +231,7 @@ class Emitter:
         """A name for a value, computing it in its scope when it is not there yet."""
         v = key[0]
         if v in self.kernel.own:
+            self.trace.append(("use", v, 0, self.walk))
             return Operand(self.folded[v], v.dtype, False)
         if v.op == "const" and key not in self.kernel.loads:
             return Operand(literal(v.attrs["number"], v.dtype), v.dtype, False, True)
@@ -238,7 +243,8 @@ class Emitter:
 
     def _compute(self, key: Key, level: int) -> Operand:
         v, access = key
-        if level == 2 and key in self.scratch and self.nest.pass_of(key) < self.pass_now:
+        if key in self.walks.loads[self.walk]:
+            self.trace.append(("load", key, self.width, self.walk))
             kept = "i" if v.dtype in "bu" else v.dtype
             text = f"load_{kept}{self.L}({self.scratch[key]} + {self._scratch_at()})"
             return self._define(2, v.name, Operand(text, v.dtype, True))
@@ -354,11 +360,6 @@ class Emitter:
 
     # ---- scratch -------------------------------------------------------------------------------
 
-    def _padded(self) -> int:
-        """Columns of a row kept in scratch memory, the last loop rounded up to whole vectors."""
-        inner = self.nest.inner
-        return prod(inner[:-1]) * rounded_up(inner[-1], self.L)
-
     def _scratch_at(self) -> str:
         nest, terms = self.nest, []
         step = rounded_up(nest.inner[-1], self.L)
@@ -367,54 +368,6 @@ class Emitter:
             terms.append(f"j{j} * {step}")
             step *= nest.sizes[j]
         return " + ".join([*terms[::-1], "i"])
-
-    def _plan_scratch(self, passes: list[list[Root]]) -> None:
-        """Values of one walk that a later walk would have to compute again at some cost."""
-        done: set = set()
-        room = _MAX_SCRATCH
-        for n, roots in enumerate(passes):
-            now: set = set()
-
-            def visit(key: Key) -> None:
-                nonlocal room
-                v = key[0]
-                if (
-                    key in now
-                    or v in self.kernel.own
-                    or key in self.kernel.loads
-                    or self.nest.level(key) < 2
-                ):
-                    return
-                now.add(key)
-                if key in done and self.nest.pass_of(key) < n and v.op not in ("const", "iota"):
-                    if key in self.scratch:
-                        return
-                    size = self._padded() * (4 if v.dtype in "bu" else SIZES[v.dtype])
-                    if self._dear(key) and size <= room:
-                        self.scratch[key] = self.fresh(f"{v.name}_row")
-                        room -= size
-                        return
-                for k in self.nest.args(key):
-                    visit(k)
-
-            for root in roots:
-                visit((root.source.value, root.access))
-            done |= now
-
-    def _dear(self, key: Key) -> bool:
-        """Whether computing a value again costs more than keeping it in the nearest cache."""
-        todo, seen, heavy, light = [key], set(), 0, 0
-        while todo:
-            k = todo.pop()
-            if k in seen or self.nest.level(k) < 2:
-                continue
-            seen.add(k)
-            if k in self.kernel.loads or k[0] in self.kernel.own or k in self.scratch:
-                continue
-            heavy += k[0].op in HEAVY
-            light += 1
-            todo += self.nest.args(k)
-        return heavy > 0 or light > 6
 
     # ---- writing -------------------------------------------------------------------------------
 

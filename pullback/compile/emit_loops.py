@@ -17,34 +17,21 @@ from .number import compared, declared, divides, rounded_up, varies
 if TYPE_CHECKING:
     from .emit import Emitter
     from .kernel import Root
+    from .nest import Key
 
 
 def indent(lines: list[str], depth: int) -> str:
     return "".join(f"{'  ' * depth}{line}\n" for line in lines)
 
 
-def scope(e: Emitter, root: Root) -> int:
-    """Where a root's work happens: 2 in the walk, 1 per row, 0 once."""
-    if root.how == "store":
-        return e.nest.access_level(root.target)
-    return 2 if root.level == "vec" else 1
-
-
 def write_kernel(e: Emitter) -> str:
     """The whole text of a kernel: its function and, if it reduces, the finishing one."""
-    nest, kernel = e.nest, e.kernel
-    count = 1 + max((nest.root_pass(r) for r in kernel.roots), default=0)
-    walks: list[list[Root]] = [[] for _ in range(count)]
-    late: list[list[Root]] = [[] for _ in range(count)]
-    for root in kernel.roots:
-        (walks if scope(e, root) == 2 else late)[nest.root_pass(root)].append(root)
-    if not kernel.mid:
-        e._plan_scratch(walks)
-    rows = []
-    for n in range(count):
-        e.pass_now = n
-        rows += _walk(e, walks[n]) if not kernel.mid else _mid_walk(e, walks[n][0])
-        for root in late[n]:
+    walks, rows = e.walks, []
+    for n in range(len(walks)):
+        e.walk = n
+        roots = walks.roots[n]
+        rows += _mid_walk(e, roots[0]) if e.kernel.mid else _walk(e, roots)
+        for root in walks.late[n]:
             _row_root(e, root)
         rows += e.row
         e.row = []
@@ -86,7 +73,7 @@ def _function(e: Emitter, rows: list[str]) -> str:
     text = indent(e.pointer_lines, 1) + indent(e.once, 1)
     for key, name in e.scratch.items():
         kind = "int32_t" if key[0].dtype in "bu" else CTYPES[key[0].dtype]
-        text += f"  {kind} {name}[{e._padded()}] __attribute__((aligned(64)));\n"
+        text += f"  {kind} {name}[{e.walks.padded}] __attribute__((aligned(64)));\n"
     if not varies(nest.units) and nest.units == 1:
         text += "  for (int64_t c = begin; c < end; c++) {\n" + indent(e.chunk_start, 2)
         text += indent(_unit_lines(e, "0"), 2) + indent(rows, 2)
@@ -222,12 +209,17 @@ def _body(e: Emitter, roots: list[Root], names: dict, width: int | str) -> list[
             _store(e, root, a, width)
         else:
             _accumulate(e, root, a, names.get(root, ""), width)
-    for key, name in e.scratch.items():
-        if key in e.cache[2] and e.nest.pass_of(key) == e.pass_now:
-            a = e.cache[2][key]
-            code = "i" if a.code in "bu" else a.code
-            e.body.append(f"store_{code}{e.L}({name} + {e._scratch_at()}, {e.writer.splat(a)});")
+    for key in e.walks.stores[e.walk]:
+        _keep(e, key, width)
     return e.body
+
+
+def _keep(e: Emitter, key: Key, width: int | str) -> None:
+    """Store a value of this walk in scratch memory, for later walks."""
+    e.trace.append(("keep", key, width, e.walk))
+    a = e.cache[2][key]
+    at = f"{e.scratch[key]} + {e._scratch_at()}"
+    e.body.append(f"store_{_memory(a.code)}{e.L}({at}, {e.writer.splat(a)});")
 
 
 def _store(e: Emitter, root: Root, a: Operand, width: int) -> None:
@@ -292,6 +284,7 @@ def _accumulator(e: Emitter, root: Root, after: list[str]) -> str:
     if root.how == "row":
         e.row.append(declare)
         out = e.folded[v] = e.fresh(v.name)
+        e.trace.append(("fold", v, 0, e.walk))
         after.append(f"{SCALAR[t]} {out} = {fold};")
         if v in e.slot:
             after.append(f"{e.value_pointer(v, False)}[r] = {out};")
@@ -324,7 +317,7 @@ def _column_partial(e: Emitter, root: Root) -> str:
     key = ("col", root.value)
     if key in e.row_pointers:
         return e.row_pointers[key]
-    t, width, n = root.value.dtype, e._padded(), e.nest.chunks
+    t, width, n = root.value.dtype, e.walks.padded, e.nest.chunks
     kind = "int32_t" if t in "bu" else CTYPES[t]
     slot = e.temporary(partial(e.nest, root))
     name = e.row_pointers[key] = e.fresh(f"{root.value.name}_part")

@@ -10,6 +10,7 @@ from ..errors import CompileError, UserError
 
 __all__ = [
     "CacheUnusable",
+    "CodeNotSound",
     "CompileError",
     "CompileWarning",
     "CompilerFailed",
@@ -89,6 +90,24 @@ class CacheUnusable(CompileError):
                 f"a compiled graph could not be stored in {folder}",
                 f"reason: {error.strerror or error}",
                 "make room there, or set PULLBACK_CACHE_DIR to a writable folder.",
+            )
+        )
+
+
+class CodeNotSound(CompileError):
+    """Code that was written for a graph would have read memory that holds something else.
+
+    Cause: a bug of the compiler, which checks its own plans before any code is built. A warning
+    says so and the graph runs on NumPy: correct, but slower. Cure: please report the function and
+    the warning.
+    """
+
+    def __init__(self, name: str, why: str):
+        super().__init__(
+            errors.text(
+                f"the code written for {name} is not sound",
+                f"{why} (a bug of the compiler, found before the code was run)",
+                "please report the function and this message.",
             )
         )
 

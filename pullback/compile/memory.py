@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from ..aot.eager import inside_of
 from ..aot.simulate import Meter, Taken
 from ..fx.graph_module import GraphModule
-from . import blocks
+from . import blocks, sound
 from .builder import item_size
 from .ir import Call, Ref, Value, contiguous
 from .kernel import Kernel
@@ -104,6 +104,7 @@ class Memory:
                 b.kind, b.at = "none", 0
             else:
                 left.append(b)
+        sound.check_places(self)
 
     def _into(self, b: Buffer, n: int, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
         """Place a buffer in the memory of an input that has been read, or of an output before it

@@ -2,7 +2,7 @@
 
 Neighbouring loops that every access walks as one are merged. Each value gets a *level* (2:
 changes within a row, 1: once per row, 0: once) and a *pass*: a row is walked once for each
-reduction that later values of the row wait for. Read `emit.py` next.
+reduction that later values of the row wait for. Read `walks.py` next.
 """
 
 from __future__ import annotations
@@ -128,6 +128,15 @@ class Nest:
         v, _ = key
         accesses = self.kernel.memo[key]
         return [(a.value, acc) for a, acc in zip(v.args, accesses) if not isinstance(a, Const)]
+
+    def needs(self, key: Key) -> list[Key]:
+        """What has to be there before a value is computed or loaded: its parts, or indices."""
+        v, access = key
+        if v in self.kernel.own:
+            return []
+        if key in self.kernel.loads or v.op == "iota":
+            return [self.kernel.virtual[i][:2] for i, _ in self.virtual(access)]
+        return self.args(key)[:1] if v.op == "gather" else self.args(key)
 
     def pass_of(self, key: Key) -> int:
         """The first walk over the row in which a value can be computed."""

@@ -40,7 +40,7 @@ from .backend import (
     make_native,
     package_text,
 )
-from .errors import CompileError
+from .errors import CodeNotSound, CompileError, warn
 from .extent import Domain
 from .memory import Buffer, Memory
 from .number import ARITHMETIC, FUNCTIONS, Formula, NotGeneral, formula
@@ -213,6 +213,8 @@ class SizedGraph:
             cache.grown()
             return made
         except (NotGeneral, CompileError, OSError) as error:  # for one size it may be said again
+            if isinstance(error, CodeNotSound):
+                warn(f"{error}\n  Each size gets code of its own.")
             self.single = (str(error) or type(error).__name__).splitlines()[0]
             note(f"{self.name} gets native code for each size: {self.single}")
             return None

@@ -23,6 +23,7 @@ from math import prod
 
 import numpy as np
 
+from . import sound
 from .builder import item_size, numpy_name
 from .emit import Emitter
 from .inplace import place
@@ -122,6 +123,7 @@ class UnitWriter:
             else:
                 self._native_call(item)
         self._close_stage()
+        sound.check_steps(self.name, self.schedule, self.memory, self.inplace)
         if not self.numbers:  # else when the sizes are known
             self.memory.pack(self.tight)
         return Unit(self._source(), self._plan(), self._report())

@@ -5,7 +5,7 @@ import pytest
 
 import pullback as torch
 from pullback import nn
-from pullback.compile import emit, native, number, sized, toolchain
+from pullback.compile import native, number, sized, toolchain, walks
 from pullback.compile.errors import CompilerNotFound
 from pullback.compile.extent import Domain
 from pullback.core.symbolic.env import ShapeEnv, Source
@@ -154,7 +154,7 @@ def test_sizes_that_are_equal_by_chance():
 
 
 def test_a_size_past_a_guard_gets_another_library(builds, monkeypatch):
-    monkeypatch.setattr(emit, "_MAX_SCRATCH", 4096)  # a row of 1024 floats
+    monkeypatch.setattr(walks, "_MAX_SCRATCH", 4096)  # a row of 1024 floats
     f = torch.compile(lambda x: (x.exp().softmax(-1) * x).sum(-1), dynamic=True)
     for k, n in enumerate((100, 400, 5000, 17, 1025)):
         x = torch.randn(3, n)
