@@ -28,6 +28,7 @@ class Interpreter:
     literal = False  # are its graphs to be PyTorch's to the letter?
     takes_again = False  # is a view of what was written taken again when it is first used?
     spelling = None  # how its graphs show what PyTorch has in another form (`fx/spelling.py`)
+    copies_views = False  # are views copies, which only show the layout that they would have?
     keeps_apart = False  # refuses writes to windows that overlap?
     adopts = False  # turns tensors from outside into its own when an operator meets them
     modal = False  # wants operators without boxed arguments too
@@ -62,6 +63,9 @@ class Interpreter:
     def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
         """The base after a write through a view by an operator, with a history of this level's own
         (`literal`)."""
+
+    def shown_like(self, old, new: Tensor) -> Tensor:
+        """The new value of a tensor, which shows the layout that it had (`copies_views`)."""
 
     def sliced_again(self, x: Tensor) -> None:
         """Told of a view through which such a base was written, when it is up to date again."""

@@ -291,6 +291,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     printed = whole is not None
     if not printed:
         whole = new if link is None else scatter(make(base._data, base._edge), link.chain, new)
+    whole = laid_like(base, whole)
     if not record and not is_buffer(base._data):
         whole = make(base._data.rewritten(whole._data, False), whole._edge)
     moved = rebind(base, whole)
@@ -659,6 +660,7 @@ from .views import (  # noqa: E402
     describe,
     follow,
     found_anew,
+    laid_like,
     link_views,  # noqa: F401
     may_write,
     refresh,

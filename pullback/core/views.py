@@ -20,6 +20,7 @@ from . import dtype as dt
 from .dims import may_overlap
 from .evaluate import run_raw
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
+from .layout import strides_order
 from .size import Symbolic
 from .state import state
 
@@ -417,6 +418,32 @@ def scatter(base: Tensor, chain: tuple, new: Tensor) -> Tensor:
     return new
 
 
+def laid_like(base: Tensor, new: Tensor) -> Tensor:
+    """The new value of a tensor that was written, such that it has the views that it had before.
+
+    Operators choose the layout of their results; memory that is written keeps its own.
+    """
+    old, now = base._data, new._data
+    if old.strides == now.strides or _joined(old) <= _joined(now):
+        return new
+    owner = getattr(now, "interp", None)
+    if owner is not None and owner.copies_views:
+        return owner.shown_like(old, new)
+    from .table import ops
+
+    order = strides_order(old.shape, old.strides)
+    if order is None:
+        return ops.clone(new, memory_format="contiguous_format")
+    lying = ops.clone(ops.permute(new, order), memory_format="contiguous_format")
+    return ops.permute(lying, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _joined(data) -> set:
+    """The pairs of dims that a view can make one of: an index of one is a turn of the other."""
+    dims = [(d, n, s) for d, (n, s) in enumerate(zip(data.shape, data.strides)) if n != 1]
+    return {(d, e) for d, n, s in dims for e, m, t in dims if d != e and s == t * m}
+
+
 def _shown(t: Tensor, step: tuple) -> Tensor:
     """The values that a view operator shows, of a tensor that may lie otherwise in memory."""
     ov, rest, number = step
@@ -474,7 +501,8 @@ def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
     from .table import ops
 
     def numbers(found: np.ndarray) -> Tensor:
-        return make(found) if base.device.type == "cpu" else make(found).to(base.device)
+        made = stack.lifted(make(found))  # a constant of whoever captures this
+        return made if base.device.type == "cpu" else made.to(base.device)
 
     given = ops.reshape(new, (len(places),))
     last = _last(places)

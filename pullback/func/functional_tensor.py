@@ -139,7 +139,7 @@ def _is_functional_tensor(t: Any) -> bool:
 def _enable_functionalization(*, reapply_views: bool = False) -> None:
     """Begin such a level; views become copies unless `reapply_views`."""
     level = _switches.waiting or Functionalize(False)
-    _switches.waiting, level.views = None, not reapply_views
+    _switches.waiting, level.copies_views = None, not reapply_views
     _switches.entered.append(level.__enter__())
 
 

@@ -32,6 +32,10 @@ class Functional(Wrapped):
         return self.inner._data.strides if self.shown is None else self.shown.strides
 
 
+def _layout(data, device) -> Fake:
+    return Fake(data.shape, data.dtype, tuple(data.strides), str(device))
+
+
 class Functionalize(Interpreter):
     """Sees every operator; hands it on to the level below."""
 
@@ -43,7 +47,7 @@ class Functionalize(Interpreter):
     label = "FunctionalTensor"
 
     def __init__(self, views: bool):
-        self.views = views  # are they to become copies?
+        self.copies_views = views
         self.frozen: list[Cell] = []  # memory that nothing may be written to any more
 
     def wrap(self, t: Tensor) -> Tensor:
@@ -59,7 +63,7 @@ class Functionalize(Interpreter):
         tensors = list(tensors_in(flat))
         own = not tensors or any(self.mine(t) for t in tensors)
         shown = None
-        if ov.is_view and self.views and own:
+        if ov.is_view and self.copies_views and own:
             shown = self._shown(ov, flat)
             ov = copying(ov) or ov
         out = self._below(bind, ov, tuple(map_tensors(self.unwrap, v) for v in flat))
@@ -86,8 +90,7 @@ class Functionalize(Interpreter):
         """The layout of a view, which programs may ask for although there is a copy instead."""
 
         def fake(t: Tensor) -> Tensor:
-            data = t._data
-            return make(Fake(data.shape, data.dtype, tuple(data.strides), str(t.device)))
+            return make(_layout(t._data, t.device))
 
         before = state.mode, state.random, state.fake
         state.mode, state.random, state.fake = 0, 0, True
@@ -95,6 +98,9 @@ class Functionalize(Interpreter):
             return bind(ov, tuple(map_tensors(fake, v) for v in flat))
         finally:
             state.mode, state.random, state.fake = before
+
+    def shown_like(self, old, new: Tensor) -> Tensor:
+        return make(Functional(self, new._data.inner, _layout(old, new.device)), new._edge)
 
     def fresh(self, t: Tensor) -> Tensor | None:
         before = state.mode, state.random

@@ -70,6 +70,7 @@ def fresh(flat: tuple) -> tuple:
                  for v in flat)
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(4))
 def test_decompositions_copy_what_operators_copy(part):
     calls = 0
