@@ -4,7 +4,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from fuzzer import natively
+from fuzzer import natively, textbook
 from fuzzer.compare import difference, observe
 from fuzzer.generate import generate
 from fuzzer.judge import Judge, again, case_of
@@ -87,6 +87,20 @@ def test_a_slice(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         judge.run([seed])
+    assert not found
+
+
+def test_there_are_a_thousand_textbook_programs():
+    assert len({str(p) for p in textbook.everything()}) == textbook.COUNT == 1000
+
+
+@pytest.mark.parametrize("number", range(0, 1000, 125))
+def test_textbook(number):
+    found = []
+    modes = ["numpy", "loss", "vmap", "jvp", "aot_default"]
+    judge = Judge(modes, lambda m: found.append(m["finding"]) if "finding" in m else None, 0,
+                  True, textbook.program)
+    judge.run([number])
     assert not found
 
 

@@ -4,6 +4,7 @@
     python tests/fuzz --seeds 0:2000           these programs
     python tests/fuzz --show 17                what program 17 is
     python tests/fuzz --replay 17 --modes vmap judge it again, here, and make it small
+    python tests/fuzz --textbook               a thousand textbook losses, attentions and norms
     python tests/fuzz --run found/x.py         judge a printed program in all modes
 
 A seed is a program (`generate.py`): inputs, and steps that are lines of text, so that it prints

@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--logs", default=str(Path(tempfile.gettempdir()) / "pullback-fuzz"))
     p.add_argument("--quiet", action="store_true", help="only the summary")
     p.add_argument("--cc", default="-O0", help="how the C compiler is to optimise, or `as it is`")
+    p.add_argument("--textbook", action="store_true", help="the programs of textbook.py")
     p.add_argument("--show", type=int, help="print the program of a seed")
     p.add_argument("--replay", help="seeds, comma separated: judge them here, in all modes given")
     p.add_argument("--run", help="a file with a printed program: judge it, in all modes given")
@@ -75,18 +76,31 @@ def main(arguments=None) -> int:
         print(f"no such mode: {', '.join(unknown)}; there are {', '.join(every_mode())}")
         return 2
     if settings.show is not None:
-        from .generate import generate
-
-        print(generate(settings.show), end="")
+        print(source(settings)(settings.show), end="")
         return 0
     if settings.worker:
         return work(settings)
     if settings.replay or settings.run:
         return replay(settings)
     settings.seeds = tuple(int(n) for n in settings.seeds.split(":"))
+    if settings.textbook:
+        from .textbook import COUNT
+
+        settings.seeds = settings.seeds[0], min(COUNT, settings.seeds[1])
     from .runner import Run
 
     return Run(settings).run()
+
+
+def source(settings):
+    """What makes a program of a number."""
+    if settings.textbook:
+        from .textbook import program
+
+        return program
+    from .generate import generate
+
+    return generate
 
 
 def work(settings) -> int:
@@ -102,11 +116,11 @@ def work(settings) -> int:
         out.write(json.dumps(message) + "\n")
         out.flush()
 
-    judge = Judge(settings.modes, tell, settings.shrink, settings.full)
+    judge = Judge(settings.modes, tell, settings.shrink, settings.full, source(settings))
     for line in sys.stdin:
-        begin, end = json.loads(line)
+        begin, end, warm = json.loads(line)
         judge.counts, judge.times = {}, {}
-        judge.run(range(begin, end))
+        (judge.warm if warm else judge.run)(range(begin, end))
         tell({"done": end - begin, "counts": judge.counts, "times": judge.times})
     return 0
 
@@ -128,7 +142,7 @@ def replay(settings) -> int:
         return 1 if bad else 0
     found = []
     judge = Judge(settings.modes, lambda m: found.append(m["finding"]) if "finding" in m else None,
-                  settings.shrink, True)
+                  settings.shrink, True, source(settings))
     judge.run([int(s) for s in settings.replay.split(",")])
-    print("\n".join(map(shown, found)) or "agrees")
+    print("\n".join(shown(f, settings.textbook) for f in found) or "agrees")
     return 1 if found else 0

@@ -26,6 +26,7 @@ class Seen:
     place: str
     dtype: str
     value: object
+    cut: bool = False  # a gradient of zeros, since no result had a history
 
     @property
     def is_text(self) -> bool:
@@ -71,13 +72,19 @@ def observe(torch, function, inputs: dict, gradients: bool = True) -> list[Seen]
     """Results of a call on new arguments, the arguments afterwards, gradients."""
     torch.manual_seed(11)
     leaves, given = arguments(torch, inputs)
+    versions = [t._version for t in given]
     with np.errstate(all="ignore"):
         outs = flat(function(*given))
         seen = [shown(torch, o, f"result {i}") for i, o in enumerate(outs)]
         seen += [shown(torch, o, f"input {n} afterwards") for n, o in zip(inputs, given)]
         if gradients and leaves:
-            seen += _gradients(torch, outs + given, leaves, inputs)
+            seen += _gradients(torch, outs + written(given, versions), leaves, inputs)
     return seen
+
+
+def written(given: list, versions: list) -> list:
+    """Arguments that were written, None in place of others: they are results, too."""
+    return [t if t._version != v else None for t, v in zip(given, versions)]
 
 
 def shown(torch, value, place: str) -> Seen:
@@ -91,11 +98,10 @@ def shown(torch, value, place: str) -> Seen:
 
 
 def roots_of(torch, outs: list, direction=cotangent) -> tuple[list, list]:
-    """Results that can be differentiated, each once, and a direction for each."""
+    """Results that can be differentiated, and a direction for each."""
     found, along = [], []
     for k, o in enumerate(outs):
-        if (isinstance(o, torch.Tensor) and o.requires_grad and o.grad_fn is not None
-                and not any(o is r for r in found)):
+        if isinstance(o, torch.Tensor) and o.requires_grad and o.grad_fn is not None:
             found.append(o)
             along.append(direction(torch, o, k))
     return found, along
@@ -105,8 +111,11 @@ def _gradients(torch, outs: list, leaves: list, inputs: dict) -> list[Seen]:
     roots, along = roots_of(torch, outs)
     names = [n for n, i in inputs.items() if i.grad]
     if not roots:
-        return [shown(torch, torch.zeros_like(t), f"gradient of {n}")
+        none = [shown(torch, torch.zeros_like(t), f"gradient of {n}")
                 for t, n in zip(leaves, names)]
+        for seen in none:
+            seen.cut = True
+        return none
     try:
         grads = torch.autograd.grad(roots, leaves, along, allow_unused=True)
     except Exception as error:

@@ -181,6 +181,14 @@ class Call:
         return f"{before}({', '.join(shown)})"
 
 
+def _cut(ov) -> list:
+    """Which floating results have no derivative, although they have values that vary?"""
+    rule = None if ov.is_composite else ov.rule
+    if rule is None or len(ov.schema.returns) == 1:
+        return []
+    return [not d for d in rule.diff_outputs]
+
+
 def step(b) -> bool:
     """A step of any entry of the table."""
     entries = table()
@@ -192,6 +200,8 @@ def step(b) -> bool:
         traits.add("random")
     if name.startswith(AMBIGUOUS) or op.invariant is not None:
         traits.add("ambiguous")
+    if op.structure or any(_cut(ov)):
+        traits.add("cut")
     if any(a.is_write for a in ov.schema.args):
         traits.add("write")
     elif op.kind == "pointwise" and b.chance(0.1) and hasattr(

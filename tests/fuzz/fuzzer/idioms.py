@@ -277,7 +277,6 @@ TRANSFORMS = (
     "torch.func.grad_and_value(lambda p: F.softplus(p).mean())({x})[0]",
     "torch.func.vmap(torch.func.vmap(lambda p: p * p.exp()))({x})",
     "torch.utils.checkpoint.checkpoint(lambda p: (p.sin() * 2).cos(), {x}, use_reentrant=False)",
-    "torch.func.linearize(lambda p: p.sin() * p, {x})[1]({x})",
     "torch.func.functionalize(lambda p: p.clone().mul_(2).t())({x})",
 )
 

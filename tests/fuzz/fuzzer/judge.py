@@ -17,6 +17,7 @@ from . import natively
 from .compare import Refused
 from .generate import generate
 from .modes import MODES, REFUSALS, Case
+from .program import Program
 from .shrink import shrunk
 
 
@@ -75,13 +76,24 @@ def _native(mode: str, case: Case) -> str | None:
         from . import theirs
 
         return theirs.check(case)
+    if mode == "native_losses":
+        return MODES["native_loss"][0](case)
     found = natively.batch([case], **OPTIONS[mode])
     return found[0][1] if found else None
 
 
+def batch(mode: str, cases: list) -> list:
+    """(case, words) of what is not right in a batched mode."""
+    if mode == "native_losses":
+        return natively.batch_of_losses(cases)
+    return natively.batch(cases, **OPTIONS[mode])
+
+
 # batched modes: options of compile, and how many batches of a hundred take it
-OPTIONS = {"native": {}, "native_sizes": {"dynamic": True}, "native_limit": {"memory": 0.0}}
-SHARES = {"native": 100, "native_sizes": 25, "native_limit": 15}
+OPTIONS = {"native": {}, "native_losses": None, "native_sizes": {"dynamic": True},
+           "native_limit": {"memory": 0.0}, "warm": {}}
+# how many portions of a hundred take it; `warm` ones come again in a new process, by the cache
+SHARES = {"native": 100, "native_losses": 50, "native_sizes": 25, "native_limit": 15, "warm": 0}
 
 
 def due(mode: str, seed: int, share: int) -> bool:
@@ -93,30 +105,37 @@ def due(mode: str, seed: int, share: int) -> bool:
 class Judge:
     """Runs seeds; `tell(message)` hears where it is, so that somebody can see a hang."""
 
-    def __init__(self, modes: list[str], tell, seconds: float = 20.0, full: bool = False):
+    def __init__(self, modes: list[str], tell, seconds: float = 20.0, full: bool = False,
+                 source=generate):
         self.modes, self.tell, self.seconds, self.full = modes, tell, seconds, full
+        self.source = source  # a program of a seed
         self.known: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         self.times: dict[str, float] = {}
 
     def run(self, seeds) -> None:
         """All programs of some seeds, then native code for them together."""
-        cases = []
-        for seed in seeds:
-            case = self.one(seed)
-            if case is not None and case.whole:
-                cases.append(case)
+        cases = self.cases(seeds, self.modes)
         for mode in OPTIONS:
             if mode in self.modes and cases and (
                     self.full or due(mode, cases[0].program.seed, SHARES[mode])):
                 self.together(mode, cases)
 
-    def one(self, seed: int) -> Case | None:
+    def cases(self, seeds, modes: list[str]) -> list[Case]:
+        """Programs that were captured whole, after a look at them in some modes."""
+        found = [self.one(seed, modes) for seed in seeds]
+        return [case for case in found if case is not None and case.whole]
+
+    def warm(self, seeds) -> None:
+        """Native code that another process has made."""
+        self.together("warm", self.cases(seeds, ["numpy"]))
+
+    def one(self, seed: int, modes: list[str]) -> Case | None:
         self.tell({"at": seed, "mode": "eager"})
         begun = time.perf_counter()
-        program = generate(seed)
+        program = self.source(seed)
         self._count("generate", begun)
-        if not program.steps:
+        if not program.operators:
             return None
         begun = time.perf_counter()
         try:
@@ -127,7 +146,7 @@ class Judge:
             self.report("eager", "crash", f"{type(error).__name__}: {error}", program)
             return None
         self._count("eager", begun)
-        for mode in self.modes:
+        for mode in modes:
             if mode in OPTIONS:
                 continue
             if mode in MODES and not self.full and not due(mode, seed, MODES[mode][1]):
@@ -156,7 +175,7 @@ class Judge:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = natively.batch(part, **OPTIONS[mode])
+                found = batch(mode, part)
         except Exception as error:
             if len(part) == 1:
                 found = outcome(mode, part[0])
@@ -175,7 +194,7 @@ class Judge:
             alone = outcome(mode, case)
             if alone:
                 self.report(mode, *alone, case.program)
-            else:
+            elif mode != "native_losses":  # there a difference may be rounding of another one
                 self._only_together(mode, "wrong", part, words)
 
     def _only_together(self, mode: str, kind: str, part: list, words: str) -> None:
@@ -183,7 +202,7 @@ class Judge:
         def fails(programs):
             cases = [case_of(p) for p in programs]
             try:
-                return bool(natively.batch(cases, **OPTIONS[mode]))
+                return bool(batch(mode, cases))
             except Exception:
                 return kind == "crash"
 
@@ -196,6 +215,10 @@ class Judge:
                 programs = fewer
             else:
                 k += 1
+        if not all(isinstance(p, Program) for p in programs):
+            self.report(mode, kind, f"together only: {words}", programs[0],
+                        [p.seed for p in programs])
+            return
         merged = natively.joined(programs)
         self.report(mode, kind, f"together only: {words}", merged, [p.seed for p in programs])
 
@@ -222,7 +245,7 @@ class Judge:
             return found is not None and found[0] == kind and (
                 kind != "crash" or _plain(found[1])[:40] == sort[:40])
 
-        if mode == "eager":
+        if mode == "eager" or not isinstance(program, Program):
             return program
         return shrunk(program, fails, self.seconds)
 

@@ -21,7 +21,7 @@ from pullback.decomp import core_aten_decompositions
 from pullback.fx.make_fx import make_fx
 
 from . import compare
-from .compare import Refused, cotangent, difference, flat, observe, roots_of, spread
+from .compare import Refused, cotangent, difference, flat, observe, roots_of, spread, written
 from .program import FLOATS, WIDE, Input, arguments
 
 # What modes may say no to, in documented words: values that decide sizes or branches
@@ -151,8 +151,10 @@ def joint(case: Case, direction=cotangent):
                 leaves.append(t)
                 t = t.clone() if grad == "inner" else t
             args.append(t)
+        versions = [t._version for t in args]
         outs = flat(case.function(*args))
-        roots, along = roots_of(pb, outs + args, direction) if case.gradients else ([], [])
+        ends = outs + written(args, versions)
+        roots, along = roots_of(pb, ends, direction) if case.gradients else ([], [])
         found = [None] * len(leaves)
         if roots and leaves:
             found = pb.autograd.grad(roots, leaves, along, allow_unused=True)
@@ -460,8 +462,8 @@ def _fits(traits) -> bool:
 
 def smooth(case: Case) -> Smooth | None:
     """The program in float64, if there is something to differentiate."""
-    if not case.gradients or not _fits(case.traits):
-        return None
+    if not case.gradients or not _fits(case.traits) or "no_grad" in case.program.source():
+        return None  # forward mode goes through `no_grad`, as PyTorch's does
     try:
         f = Smooth(case)
     except Exception:
@@ -499,7 +501,7 @@ def jvp(case: Case) -> str | None:
 
 def _differences(f: Smooth, reverse: float, scale: float) -> str | None:
     text = f.case.program.source()
-    if _rounded(f.case) or any(w in text for w in (
+    if {"cut", "ambiguous"} & f.case.traits or _rounded(f.case) or any(w in text for w in (
             "detach", "no_grad", ".data", "ctc_loss", "fake_quantize", "batch_norm")):
         return None  # derivatives that are cut off, or made for other values, or values rounded
     slopes = [(8 * (f.along(h) - f.along(-h)) - (f.along(2 * h) - f.along(-2 * h))) / (12 * h)

@@ -13,7 +13,7 @@ import numpy as np
 
 import pullback as pb
 
-from .compare import Seen, difference, flat, roots_of, shown
+from .compare import Seen, difference, flat, observe, roots_of, shown, written
 from .program import Program, Step, arguments, function_of, renamed
 
 
@@ -53,20 +53,72 @@ def source(cases: list) -> str:
     return "\n".join(parts) + f"\ndef together(*given):\n    return [{body}]\n"
 
 
+def losses(cases: list):
+    """Those that give a finite number with gradients, and the function of their sum."""
+    from .modes import loss_of
+
+    chosen = []
+    for case in cases:
+        floats = [s.value for s in case.wanted if not s.is_text and s.value.dtype.kind in "fc"]
+        if (case.gradients and any(i.grad for i in case.inputs.values()) and floats
+                and not {"write", "random"} & case.traits
+                and all(np.isfinite(v).all() and np.abs(v).max(initial=0) < 1e6 for v in floats)):
+            chosen.append(case)
+    counts = [len(c.inputs) for c in chosen]
+    parts = [loss_of(c.function) for c in chosen]
+
+    def total(*given):
+        value, at = 0.0, 0
+        for part, n in zip(parts, counts):
+            value = value + part(*given[at:at + n])
+            at += n
+        return value
+
+    return chosen, total
+
+
+def batch_of_losses(cases: list) -> list:
+    """The same as `batch` for one number: its gradients come with it, from one graph."""
+    chosen, total = losses(cases)
+    if not chosen:
+        return []
+    one = {f"i{j}_{k}": replace(spec, of="") for j, c in enumerate(chosen)
+           for k, spec in enumerate(c.inputs.values()) if not any(
+               i.of for i in c.inputs.values())}
+    if len(one) != sum(len(c.inputs) for c in chosen):
+        chosen = [c for c in chosen if not any(i.of for i in c.inputs.values())]
+        return batch_of_losses(chosen)
+    wanted, compiled = observe(pb, total, one), pb.compile(total)
+    found = []
+    for _ in range(2):
+        seen = observe(pb, compiled, one)
+        for got, want in list(zip(seen, wanted))[1:]:
+            number = int(want.place.split("i", 2)[-1].split("_")[0]) if (
+                want.place.startswith("gradient")) else None
+            if number is not None and difference([got], [want], chosen[number].eps) and not any(
+                    c is chosen[number] for c, _ in found):
+                found.append((chosen[number], f"{want.place} of a loss"))
+        eps = max(c.eps for c in chosen)
+        if not found and difference(seen[:1], wanted[:1], eps * len(chosen)):
+            found += [(c, "the loss") for c in chosen]
+    return found
+
+
 def observe_all(function, cases: list) -> list[list[Seen]]:
     """What `observe` sees, for every one of several programs."""
     pb.manual_seed(11)
     built = [arguments(pb, case.inputs) for case in cases]
     given = [t for _, args in built for t in args]
+    versions = [[t._version for t in args] for _, args in built]
     with np.errstate(all="ignore"):
         results = [flat(o) for o in function(*given)]
         seen, roots, leaves = [], [], []
-        for case, outs, (own, args) in zip(cases, results, built):
+        for case, outs, (own, args), old in zip(cases, results, built, versions):
             seen.append([shown(pb, o, f"result {i}") for i, o in enumerate(outs)])
             seen[-1] += [shown(pb, o, f"input {n} afterwards")
                          for n, o in zip(case.inputs, args)]
             if case.gradients and own:
-                roots += zip(*roots_of(pb, outs + args))
+                roots += zip(*roots_of(pb, outs + written(args, old)))
                 leaves += [(len(seen) - 1, leaf, name) for leaf, name in
                            zip(own, [n for n, i in case.inputs.items() if i.grad])]
         if leaves:

@@ -26,9 +26,9 @@ class Worker:
             stderr=open(self.log, "w"))  # noqa: SIM115  (the process has it)
         self.portion, self.place, self.heard = None, {}, time.monotonic()
 
-    def give(self, portion: tuple[int, int]) -> None:
-        self.portion, self.heard = portion, time.monotonic()
-        self.process.stdin.write(json.dumps(portion) + "\n")
+    def give(self, portion: tuple[int, int], warm: bool = False) -> None:
+        self.portion, self.warm, self.heard = portion, warm, time.monotonic()
+        self.process.stdin.write(json.dumps([*portion, warm]) + "\n")
         self.process.stdin.flush()
 
     def end(self) -> str:
@@ -47,6 +47,7 @@ class Run:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.options = ["--modes", ",".join(settings.modes), "--shrink", str(settings.shrink)]
         self.options += ["--full"] if settings.full else []
+        self.options += ["--textbook"] if settings.textbook else []
         self.begun = time.monotonic()
         self.next, self.done, self.counts, self.times = settings.seeds[0], 0, {}, {}
         self.findings: dict[str, dict] = {}
@@ -62,10 +63,15 @@ class Run:
         begin, self.next = self.next, min(self.next + self.settings.portion, last)
         return begin, self.next
 
-    def start(self, number: int, portion) -> None:
+    def start(self, number: int, portion, warm: bool = False) -> None:
         worker = Worker(number, self.options, self.folder)
         self.selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
-        worker.give(portion)
+        worker.give(portion, warm)
+
+    def again(self, worker: Worker) -> bool:
+        """Is it this portion's turn to run once more, in a new process with a warm cache?"""
+        wanted = "warm" in self.settings.modes and "native" in self.settings.modes
+        return wanted and not worker.warm and worker.portion[0] // self.settings.portion % 8 == 0
 
     def run(self) -> int:
         for number in range(self.settings.jobs):
@@ -90,10 +96,14 @@ class Run:
         elif "finding" in message:
             self.found(message["finding"])
         elif "done" in message:
-            self.done += message["done"]
+            self.done += 0 if worker.warm else message["done"]
             for total, part in ((self.counts, message["counts"]), (self.times, message["times"])):
                 for mode, n in part.items():
                     total[mode] = total.get(mode, 0) + n
+            if self.again(worker):
+                self.drop(worker)
+                self.start(worker.number, worker.portion, True)
+                return
             portion = self.portion()
             if portion:
                 worker.give(portion)
@@ -111,7 +121,7 @@ class Run:
         self.found({"mode": mode, "kind": kind, "seed": at, "key": f"{mode}|{kind}|{at}",
                     "words": last, "text": "", "operators": [], "seeds": []})
         begin, end = worker.portion
-        rest = (max(at + 1, begin + 1), end)
+        rest = (max(at + 1, begin + 1), end if not worker.warm else begin)
         portion = rest if rest[0] < rest[1] else self.portion()
         if portion:
             self.start(worker.number, portion)
@@ -126,7 +136,7 @@ class Run:
             self.report.write(json.dumps(finding) + "\n")
             self.report.flush()
         if not self.settings.quiet:
-            print(shown(finding), flush=True)
+            print(shown(finding, self.settings.textbook), flush=True)
 
     def summary(self) -> int:
         hours = (time.monotonic() - self.begun) * self.settings.jobs / 3600
@@ -142,8 +152,9 @@ class Run:
         return 1 if self.findings else 0
 
 
-def shown(finding: dict) -> str:
+def shown(finding: dict, book: bool = False) -> str:
     """A finding for people: what, the program, how to see it again."""
     seeds = ",".join(map(str, finding["seeds"])) or finding["seed"]
     return (f"--- {finding['mode']}, {finding['kind']}: {finding['words']}\n{finding['text']}"
-            f"# again: python tests/fuzz --replay {seeds} --modes {finding['mode']}\n")
+            f"# again: python tests/fuzz{' --textbook' if book else ''}"
+            f" --replay {seeds} --modes {finding['mode']}\n")
