@@ -162,6 +162,7 @@ def validate(ops: Iterable | None = None) -> int:
 def _check(overload: OpOverload) -> None:
     """All checks of one entry; they run while its formulas are compiled."""
     overload.schema  # noqa: B018  (parses it)
+    checks.check_language(overload)
     rule = overload.rule
     if rule is None:
         checks.check_ignored(overload)
@@ -207,8 +208,13 @@ def _source(path_or_text: str | os.PathLike) -> tuple[str, str]:
         if "\n" in path_or_text or path_or_text.lstrip().startswith("- "):
             return path_or_text, "<text>"
     path = os.fspath(path_or_text)
-    with open(path, encoding="utf-8") as file:
-        return file.read(), os.path.basename(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), os.path.basename(path)
+    except ValueError as error:  # no UTF-8, or no name of a file
+        raise errors.FormulaError(errors.text(
+            f"{os.path.basename(path)[:100]!r} is no text file: {error}",
+            cure="pass the name of a file in UTF-8, or the text itself")) from None
 
 
 def _read_entry(entry, replace: bool) -> tuple[type[Op], dict]:

@@ -280,3 +280,43 @@ def test_sizes_are_containers():
     for dynamic in (False, True):
         size, twice = torch.compile(lambda x: (x.size(), x * 2), dynamic=dynamic)(x)
         assert type(size) is torch.Size and size == (2, 3) and twice.sum() == 12
+
+
+def test_structures_as_text_name_known_types_only(tmp_path, monkeypatch):
+    """No module is imported and nothing is found in one: the text may be anybody's."""
+    import collections
+    import sys
+
+    from pullback.utils import _pytree
+
+    loads, dumps = _pytree.treespec_loads, _pytree.treespec_dumps
+    for factory in (list, int, dict, collections.OrderedDict, torch.Size):
+        spec = pytree.tree_structure(collections.defaultdict(factory, a=1))
+        assert loads(dumps(spec)) == spec
+        assert type(pytree.tree_unflatten([1], loads(dumps(spec)))["b"]) is factory
+    good = dumps(pytree.tree_structure(collections.defaultdict(list, a=1)))
+    (tmp_path / "harm_by_import.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for module, name in (("harm_by_import", "x"), ("os", "abort"), ("builtins", "eval"),
+                         ("collections", "namedtuple"), ("builtins", "open")):
+        bad = good.replace('"builtins"', f'"{module}"').replace('"list"', f'"{name}"', 1)
+        with pytest.raises(NotImplementedError, match="neither plain data"):
+            loads(bad)
+    assert "harm_by_import" not in sys.modules
+    with pytest.raises(NotImplementedError, match="register_pytree_node"):
+        dumps(pytree.tree_structure(collections.defaultdict(lambda: 0, a=1)))
+
+
+@pytest.mark.parametrize("text", [
+    "", "[]", "[1]", "[1, 2]", "[1, null]", "[1, {}]", '[1, {"type": 3}]', "[2, {}]", "{}",
+    '[1, {"type": "builtins.list", "context": "null", "children_spec": 3}]',
+    '[1, {"type": "collections.defaultdict", "context": "null", "children_spec": []}]',
+    '[1, {"type": "builtins.list", "context": 7, "children_spec": []}]',
+    '[1, {"type": "builtins.list", "context": "{", "children_spec": []}]',
+    '[1, {"type": [], "context": "{", "children_spec": []}]',
+    "[" * 100_000,
+    '[1, ' + '{"type": "builtins.list", "context": "null", "children_spec": [' * 400 + "]}" * 400,
+])
+def test_broken_structures_as_text(text):
+    with pytest.raises((ValueError, NotImplementedError)):
+        torch.utils._pytree.treespec_loads(text)

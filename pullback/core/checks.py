@@ -10,9 +10,9 @@ import ast
 import difflib
 
 from .. import errors
-from .expression import BUILT_IN, BUILTINS, helpers, lookup, names_in, parse, root_call
+from .expression import BUILT_IN, BUILTINS, foreign, helpers, lookup, names_in, parse, root_call
 from .op import families
-from .parts import AUTOMATIC, Parts, split
+from .parts import AUTOMATIC, Parts, parts_of, split
 
 
 def is_refusal(tree: ast.Expression) -> bool:
@@ -23,6 +23,31 @@ def is_refusal(tree: ast.Expression) -> bool:
 def is_inplace(schema) -> bool:
     """Does the operator write its first argument?"""
     return bool(schema.args) and schema.args[0].is_write
+
+
+# the language
+
+
+def check_language(overload) -> None:
+    """Formulas are of their language, names and attributes included: they may come from a file."""
+    condition = overload.op.diff_outputs
+    texts = [t for p in parts_of(overload).values() for t in (*p.grad.values(), *p.push.values())]
+    if isinstance(condition, str):
+        texts.append(condition)
+        strange = names_in(parse(condition, overload.schema)) - BUILTINS - {*overload.schema.names}
+        if strange:
+            _refuse(overload, f"the condition uses '{min(strange)}'", condition)
+    for text in texts:
+        what = foreign(parse(text, overload.schema))
+        if what:
+            _refuse(overload, f"a formula must not use {what}", text)
+
+
+def _refuse(overload, what: str, text: str) -> None:
+    raise errors.FormulaError(errors.text(
+        what, [f"entry: {overload.schema}", f"formula: {text}"],
+        "a formula has numbers, names, operators, calls, conditions and comprehensions; call "
+        "operators and functions of pullback.formulas"))
 
 
 # before anything is made of the entry

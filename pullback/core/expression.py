@@ -7,8 +7,10 @@ stand for that fact alone.  Nothing here knows of saving.  Read next: `formula.p
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import importlib
+import math
 import pkgutil
 import re
 
@@ -21,33 +23,94 @@ PLAIN_SIZES = {"size", "sizes", "strides", "sym_size", "sym_sizes", "sym_strides
 BUILTINS = {"len", "range", "tuple", "list", "max", "min", "sum", "abs", "int", "float", "bool",
             "None", "True", "False", "math", "isinstance", "zip", "enumerate", "any", "all",
             "reversed", "sorted", "complex", "round", "slice", "Ellipsis"}
+# What generated functions find beside what they name: nothing that reaches outside.
+SPACE = {"__name__": "pullback.generated", "math": math, "__builtins__": {
+    name: getattr(builtins, name) for name in (*BUILTINS, "next") if hasattr(builtins, name)}}
 
 
 def parse(text: str, entry: str) -> ast.Expression:
     """The syntax tree of a formula; `entry` is quoted if it cannot be read."""
     try:
-        return ast.parse(f"({text.strip()}\n)", mode="eval")
-    except SyntaxError as error:
+        tree = ast.parse(f"({text.strip()}\n)", mode="eval")
+        if _depth(tree) > DEEPEST:
+            raise RecursionError
+        return tree
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        why = getattr(error, "msg", None) or "it is nested too deeply" if isinstance(
+            error, (SyntaxError, RecursionError, MemoryError)) else str(error)
         raise errors.FormulaError(errors.text(
-            f"cannot read the formula {text!r}: {error.msg}", f"entry: {entry}",
+            f"cannot read the formula {text[:200]!r}: {why}", f"entry: {entry}",
             "a formula is one Python expression")) from None
 
 
+def _depth(tree: ast.AST) -> int:
+    """How many levels of syntax there are."""
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [c for node in level for c in ast.iter_child_nodes(node)]
+    return depth
+
+
 def names_in(tree: ast.AST) -> set[str]:
-    """All names that an expression uses, those bound inside it excepted."""
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return used - local_names(tree)
+    """The names that an expression uses, without those of its comprehensions inside of these."""
+    if isinstance(tree, ast.Name):
+        return {tree.id}
+    inner = [names_in(child) for child in ast.iter_child_nodes(tree)]
+    if not isinstance(tree, _SCOPES):
+        return set().union(*inner)
+    first = names_in(tree.generators[0].iter)  # taken before the names of the comprehension are
+    return first | (set().union(*inner) - _targets(tree))
 
 
-def local_names(tree: ast.AST) -> set[str]:
-    """Names bound inside an expression (comprehensions, lambdas)."""
-    bound = set()
+def _targets(scope: ast.AST) -> set[str]:
+    """The names that a comprehension binds."""
+    return {n.id for g in scope.generators for n in ast.walk(g.target) if isinstance(n, ast.Name)}
+
+
+_SCOPES = (ast.ListComp, ast.GeneratorExp)
+DEEPEST = 200  # levels of syntax in one formula
+
+# The language of formulas.
+SYNTAX = (
+    ast.Expression, ast.Name, ast.Load, ast.Store, ast.Constant, ast.Call, ast.keyword,
+    ast.Starred, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.IfExp,
+    ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.BinOp, ast.UnaryOp, ast.BoolOp,
+    ast.Compare, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)
+CONSTANTS = (int, float, complex, bool, str, type(None), type(...))
+ATTRIBUTES = frozenset(FACTS | CALLED_FACTS | PLAIN_SIZES | {
+    "conj", "conjugate", "real", "imag", "T", "H", "mT", "mH", "to", "scalar_type"})
+
+
+def foreign(tree: ast.AST) -> str:
+    """What in an expression is not of the language of formulas, in words; "" if all of it is.
+
+    Names are looked up elsewhere: each must be an argument, an output or a function that formulas
+    may call.  So a formula computes on tensors and numbers, and reaches nothing else.
+    """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-    return bound
+        if not isinstance(node, SYNTAX) or getattr(node, "is_async", 0):
+            return f"{type(node).__name__} in {ast.unparse(node)[:80]!r}"
+        if isinstance(node, ast.Constant) and type(node.value) not in CONSTANTS:
+            return f"the constant {node.value!r}"
+        if isinstance(node, ast.Attribute) and not _is_known(node):
+            return f"the attribute '{node.attr}'"
+        if isinstance(node, ast.Call) and not isinstance(node.func, (ast.Name, ast.Attribute)):
+            return f"a call of {ast.unparse(node.func)[:80]!r}"
+        if isinstance(node, _SCOPES) and (hidden := _targets(node) & names_in(tree)):
+            return f"'{min(hidden)}' for two things"
+        if isinstance(node, ast.Name) and node.id.startswith("_") and lookup(node.id) is None:
+            return f"the name '{node.id}'"
+    return ""
+
+
+def _is_known(node: ast.Attribute) -> bool:
+    """Is an attribute a fact of tensors, an operator that writes nothing, or of `math`?"""
+    from .op import families
+
+    if isinstance(node.value, ast.Name) and node.value.id == "math":
+        return not node.attr.startswith("_") and hasattr(math, node.attr)
+    return node.attr in ATTRIBUTES or node.attr in families and not node.attr.endswith("_")
 
 
 def root_call(tree: ast.Expression) -> str | None:

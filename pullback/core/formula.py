@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import math
 import re
 from dataclasses import dataclass
 
@@ -19,12 +18,12 @@ from .. import errors
 from . import checks
 from .expression import (  # lookup, fact_value: re-exported
     BUILTINS,
+    SPACE,
     Ordered,
     Scan,
     conj_value,
     fact_name,
     fact_value,
-    local_names,
     lookup,
     names_in,
     parse,
@@ -63,7 +62,7 @@ class Formula:
 
     def uses(self) -> set[str]:
         """Bare names, those bound inside the formula excepted."""
-        return self.scan.names - local_names(self.tree)
+        return self.scan.names & names_in(self.tree)
 
 
 class Rule:
@@ -89,7 +88,7 @@ class Rule:
         checks.check_condition(self)
         self.diff_outputs = self._differentiable_outputs()
         checks.check_rule(self)
-        self.space = {"math": math, "_conj": conj_value, "__name__": "pullback.generated"}
+        self.space = {**SPACE, "_conj": conj_value}
         self.saves, self.guards = self._saves()
         self.saves_tensors = any(kind in ("arg", "out") for _, kind, _, _ in self.saves)
         self.name = node_name(self.op)
@@ -355,7 +354,7 @@ class Push:
             return self._linear
         if text == "auto_element_wise":
             return self._element_wise
-        space = {"math": math, "__name__": "pullback.generated"}
+        space = dict(SPACE)
         known = {*self.rule.arguments, *self.outputs, *BUILTINS}
         for formula in parts.push.values():
             for name in names_in(parse(formula, self.rule.schema)) - known:

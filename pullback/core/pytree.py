@@ -166,6 +166,11 @@ def as_read(name: str, context: Any) -> tuple[type, Any] | None:
     return None if known is None else (known.type, (known.load or json.loads)(context))
 
 
+def registered_types() -> list[type]:
+    """The classes that are containers here."""
+    return [known.type for known in _containers.values() if isinstance(known.type, type)]
+
+
 def register_dataclass(
     cls: type,
     *,

@@ -17,7 +17,7 @@ import numpy as np
 from . import tape
 from .dims import infer_size, wrap_dims
 from .evaluate import _arrays_only
-from .expression import BUILTINS, lookup
+from .expression import BUILTINS, SPACE, lookup
 from .op import families, overload_of
 from .parts import DEFAULT
 from .recorder import compiled
@@ -125,7 +125,7 @@ def _pullback(rule):
     translator = _Functions()
     tree = translator.visit(ast.parse(rule.source(DEFAULT, False)))
     used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    space = {"__name__": "pullback.generated"}
+    space = dict(SPACE)
     space |= {name: _function(name) for name in used & rule.space.keys() - BUILTINS}
     space |= {f"_m_{name}": _function(name) for name in translator.methods}
     title = f"<pullback derivative of {rule.op.full_name} on arrays>"

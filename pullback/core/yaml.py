@@ -180,10 +180,13 @@ class _Reader:
         mark = rest[0]
         closing = re.compile(r"'((?:[^']|'')*)'" if mark == "'" else r'"((?:[^"\\]|\\.)*)"')
         while not (match := closing.match(rest)):
-            if self.position >= len(self.lines):
-                self.fail("a quotation that does not end", f"close it with {mark}", start)
-            rest = f"{rest} {self.lines[self.position].strip()}"
-            self.position += 1
+            more = []
+            while not (more and mark in more[-1]):  # only such a line can end it
+                if self.position >= len(self.lines):
+                    self.fail("a quotation that does not end", f"close it with {mark}", start)
+                more.append(self.lines[self.position].strip())
+                self.position += 1
+            rest = " ".join([rest, *more])
         behind = rest[match.end():].strip()
         if behind and not behind.startswith("#"):
             self.fail(f"text behind a quotation: {behind!r}", "put all of it into quotes", start)

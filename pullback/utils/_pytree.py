@@ -4,7 +4,6 @@ What is defined here is about PyTorch's text form of structures, and questions a
 """
 
 import collections
-import importlib
 import json
 
 from ..core.pytree import *  # noqa: F403
@@ -16,6 +15,7 @@ from ..core.pytree import (
     _predicate,
     as_read,
     as_written,
+    registered_types,
 )
 from ..core.pytree import broadcast_prefix as _broadcast_to_and_flatten  # noqa: F401
 from ..core.pytree import tree_is_leaf as _is_leaf  # noqa: F401
@@ -114,6 +114,7 @@ def _written(spec: TreeSpec) -> dict:
         raise NotImplementedError(f"No registered serialization name for {spec.type} found.")
     if spec.type is collections.defaultdict:
         factory, keys = spec.context
+        _factory(factory.__module__, factory.__qualname__)  # else nobody could read it
         context = {"default_factory_module": factory.__module__,
                    "default_factory_name": factory.__qualname__, "dict_context": list(keys)}
     else:
@@ -122,12 +123,30 @@ def _written(spec: TreeSpec) -> dict:
             "children_spec": [_written(child) for child in spec.children()]}
 
 
+def _factory(module: str, name: str) -> type:
+    """The type that a text names as what a `defaultdict` makes.
+
+    No module is imported for a text, which may be anybody's: plain data and what was registered.
+    """
+    plain = (list, tuple, dict, set, frozenset, int, float, complex, bool, str, bytes,
+             collections.OrderedDict, collections.Counter, collections.deque)
+    for cls in (*plain, *registered_types()):
+        if (cls.__module__, cls.__qualname__) == (module, name):
+            return cls
+    raise NotImplementedError(
+        f"A defaultdict of {module}.{name} in pytree: that is neither plain data nor a type that "
+        "was registered.\n  Fix: register_pytree_node() its class.")
+
+
 def treespec_loads(serialized: str) -> TreeSpec:
     """The structure that `treespec_dumps` wrote."""
-    protocol, written = json.loads(serialized)
-    if protocol != 1:
-        raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
-    return _read(written)
+    try:
+        protocol, written = json.loads(serialized)
+        if protocol != 1:
+            raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
+        return _read(written)
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"treespec_loads: this is no structure: {error!r}") from error
 
 
 def _read(written: dict) -> TreeSpec:
@@ -142,8 +161,8 @@ def _read(written: dict) -> TreeSpec:
         raise NotImplementedError(f"Deserializing {name} in pytree is not registered.")
     cls = _TYPES[name]
     if cls is collections.defaultdict:
-        module = importlib.import_module(context["default_factory_module"])
-        context = [getattr(module, context["default_factory_name"]), context["dict_context"]]
+        made = _factory(context["default_factory_module"], context["default_factory_name"])
+        context = [made, list(context["dict_context"])]
     else:
         context = json.loads(context)
     return TreeSpec(cls, context, children)

@@ -510,3 +510,143 @@ def test_names_of_nodes_follow_the_entries_that_have_derivatives():
         "- name: mul.Tensor(Tensor self, Tensor other) -> Tensor\n  self, other: (grad, grad)\n"
     )
     assert overload("mul.Scalar").rule.name == "MulBackward1"
+
+
+# what files may say: they may come from anybody
+
+HARMFUL = [
+    "(open('{path}', 'w'), [0 for open in ()], grad)[2]",
+    "(open('{path}', 'w'), (lambda open: 0), grad)[2]",
+    "[grad for open in [open('{path}', 'w')]][0]",
+    "[grad for f in [[open for open in ()], open('{path}', 'w')]][0]",
+    "(x := open('{path}', 'w')) and grad",
+    "grad.__class__.__init__.__globals__['__builtins__']['open']('{path}', 'w')",
+    "grad.new_zeros.__globals__",
+    "sum.__self__.open('{path}', 'w')",
+    "math.__loader__",
+    "math.__spec__.loader.load_module('os').system('touch {path}')",
+    "''.format(grad)",
+    "'{{0.__class__}}'.format(grad)",
+    "f'{{grad.__class__}}'",
+    "grad.numpy().tofile('{path}')",
+    "grad.tolist()",
+    "grad.backward()",
+    "grad.register_hook(len)",
+    "grad.add_(1)",
+    "grad._data",
+    "grad.grad_fn",
+    "grad.requires_grad_()",
+    "needs_input_grad.__globals__",
+    "[f for f in (grad,)][0].storage",
+    "(lambda: grad)()",
+    "[grad][0](1)",
+    "{{'a': grad}}['a']",
+    "{{x for x in (grad,)}}",
+    "{{x: x for x in (grad,)}}",
+    "[grad async for x in grad]",
+    "b'bytes' and grad",
+    "eval('grad')",
+    "exec('grad')",
+    "getattr(grad, 'data')",
+    "type(grad)",
+    "vars()",
+    "globals()",
+    "input()",
+    "print(grad)",
+    "__import__('os').system('touch {path}')",
+    "__builtins__['open']('{path}', 'w')",
+    "_conj.__globals__",
+    "_index",
+    "__name__",
+    "yield grad",
+    "grad) or open('{path}', 'w'",
+    "grad\n  if True: open('{path}', 'w')",
+    "grad; open('{path}', 'w')",
+]
+
+
+@pytest.mark.parametrize("number", range(len(HARMFUL)))
+@pytest.mark.parametrize("place", ["self", "result", "condition"])
+def test_formulas_reach_nothing_but_tensors(number, place, tmp_path):
+    """Refused when the file is read: no formula of it is ever made a function."""
+    forget_derivative("sin")
+    formula = HARMFUL[number].format(path=tmp_path / "harm").replace("\n", "\n\n")
+    lines = {"self": "grad * self.cos()"}
+    if place == "condition":
+        formula = formula.replace("grad", "self")
+        lines["output_differentiability"] = "['" + formula.replace("'", "''") + "']"
+    else:
+        formula = formula.replace("grad", "self_t") if place == "result" else formula
+        lines[place] = yaml.scalar(formula)
+    before = state()
+    text = "\n  ".join(["- name: sin(Tensor self) -> Tensor", *map(": ".join, lines.items())])
+    with pytest.raises(errors.FormulaError):
+        derivatives.load(text + "\n")
+    assert state() == before and not list(tmp_path.iterdir())
+
+
+def test_comprehensions_keep_their_names_to_themselves():
+    """A name of a comprehension may mean something else outside of it, or be refused there."""
+    forget_derivative("sin")
+    derivatives.load("""
+- name: sin(Tensor self) -> Tensor
+  self: sum([g * k for k, g in enumerate([grad * self.cos(), grad])]) * self.cos()
+""")
+    x = torch.tensor(0.5, requires_grad=True)
+    torch.sin(x).backward()
+    assert x.grad.item() == pytest.approx(torch.cos(torch.tensor(0.5)).item())
+    with pytest.raises(errors.FormulaError, match="'self' for two things"):
+        derivatives.load("- name: sin(Tensor self) -> Tensor\n"
+                         "  self: sum([self for self in (grad, self)])\n", replace=True)
+
+
+def test_generated_functions_have_no_builtins_that_reach_outside():
+    for name in ("sin", "mul.Tensor", "ceil"):
+        rule = overload(name).rule
+        found = rule.backward_real.__globals__["__builtins__"]
+        assert not {"open", "eval", "exec", "__import__", "getattr", "type"} & set(found)
+    push = overload("pow.Tensor_Tensor").pushforward
+    assert push is None or "open" not in push.run.__globals__["__builtins__"]
+
+
+@pytest.mark.parametrize("text", [
+    b"\xff\xfe\x00", b"- name: sin(Tensor self) -> Tensor\n  self: '\xff'\n",
+    b"- name: sin(Tensor self) -> Tensor\n  self: grad" + b"+ (" * 5000,
+    b"- name: sin(Tensor self) -> Tensor\n  self: " + b"-" * 20000 + b"grad\n",
+    b"- name: sin(Tensor self) -> Tensor\n  self: grad" + b" + grad" * 20000,
+    b"- name: sin(Tensor self) -> Tensor\n  self: grad\x00\n",
+    b"- name: sin(Tensor self) -> Tensor\n  self: " + b"9" * 10000 + b"\n",
+    b"".join(b" " * i + b"a:\n" for i in range(3000)),
+    b"- a:\n" + b"".join(b" " * (i + 2) + b"a:\n" for i in range(3000)),
+    b"- " * 3000, b"[" * 5000, b"- name: [" + b"a, " * 5000, b"- name: " + b"(" * 10000,
+    b"- name: sin(" + b"Tensor x, " * 5000 + b") -> Tensor\n", b"- name: '" + b"\n" * 5000,
+])
+def test_broken_files(text, tmp_path):
+    path = tmp_path / "broken.yaml"
+    path.write_bytes(text)
+    before = state()
+    with pytest.raises((errors.FormulaError, errors.SchemaError)):
+        derivatives.load(path, replace=True)
+    assert state() == before
+
+
+def test_damaged_files_are_refused_or_read(tmp_path):
+    """Random changes of a good file: an error of ours or a table that is whole."""
+    import random
+
+    good = derivatives.dump(ops=["sin", "mul.Tensor", "where.self", "sum.dim_IntList"]).encode()
+    chosen = random.Random(5)
+    path, seen = tmp_path / "damaged.yaml", set()
+    for _ in range(120):
+        data = bytearray(good)
+        for _ in range(chosen.randint(1, 4)):
+            at = chosen.randrange(len(data))
+            data[at:at + chosen.randint(0, 3)] = bytes(
+                chosen.choices(b" :-[]()'\"|>#\n,.abgr_09\x00\xff", k=chosen.randint(0, 3)))
+        path.write_bytes(data)
+        try:
+            derivatives.load(path, replace=True)
+            seen.add("read")
+        except (errors.FormulaError, errors.SchemaError):
+            seen.add("refused")
+    assert seen == {"read", "refused"}
