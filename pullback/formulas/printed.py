@@ -244,12 +244,6 @@ def copysign_backward(grad, self, result):
     return grad * ratio.masked_fill(self == 0, 0)
 
 
-def nansum_backward(grad, spread, self):
-    """NaN are left out."""
-    used = self.isnan().logical_not()
-    return spread(grad) * used
-
-
 def new_zeros_like(grad, shape):
     """Zeros for an input, with all that is known of it."""
     return grad.new_zeros(list(shape), dtype=grad.dtype, layout=STRIDED, device=grad.device)

@@ -120,7 +120,7 @@ FORMULAS: dict[str, dict[str, str]] = {
     "copysign.Tensor": {"self": "copysign_backward(grad, self, result)"},
     "copysign.Scalar": {"self": "copysign_backward(grad, self, result)"},
     "nansum": {"self": (
-        "nansum_backward(grad, lambda g: spread(g, self.shape, dim, keepdim), self)")},
+        "spread(grad, self.shape, dim, keepdim) * self.isnan().logical_not()")},
     "prod": {"self": "prod_backward(grad, self)"},
     "prod.dim_int": {"self": "prod_dim_backward(grad, self, dim, keepdim)"},
     "std.correction": {
