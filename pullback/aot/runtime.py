@@ -543,7 +543,7 @@ class Program:
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
         return [
-            None if g is None else make(np.asarray(np.multiply(g, scale, dtype=g.dtype)))
+            None if g is None else make(np.asarray(np.multiply(g, scale.astype(g.dtype))))
             for g in gradients
         ]
 

@@ -126,3 +126,13 @@ def test_calls_with_fewer_checks_still_look_at_shapes():
     assert compiled(pb.ones(2)).tolist() == [2.0] * 2
     assert compiled(pb.ones(3, dtype=pb.float64)).dtype is pb.float64
     assert compiled(pb.ones(3, requires_grad=True)).requires_grad
+
+
+@pytest.mark.parametrize("narrow", (pb.bfloat16, pb.float16, pb.float32))
+def test_gradients_of_narrow_leaves_for_a_wide_seed(narrow):
+    x = pb.tensor([1.0, 2.0], dtype=narrow, requires_grad=True)
+    compiled = pb.compile(lambda x: (x.double() ** 2).sum(), backend="numpy")
+    for _ in range(3):
+        x.grad = None
+        (compiled(x) * 0.5).backward()
+        assert x.grad.dtype is narrow and x.grad.tolist() == [1.0, 2.0]
