@@ -12,6 +12,8 @@ The unit is a sixteenth of a byte of memory traffic:
 - Computing a reduction again goes through its operand again: a sixteenth of the operand's bytes.
 - Library calls (matrix products, convolutions), random draws, side effects, and reductions that
   shrink their operand to a quarter or less are never computed again.
+- Whether two floating-point tensors are equal (where a maximum is) is asked in the forward, of the
+  very numbers it has: the backward may get the last bit of one of them from another loop.
 
 Each infinite cost has a reason, which ends up in the report. PyTorch's settings lift some of the
 prices: `rules.py` has them. Read `partition.py` next.
@@ -21,13 +23,14 @@ import math
 import operator
 
 from ..fx.node import Node
-from ..fx.traits import cost_of, nbytes, owner, viewed
+from ..fx.traits import base_name, cost_of, is_tensor, nbytes, owner, viewed
 from .mincut import CutProblem
 from .rules import UNLIMITED, Rules, distances, far_apart
 from .split import JointGraph, is_number, policy
 
 UNIT = 16  # per byte of traffic
 DEAR = 1 << 20  # how much more saving costs where a checkpoint asks to compute again
+EXACT = "equality: holds for the very numbers of the forward"
 SHRINKS = 4  # a reduction to this fraction of its operand is kept
 
 
@@ -67,9 +70,18 @@ def reason_against(node: Node, rules: Rules | None = None) -> str:
         operands = operand_bytes(node) if rules.reductions else 0
         small = nbytes(node.meta.get("val")) * SHRINKS <= operands
         return f"reduction of {operands} bytes: the result is small" if small else ""
+    if is_exact(node):
+        return EXACT
     if cost in ("cheap", "view", "create") or is_number(node):
         return ""
     return "heavy operator: not recomputed"
+
+
+def is_exact(node: Node) -> bool:
+    """Does a node ask whether floating-point numbers that were computed are the same?"""
+    given = [source.meta.get("val") for source in node.all_input_nodes]
+    return len(given) == 2 and base_name(node.target) in ("eq", "ne") and all(
+        is_tensor(value) and value.dtype.is_floating_point for value in given)
 
 
 def asked_again(node: Node) -> bool:
@@ -143,6 +155,9 @@ class _Costs:
             else:
                 problem.again[node] = self.storing_again(node)
                 problem.extra.add(node)
+                if is_exact(node) and node not in self.again:
+                    problem.again[node] = math.inf
+                    problem.again_reasons[node] = f"{node} cannot be recomputed: {EXACT}"
                 if _is_library_call(node):
                     problem.once.add(node)
         return problem

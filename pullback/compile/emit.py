@@ -11,7 +11,7 @@ import re
 
 from . import sound
 from .expressions import SCALAR, Operand, Writer, literal
-from .ir import CTYPES, Const, Value
+from .ir import CTYPES, SLOW, Const, Value
 from .kernel import Kernel
 from .nest import Key, Nest
 from .number import rounded_up, suffixed
@@ -52,6 +52,10 @@ def _as_value(a: Operand) -> Operand:
     """What came out of an operation: it may be a number, but nobody can write it anew."""
     return Operand(a.text, a.code, a.vec) if a.literal else a
 
+
+# What the C compiler could fuse with a sum that follows, where nobody else reads it: a value must
+# not depend on who reads it, for others compute it again and compare (places of maxima).
+_ENDS_IN_PRODUCT = {"mul", "pow", "template", "fmod", "remainder", *SLOW}
 
 _taken = re.compile(  # names in every kernel, and words of C
     "p|c|u|r|i|lo|hi|begin|end|pb|auto|break|case|char|const|continue|default|do|double|else|enum|"
@@ -147,13 +151,15 @@ class Emitter:
         const = const and self.slot[v] not in self.written
         return self.pointer(self.slot[v], v.dtype, v.name, const)
 
-    def _define(self, level: int, base: str, a: Operand) -> Operand:
-        """Give an expression a name in the scope of its level."""
+    def _define(self, level: int, base: str, a: Operand, rounded: bool = False) -> Operand:
+        """Give an expression a name in the scope of its level; `rounded`: it is rounded here."""
         if re.fullmatch(r"\w+", a.text):
             return a
         name = self.fresh(base)
         lines = (self.once, self.row, self.body)[level]
         lines.append(f"{self.writer.type_of(a.code, a.vec)} {name} = {a.text};")
+        if rounded:
+            lines.append(f"PB_ROUNDED({name});")
         return Operand(name, a.code, a.vec)
 
     # ---- addresses -----------------------------------------------------------------------------
@@ -261,7 +267,7 @@ class Emitter:
         out = self._operation(key)
         if level == 2:
             self.flops_weight += 8 if v.op in HEAVY else 1
-        return self._define(level, v.name, out)
+        return self._define(level, v.name, out, v.op in _ENDS_IN_PRODUCT and out.code in "fd")
 
     def _operation(self, key: Key) -> Operand:
         v, _ = key

@@ -96,3 +96,28 @@ def test_triplets_by_cosine():
         value.backward()
         found.append([value, *(x.grad for x in xs)])
     torch.testing.assert_close(found[1], found[0])
+
+
+# Where a maximum is, is found by comparing with it; what is compared is computed more than once, by
+# loops that go on with it in different ways, and must be the same to the last bit.
+PLACES = {
+    "used beside": lambda a, b, c: (a * b + c).amax(-1).sum() + ((a * b).exp() * c).sum(),
+    "both ways": lambda a, b, c: (
+        (a * b + c).max(0).values.sum() + (a * b + c).amin(1).sum() + ((a * b).tanh() * c).sum()),
+    "of a row's sum": lambda a, b, c: ((a * b + c).amax(-1) * (a * b).sum(-1)).sum(),
+    "of logarithms": lambda a, b, c: (F.log_softmax(a, -1).exp() * F.log_softmax(b, -1)).amax(-1),
+    "of a function": lambda a, b, c: ((a.sigmoid() + c).amax(-1) * (a.sigmoid() * b).sum(-1)).sum(),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_places_of_maxima(name):
+    f = PLACES[name]
+    found = []
+    for run in (f, torch.compile(f, fullgraph=True)):
+        g = np.random.default_rng(1)
+        xs = [torch.tensor(g.standard_normal((64, 37)).astype("float32"), requires_grad=True)
+              for _ in range(3)]
+        run(*xs).sum().backward()
+        found.append([x.grad for x in xs])
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-3)

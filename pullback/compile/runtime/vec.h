@@ -26,6 +26,16 @@ INLINE void pb_fence(void) {
   __builtin_ia32_sfence();
 #endif
 }
+// a number that is in a register as it stands: never part of a fused multiplication and addition
+#if defined(__AVX512F__)
+#define PB_ROUNDED(x) __asm__("" : "+v"(x))
+#elif defined(__x86_64__)
+#define PB_ROUNDED(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define PB_ROUNDED(x) __asm__("" : "+w"(x))
+#else
+#define PB_ROUNDED(x) __asm__("" : "+m"(x))
+#endif
 #define PB_INF __builtin_inff()
 #define PB_NAN __builtin_nanf("")
 #endif
