@@ -31,6 +31,7 @@ from .capture import Postponed, capture
 from .context import config, dynamo
 from .effects import Effects
 from .holding import Parts, roots_of
+from .hooking import Overheard
 from .joint import Joint, Sizes
 from .layout import coerced, handle, strides_of
 from .packing import graph_hooks, with_hooks
@@ -125,6 +126,7 @@ class Compiled:
     strided = False  # are inputs that share memory places of it in the graphs, or views?
     kinds: tuple = int, float  # of numbers that may be symbols
     again: Callable | None = None  # compiles another function in the same way
+    heard: list | None = None  # hooks of inputs, while a function is captured that calls them
     checks = False  # are the first calls of every program compared with the function?
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
@@ -250,8 +252,8 @@ class Compiled:
                         f"({errors.user_line(2)}), and the stance is fail_on_recompile", why,
                         cure="call it with inputs of the shapes and dtypes that it was compiled "
                         "for"))
-                with intact():
-                    program = self._new_program(key, flat, spec, tensors, args, kwargs)
+                program = self._heeding(
+                    lambda: self._new_program(key, flat, spec, tensors, args, kwargs))
                 if program.joint.decisions is not None or (
                         (key, 0) in self.programs and self.backend.undecided is not None):
                     self._count(key, program)
@@ -401,9 +403,22 @@ class Compiled:
         known = program.shared.get(pattern)
         if known is None or not known.fits(tensors):
             roots, shared = sharing.describe(inputs, owners, found, self.strided)
-            with intact():
-                known = program.shared[pattern] = self.build(flat, spec, roots, shared)
+            known = program.shared[pattern] = self._heeding(
+                lambda: self.build(flat, spec, roots, shared))
         return known
+
+    def _heeding(self, make: Callable[[], Program]) -> Program:
+        """Capture; once more if sweeps of the function call hooks that its inputs have."""
+        try:
+            with intact():
+                return make()
+        except Overheard as met:
+            self.heard = met.hooks
+        try:
+            with intact():
+                return make()
+        finally:
+            self.heard = None
 
     def _family(self, key: tuple, flat: list) -> Family:
         """What is known of calls that differ in their sizes alone."""
@@ -530,7 +545,7 @@ class Compiled:
         decides = backend.undecided is not None and not (sizes is not None and sizes.data)
         joint = capture(
             self.function, flat, spec, backend.decompositions, decides, roots, shared, sizes=sizes,
-            watch=backend.limited)
+            watch=backend.limited, hooks=self.heard)
         tensors = [v for v in flat if isinstance(v, Tensor)]
         if backend.recall is not None and sizes is None:
             return make_program(joint, joint.inputs(tensors), backend, known=backend.recall(joint))

@@ -48,7 +48,7 @@ from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .holding import Holding
-from .hooking import Hooking, check_handles, left
+from .hooking import Hooking, check_handles, left, tables_of
 from .joint import (
     Adopted,
     Gradient,
@@ -99,6 +99,7 @@ class Capture(Hooking, Placing, Trace):
         self.first: dict[int, object] = {}  # what inputs held, by the identity of the handle
         self.starts: dict[int, object] = {}  # and their edges
         self.hooked: dict[tuple[int, str], dict] = {}  # (handle, kind) -> hooks of inputs
+        self.came, self.ears = {}, []
         self.handles: WeakSet[RemovableHandle] = WeakSet()
         self.views: dict[int, Reviewed] = {}  # by the identity of the handle
         self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
@@ -207,6 +208,7 @@ class Capture(Hooking, Placing, Trace):
         return self.wrap(t._data.inner, node)
 
     def pull(self, node, grads, needs):
+        self.sweeps = self.sweeps or not self.joined
         if not self.literal:
             return super().pull(node, grads, needs)
         if self.joined:  # sums of what arrives belong to the node that sent the last one
@@ -447,6 +449,7 @@ class Capture(Hooking, Placing, Trace):
     def adopt(self, t: Tensor) -> None:
         """Make a tensor from outside an input of the graph."""
         data, edge, link, cell = t._data, t._edge, t._link, t._cell
+        came, hooks = tables_of(t), None if t._meta is None else t._meta.post_hooks
         if edge is not None or t._meta is not None:
             self.note_gradient(t, t)
         box = self.wrap(fake_of(t), self.recorder.late_input(t))._data
@@ -455,7 +458,7 @@ class Capture(Hooking, Placing, Trace):
             t._data, t._edge, t._link, t._cell = box, None, None, None
             self.first[id(t)] = box
             if edge is not None:
-                t._edge = self.starts[id(t)] = input_edge(t, edge, data)
+                t._edge = self.starts[id(t)] = input_edge(t, edge, data, self.collected)
         else:
             made = member.handle(t)
             t._data, t._edge, t._link, t._cell = made._data, made._edge, made._link, made._cell
@@ -465,7 +468,8 @@ class Capture(Hooking, Placing, Trace):
                 t._cell = made._cell
             box = None
         self.adopted.append(
-            Adopted(t, data, edge, link, cell, box, t._edge, t._data, retains(t)))
+            Adopted(t, data, edge, link, cell, box, t._edge, t._data, retains(t), hooks))
+        self.listen(t, came)
 
     def __enter__(self):
         self.packing, state.packing = state.packing, ()  # they are for the run time
@@ -485,7 +489,7 @@ class Capture(Hooking, Placing, Trace):
             t = a.handle  # its writes count when the program runs
             t._data, t._edge, t._link, t._cell = a.data, a.edge, a.link, a.cell
             if t._meta is not None:
-                t._meta.retains = a.retains
+                t._meta.retains, t._meta.post_hooks = a.retains, a.hooks
         for g in self.gradients.values():
             if g.tensor._meta is not None:
                 g.tensor._meta.grad = g.before
@@ -538,7 +542,8 @@ class CaptureRecorder(Recorder):
 def capture(
     function, flat: list, spec, decompositions: dict, decides: bool = False, roots=(),
     shared: dict | None = None, level: Capture | None = None, literal: bool = False,
-    distinct: bool = False, sizes: Sizes | None = None, watch: bool = False
+    distinct: bool = False, sizes: Sizes | None = None, watch: bool = False,
+    hooks: list | None = None
 ) -> Joint:
     """Trace a function of the given flat arguments into a joint graph.
 
@@ -547,12 +552,14 @@ def capture(
     `level` is the trace to use, where it is not an ordinary one. With `literal` the graph is to be
     laid out as PyTorch does (`layout.py`), with `distinct` arguments that are the same tensor are
     inputs of their own. With `sizes` those of the arguments are symbols. With `watch` the module's
-    `diary` says what eager execution has in memory (`eager.py`).
+    `diary` says what eager execution has in memory (`eager.py`). `hooks` are those of inputs that
+    sweeps of the function call, if it is known that they do (`hooking.py`).
     """
     ordinary = level is None
     level = level or Capture(CaptureRecorder(), decompositions, decides)
     recorder = level.recorder
     level.literal = level.takes_again = recorder.spelled = literal
+    level.listens = hooks is not None
     level.spelling = spelling.of("aot", level.keeps_composites) if literal else None
     if watch:
         from .eager import Diary
@@ -568,7 +575,7 @@ def capture(
     tensors = [v for v in flat if isinstance(v, Tensor)]
     firsts = {id(v): i for i, v in reversed(list(enumerate(tensors)))}
     unique = list(range(len(tensors))) if distinct else sorted(firsts.values())
-    holding = Holding(*((function, *flat) if ordinary else ()),
+    holding = Holding(*((function, *flat, *(hooks or ())) if ordinary else ()),
                       tensors_only=not ordinary or literal and not decides)
     with turn(), intact(level.give_back, holding.before.put_back), holding, level, by_data:
         level.shared = shared or {}
@@ -596,10 +603,12 @@ def capture(
                 t = level.wrap(fakes[i], nodes[i])
                 box = level.first[id(t)] = t._data
                 if value._edge is not None:
-                    t._edge = level.starts[id(t)] = input_edge(t, value._edge, box)
+                    t._edge = level.starts[id(t)] = input_edge(
+                        t, value._edge, box, level.collected)
             if value._meta is not None:
                 meta_of(t).grad = value._meta.grad
             level.note_gradient(t, i)
+            level.listen(t, tables_of(value))
             handles.append(t)
             boxes.append((box, t._edge, t._data))
             made[i] = t
@@ -619,6 +628,8 @@ def capture(
             out = holding.taken(out, inputs, tree_flatten((args, kwargs))[0])
             held = holding.before.results()
             own = unseen(level, tree_flatten(out)[0])
+            if ordinary:
+                level.overheard()
             handles += [a.handle for a in level.adopted]
             boxes += [(a.box, a.start, a.first) for a in level.adopted]
             joint = _finish(level, recorder, handles, boxes, out, held)
@@ -734,6 +745,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]
     joint.blurred, joint.writes = level.blurred, level.writes
     joint.hooked = left(level, results.by_handle)
+    joint.heard = level.heard(results.by_handle)
+    level.deafen()
     joint.handles = [k for k, o in enumerate(leaves) if isinstance(o, RemovableHandle)]
     if not level.literal:
         check_handles(level)

@@ -110,7 +110,7 @@ class AotFunction(Compiled):
         if config.selective_decompose:
             table = Selected(table)
         joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                        sizes=sizes)
+                        sizes=sizes, hooks=self.heard)
         if joint.unique is None or sizes is not None:
             return joint
         # tensors that were given twice are one input if they are written, two otherwise
@@ -118,7 +118,7 @@ class AotFunction(Compiled):
         twice = {n for n in owner if owner.count(n) > 1}
         if twice.isdisjoint([*[m.input for m in joint.mutated], *[i for i, _ in joint.reviewed]]):
             joint = capture(self.function, flat, spec, table, False, roots, shared, literal=True,
-                            distinct=True)
+                            distinct=True, hooks=self.heard)
         return joint
 
     def _parts(self, layout: Layout, number: Callable[[], int]) -> Backend:

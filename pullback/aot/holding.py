@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.handle import Tensor
-from ..core.hooks import of_all_modules
+from ..core.hooks import of_all_modules, of_all_steps
 from . import objects
 from .calls import Watch
 from .effects import Before, Effects, Slot, alike
@@ -57,7 +57,8 @@ class Holding:
     """What modules and variables held before a capture; leaving it puts everything back."""
 
     def __init__(self, *starts: Any, tensors_only: bool = False):
-        self.reach = reach = Reach((*starts, *[f for t in of_all_modules for f in t.values()]))
+        self.reach = reach = Reach(
+            (*starts, *[f for t in (*of_all_modules, *of_all_steps) for f in t.values()]))
         self.modules = list({id(m): m for root in reach.modules for m in root.modules()}.values())
         self.compared, self.named = variables(reach)
         self.tables = [(t, dict(t)) for m in self.modules for t in (

@@ -17,6 +17,7 @@ from ..fx.graph_module import GraphModule
 from .decisions import contents
 
 if TYPE_CHECKING:
+    from .hooking import Listeners
     from .sharing import Root
 
 
@@ -36,10 +37,14 @@ class Identity(Node):
         return [grads[0]]
 
 
-def input_edge(t: Tensor, outer, data):
-    """The edge of a graph input that requires grad; only a real leaf refuses writes."""
+def input_edge(t: Tensor, outer, data, collected: Callable):
+    """The edge of a graph input that requires grad; only a real leaf refuses writes, and of others
+    `collected` is called when a sweep would go on behind them."""
     leaf = Accumulate(t)
-    return leaf if isinstance(outer, Accumulate) else Identity(leaf, (data.shape, data.dtype))
+    if isinstance(outer, Accumulate):
+        return leaf
+    leaf.hooks = {"post": {0: collected}}
+    return Identity(leaf, (data.shape, data.dtype))
 
 
 @dataclass(slots=True)
@@ -102,6 +107,7 @@ class Adopted:
     start: object  # its edge at the beginning of the capture
     first: object  # what it held then
     retains: bool  # did it keep its gradient before?
+    hooks: object  # those that wait for its gradient to be complete
 
 
 @dataclass(slots=True)
@@ -215,6 +221,7 @@ class Joint:
     ended: list[int] = field(default_factory=list)  # inputs that were detached in place
     bumped: list[tuple] = field(default_factory=list)  # (input, versions that no write explains)
     hooked: list[tuple] = field(default_factory=list)  # (input, kind, hook, handle) (`hooking.py`)
+    heard: Listeners | None = None  # hooks of inputs that the function's own sweeps called
     handles: list[int] = field(default_factory=list)  # which outputs are handles of hooks
     owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients

@@ -38,6 +38,7 @@ LIBRARIES -= {"__main__"}
 _BY_NAME = {"getattr", "hasattr", "setattr", "delattr", "vars", "globals", "__dict__", "attrgetter",
             "methodcaller", "__getattr__", "__getattribute__"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+STEP_HOOKS = "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks"
 _CACHE = type(functools.lru_cache(int))
 _DRAWS = (random.Random, np.random.Generator, np.random.RandomState)
 # what only a tensor itself can tell, not what stands for it in a capture
@@ -226,6 +227,8 @@ class Reach:
             self._function(thing)
         elif isinstance(thing, types.MethodType):
             todo += [thing.__self__, thing.__func__]
+        elif kind is types.BuiltinMethodType:  # of a list, say
+            todo.append(thing.__self__)
         elif isinstance(thing, property):
             todo += [thing.fget, thing.fset]
         elif isinstance(thing, (staticmethod, classmethod)):
@@ -317,6 +320,8 @@ class Reach:
                 self.modules.append(thing)
                 todo += table["_modules"].values()
                 todo += [hook for name in HOOKS for hook in table[name].values()]
+            elif "_optimizer_step_pre_hooks" in table:
+                todo += [hook for name in STEP_HOOKS for hook in table[name].values()]
             if of_ours(kind) and not self._by_name:
                 self._owners.append((kind.__name__, table))
             else:

@@ -182,7 +182,7 @@ class Program:
         # does it depend on nothing but what a short way compares (`short.py`)?
         self.comparable = not (
             joint.reads or joint.decisions or joint.gradients or joint.assigned or joint.numbers
-            or joint.roots or joint.unique is not None or joint.mutated)
+            or joint.roots or joint.unique is not None or joint.mutated or joint.heard)
         self.shortened = 0  # how often a short way was made
         nodes = list(joint.module.graph.nodes)
         results = joint.module.graph.output_node().args[0][: self.count]
@@ -271,6 +271,8 @@ class Program:
         for gradient in joint.gradients:
             if not gradient.fits(arguments):
                 return False
+        if joint.heard is not None and not joint.heard.fits(joint, arguments):
+            return False
         if joint.outside is not None and not joint.outside():
             return False
         for guard in joint.guards:

@@ -62,7 +62,7 @@ class Root:
             self.input._link = Detached(base, steps, False, None, version)
             self.input._link.counts = self.counts
         if t._edge is not None:
-            self.input._edge = input_edge(self.input, t._edge, t._data)
+            self.input._edge = input_edge(self.input, t._edge, t._data, level.collected)
 
 
 @dataclass(slots=True)
@@ -86,8 +86,8 @@ class Member:
             made = replay(base, self.chain)
         if self.multi:
             made._link.multi = True
-        if isinstance(t._edge, Accumulate):
-            made._edge = input_edge(made, t._edge, t._data)
+        if isinstance(t._edge, Accumulate):  # nothing is behind it
+            made._edge = input_edge(made, t._edge, t._data, id)
         return made
 
 

@@ -160,7 +160,7 @@ def compile(
         parts = Backend(
             forward, backward, cut, Everything(whole, True), fuse, undecided, memory is not None,
             within=None if memory is None else keeps,
-            written=_as_written if fullgraph else _undecided
+            written=_as_written
         )
         if backend == "native":
             from .warm import recall

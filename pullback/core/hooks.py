@@ -19,6 +19,7 @@ from .surface import _recording
 from .tape import Accumulate, Node, Port, freed, modified, port
 
 of_all_modules: list[dict] = []  # tables of hooks of every module (`../nn/module_hooks.py`)
+of_all_steps: list[dict] = []  # and of every optimizer (`../optim/optimizer.py`)
 
 
 class Table(dict):

@@ -15,7 +15,9 @@ from operator import getitem, is_
 import numpy as np
 
 from ..aot.capture import Postponed
+from ..aot.holding import Hooked
 from ..core.handle import Tensor, make
+from ..core.hooks import of_all_steps
 from ..core.state import state
 
 
@@ -68,6 +70,15 @@ def fed(level, optimizer, group: dict, options: dict) -> dict:
             out[name] = value
             level.guard(_same(read, value))
     return out
+
+
+def watch_hooks(optimizer) -> None:
+    """Check before every call of a function that is captured that the hooks of a step are those
+    that were called."""
+    level = owner()
+    if level is not None:
+        level.guard(Hooked([optimizer._optimizer_step_pre_hooks,
+                            optimizer._optimizer_step_post_hooks, *of_all_steps]))
 
 
 def watch(level, optimizer, group: dict) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from ..autograd.grad_mode import set_grad_enabled
 from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.hooks import RemovableHandle
+from ..core.hooks import RemovableHandle, of_all_steps
 from ..core.state import state
 from ..core.table import ops
 from ..creation import from_dlpack, typename
@@ -29,6 +29,7 @@ __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer
 ParamsT: TypeAlias = Iterable
 _global_optimizer_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
 _global_optimizer_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+of_all_steps += [_global_optimizer_pre_hooks, _global_optimizer_post_hooks]
 
 
 class _RequiredParameter:
@@ -128,6 +129,10 @@ class Optimizer:
         @functools.wraps(func)
         def wrapper(*args, **kwargs):
             self = args[0]
+            if state.mode:
+                from . import capture
+
+                capture.watch_hooks(self)
             for hook in _hooks(_global_optimizer_pre_hooks, self._optimizer_step_pre_hooks):
                 result = hook(self, args, kwargs)
                 if result is None:
@@ -137,8 +142,6 @@ class Optimizer:
                                        f"new_kwargs), but got {result}.")
                 args, kwargs = result
             if state.mode and not self._captured:
-                from . import capture
-
                 out = capture.foreign(self, functools.partial(func, *args, **kwargs))
             else:
                 out = func(*args, **kwargs)
