@@ -48,7 +48,7 @@ from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .holding import Holding
-from .hooking import Hooking, check_handles, left, tables_of
+from .hooking import Hooking, check_handles, has_own_rules, left, tables_of
 from .joint import (
     Adopted,
     Gradient,
@@ -769,6 +769,7 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             for n, t in enumerate([make(_dense(fake_of(v)._data)) for _, v in varying])
         ]
         joint.tangent_of = [k for k, _ in varying]
+        joint.ruled = has_own_rules([v for _, v in varying])
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
         before = [t._data for t in handles], [t._data for t in tangents]
         level.joined = level.late = True

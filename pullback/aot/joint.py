@@ -198,6 +198,7 @@ class Joint:
     tangent_of: list[int]  # graph output that each tangent belongs to
     grad_of: list[int]  # input that each gradient belongs to
     differentiable: bool = False
+    ruled: bool = False  # does the user's own code, in hooks or Functions, make gradients?
     held: list = field(default_factory=list)  # places in modules of the last outputs
     places: list | tuple | None = None  # where modules hold them, if they hold all; None: ask
     reads: list[Read] = field(default_factory=list)  # values from outside that it depends on

@@ -149,7 +149,7 @@ class Program:
             and joint.forward_count == 1
             and not (joint.mutated or joint.assigned or joint.late or joint.began or joint.sets)
             and not (joint.grown or joint.shrunk)
-            and not joint.wrapped
+            and not (joint.wrapped or joint.ruled)  # those need not scale with the seed
             and (joint.tangent_of == [0] and facts[0][0] == () and "fused" in makers)
             and np.dtype(facts[0][1]).kind == "f"  # a complex seed would not just scale them
         )

@@ -136,3 +136,37 @@ def test_gradients_of_narrow_leaves_for_a_wide_seed(narrow):
         x.grad = None
         (compiled(x) * 0.5).backward()
         assert x.grad.dtype is narrow and x.grad.tolist() == [1.0, 2.0]
+
+
+class Clipped(pb.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.clamp(-1, 1)
+
+
+@pb.library.custom_op("at_once::clipped", mutates_args=())
+def clipped(x: pb.Tensor) -> pb.Tensor:
+    return x * 2
+
+
+clipped.register_fake(pb.empty_like)
+clipped.register_autograd(lambda ctx, g: g.clamp(-1, 1))
+
+
+def hooked(x):
+    y = x * 2
+    y.register_hook(lambda g: g.clamp(-1, 1) / 2)
+    return y
+
+
+@pytest.mark.parametrize("rule", (Clipped.apply, clipped, hooked))
+def test_gradients_by_rules_of_the_user_need_not_scale_with_the_seed(rule):
+    compiled = pb.compile(lambda x: rule(x).sum(), backend="numpy")
+    for seed in (1.0, 3.0, 0.5):
+        x = pb.ones(3, requires_grad=True)
+        (compiled(x) * seed).backward()
+        assert x.grad.tolist() == [min(seed, 1.0)] * 3
