@@ -19,13 +19,22 @@ LEFT_OUT = ("empty", "new_empty", "resize", "set_", "_print", "_assert", "item",
             "_version", "data", "output_nr", "_backward", "requires_grad", "retain_grad",
             "_foreach", "_fused", "_cudnn", "_nnpack", "sym_", "_nested", "_dim", "size", "stride",
             "numel", "storage_offset", "_thnn", "_unsafe_set", "_propagate", "_make_dep",
-            "as_strided", "_reshape_alias", "seed")
+            "as_strided", "_reshape_alias", "seed", "_softmax_backward_data",
+            "_log_softmax_backward_data")
 # bases of spaces and the like: another library, or another batch, may choose another one
 AMBIGUOUS = ("svd", "eig", "qr", "lstsq", "geqrf", "ormqr", "orgqr", "linalg_eig", "linalg_svd",
              "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_ldl", "lu", "linalg_lu",
              "householder", "linalg_householder", "pca", "svd_lowrank", "pca_lowrank", "sort",
              "argsort", "topk", "linalg_lstsq", "triangular_solve", "mode", "_unique", "unique",
-             "kthvalue", "median", "nanmedian", "msort", "histogram", "_ctc_loss", "_use_cudnn")
+             "kthvalue", "median", "nanmedian", "msort", "histogram")
+# PyTorch does something else, which is its own matter: parts of results that nobody documents,
+# NaN that polynomials lose, derivatives of resampling with scales that do not fit the sizes,
+# functions whose default is no reduction when they are called without `functional`
+THEIRS = ("_ctc_loss", "ctc_loss", "embedding_bag", "_embedding_bag", "special_chebyshev",
+          "special_shifted", "special_hermite", "special_laguerre", "special_legendre",
+          "_upsample", "upsample", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
+          "binary_cross_entropy_with_logits", "margin_ranking_loss", "cosine_embedding_loss",
+          "triplet_margin_loss")
 
 
 @functools.cache
@@ -200,6 +209,8 @@ def step(b) -> bool:
         traits.add("random")
     if name.startswith(AMBIGUOUS) or op.invariant is not None:
         traits.add("ambiguous")
+    if name.startswith(THEIRS):
+        traits.add("theirs")
     if op.structure or any(_cut(ov)):
         traits.add("cut")
     if any(a.is_write for a in ov.schema.args):
