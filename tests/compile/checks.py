@@ -5,11 +5,30 @@ rounding of its own; what a function rounds on purpose (casts, integer results) 
 at these sizes.
 """
 
+from contextlib import contextmanager
+
 import numpy as np
 from standin import trace, with_grad
 
 import pullback as pb
-from pullback.compile.backend import compile_graph
+from pullback.compile.backend import CompiledGraph, compile_graph
+
+
+@contextmanager
+def graphs_made():
+    """Compiled graphs in the order in which they are made, or loaded where the cache has them."""
+    made, begin = [], CompiledGraph.__init__
+
+    def record(self, *args):
+        begin(self, *args)
+        made.append(self)
+
+    CompiledGraph.__init__ = record
+    try:
+        yield made
+    finally:
+        CompiledGraph.__init__ = begin
+    assert made, "nothing was compiled"
 
 
 def eager(fn, *arrays):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from checks import graphs_made
 
 import pullback as pb
 
@@ -16,13 +17,9 @@ def numbers(*shape, seed=0):
 
 def steps_of(f, *args):
     """Results and gradients of the compiled function as eager's; the NumPy steps that it takes."""
-    from pullback.compile import backend
-
-    graphs, make = [], backend._compile
-    backend._compile = lambda *a, **k: graphs.append(make(*a, **k)) or graphs[-1]
     leaves = [a.detach().clone().requires_grad_(a.is_floating_point()) for a in args]
-    try:
-        found = []
+    found = []
+    with graphs_made() as graphs:
         for call in (f, pb.compile(f)):
             out = call(*leaves)
             outs = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -31,8 +28,6 @@ def steps_of(f, *args):
                 tracked, [a for a in leaves if a.requires_grad],
                 [numbers(*o.shape, seed=3).to(o.dtype) for o in tracked]) if tracked else ()
             found.append([*outs, *grads])
-    finally:
-        backend._compile = make
     for a, b in zip(*found, strict=True):
         assert a.dtype is b.dtype
         np.testing.assert_allclose(

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from checks import graphs_made
 
 import pullback as pb
 from pullback.compile import native
@@ -32,19 +33,12 @@ def values(shape: tuple, dtype: object, seed: int = 0) -> pb.Tensor:
 
 def compiled(f, *inputs):
     """Results and gradients, eager and compiled, and the NumPy steps that are left."""
-    from pullback.compile import backend
-
-    graphs, make = [], backend._compile
-    backend._compile = lambda *a, **k: graphs.append(make(*a, **k)) or graphs[-1]
-    try:
-        g = pb.compile(f)
-        out = []
-        for call in (f, g):
+    out = []
+    with graphs_made() as graphs:
+        for call in (f, pb.compile(f)):
             y = call(*inputs)
             v = values(tuple(y.shape), y.dtype, 5)
             out.append([y, *pb.autograd.grad(y, inputs, v)])
-    finally:
-        backend._compile = make
     return *out, [e["target"] for graph in graphs for e in graph.report["externs"]]
 
 
