@@ -78,6 +78,11 @@ _FOLD = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": o
          "neg": operator.neg}
 
 
+def _made_by(op: str, a: Ref | Const) -> bool:
+    """Is an operand the result of an operation, and no number?"""
+    return isinstance(a, Ref) and a.value.op == op
+
+
 class Builder:
     """Collects the values of one graph; equal expressions become one value."""
 
@@ -184,21 +189,16 @@ class Builder:
 
         Gradients of log_softmax ask for this. exp(d) is at most 1, so nothing can overflow.
         """
-        if (
-            op != "exp"
-            or not isinstance(args[0], Ref)
-            or args[0].value.op != "sub"
-            or not args[0].plain
-        ):
+        if op != "exp" or not _made_by("sub", args[0]) or not args[0].plain:
             return None
         d, log = args[0].value.args
-        if not isinstance(log, Ref) or log.value.op != "log" or not isinstance(d, Ref):
+        if not _made_by("log", log) or not _made_by("sub", d):
             return None
-        total = log.value.args[0]
-        if total.value.kind != "reduce" or total.value.op != "sum" or d.value.op != "sub":
+        total, top = log.value.args[0], d.value.args[1]
+        if not _made_by("sum", total) or not _made_by("max", top):
             return None
-        e, top = total.value.args[0].value, d.value.args[1]
-        if e.op != "exp" or e.args[0] != d or not isinstance(top, Ref) or top.value.op != "max":
+        e = total.value.args[0].value
+        if total.value.kind != "reduce" or e.op != "exp" or e.args[0] != d:
             return None
         inverse = self.pointwise("recip", total, dtype=e.dtype)
         row = Ref(inverse.value, log.shape, log.offset, log.strides)

@@ -191,7 +191,7 @@ class Kernel:
             except Split as split:
                 again = True
                 if split.dim >= len(self.dims):
-                    raise MustStore(root.source.value) from None
+                    raise self._elsewhere(root.source.value) from None
                 n = self.dims[split.dim]
                 self.dims[split.dim : split.dim + 1] = [n // split.inner, split.inner]
 
@@ -241,9 +241,7 @@ class Kernel:
                 continue
             inner = compose(access, sizes, v.shape, ref.offset, ref.strides)
             if inner is None:
-                if holders:  # this kernel stores it: another one can load it
-                    raise NoFuse
-                raise MustStore(v)
+                raise self._elsewhere(v)
             while len(inner) > len(self.dims) + 1 and not inner[-1]:
                 inner = inner[:-1]  # virtual loops that no longer matter: one name per element
             accesses.append(inner)
@@ -257,7 +255,7 @@ class Kernel:
         base = v.args[0]
         inner = compose(access, self.sizes(), v.shape, base.offset, base.strides)
         if inner is None:
-            raise MustStore(v)
+            raise self._elsewhere(v)
         strides = list(inner)
         for i, (stride, size) in enumerate(zip(v.attrs["strides"], v.attrs["sizes"]), 1):
             key = (v.args[i].value, accesses[i], size, v.attrs["wrap"])
@@ -272,9 +270,15 @@ class Kernel:
             self.walk(base.value, tuple(strides))
         except Split as split:
             if split.dim >= len(self.dims):
-                raise MustStore(base.value) from None
+                raise self._elsewhere(base.value) from None
             raise
         return tuple(strides)
+
+    def _elsewhere(self, v: Value) -> Exception:
+        """What to raise for a value that cannot be computed inline: if this kernel stores it,
+        another one has to load it; else it must be stored.
+        """
+        return NoFuse() if self in self.where.get(v, ()) else MustStore(v)
 
     def _own_row(self, v: Value, access: tuple) -> None:
         """A reduction of this kernel may only be read along its own rows."""

@@ -18,3 +18,15 @@ def test_as_eager(function):
     torch.manual_seed(0)
     args = torch.randint(0, 32, (2, 16)), torch.rand(32) + 1, torch.rand(32, 8) + 0.5
     assert torch.allclose(torch.compile(function)(*args), function(*args))
+
+
+@pytest.mark.parametrize("function", [
+    lambda i, x, b: (x + b).reshape(-1)[i],
+    lambda i, x, b: ((x + b).reshape(-1)[i], x + b),
+    lambda i, x, b: ((x + b).exp().reshape(-1)[i].reshape(3, 4).softmax(1), (x + b).exp().sum(1)),
+])  # fmt: skip
+def test_as_many_indices_as_elements(function):
+    """What is read through them is stored by a kernel over as many elements: not by the same."""
+    torch.manual_seed(0)
+    args = torch.randperm(12), torch.randn(3, 4), torch.randn(4)
+    torch.testing.assert_close(torch.compile(function)(*args), function(*args))

@@ -522,3 +522,16 @@ def test_places_and_weights_of_resampling_agree():
         x = pb.rand(*shape, dtype=pb.float64)
         found = pb.compile(lambda x: aten.upsample_trilinear3d(x, [6, 7, 8], False))(x)
         assert pb.allclose(found, aten.upsample_trilinear3d(x, [6, 7, 8], False))
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_gradients_of_logarithms_of_nothing(shape, dim):
+    f = lambda x: pb.logsumexp(x, dim).sum()
+    found = []
+    for run in (f, pb.compile(f)):
+        x = pb.ones(shape, requires_grad=True)
+        value = run(x)
+        value.backward()
+        found.append([value, x.grad])
+    pb.testing.assert_close(found[1], found[0])
