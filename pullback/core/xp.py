@@ -65,6 +65,13 @@ def maxima(xp, x, axis):
     return np.maximum.reduce(x, axis, None, None, True) if xp is np else x.max(axis, keepdims=True)
 
 
+def comparable(xp, array):
+    """An array that sorts as numbers do, NaN last: formats that NumPy does not know (bfloat16) go
+    by another order where there are NaN.
+    """
+    return array if array.dtype.kind in "biufc" else array.astype(xp.float32)
+
+
 def picked(xp, x, places, axis: int):
     """Elements at places along an axis: `take_along_axis`, of vectors and matrices without it."""
     if x.ndim == 1:

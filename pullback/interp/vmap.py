@@ -255,7 +255,8 @@ def pointwise(ov, batched, args):
         if b is True and a.ndim - 1 < rank:
             a = ops.reshape(a, (a.shape[0],) + (1,) * (rank - a.ndim + 1) + tuple(a.shape[1:]))
         aligned.append(a)
-    if ov.op.promote in ("default", "float", "bool", "real") and 0 in ranks and rank:
+    promotes = ov.op.promote in ("default", "float", "bool", "real") or ov.op.promotes is not None
+    if promotes and 0 in ranks and rank:
         logical = [
             _Logical(args[i].dtype, args[i].ndim - bool(batched[i]))
             if isinstance(args[i], Tensor)

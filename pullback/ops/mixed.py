@@ -245,10 +245,13 @@ class logaddexp(Pointwise):
         return xp.where(same, high, high + xp.log1p(xp.exp(xp.where(same, 0, low - high))))
 
     def decomp(self, other):
-        if self.is_complex():
-            return ops.logsumexp(ops.stack(ops.broadcast_tensors([self, other])), 0)
-        high, low = ops.maximum(self, other), ops.minimum(self, other)
-        same = (high == low).logical_and(high.isinf())
+        if self.is_complex():  # the branch of the larger one, as in the kernel
+            first = self.real >= other.real
+            high, low = ops.where(first, self, other), ops.where(first, other, self)
+            same = high.real.isinf().logical_and(high.real == low.real)
+        else:
+            high, low = ops.maximum(self, other), ops.minimum(self, other)
+            same = (high == low).logical_and(high.isinf())
         return ops.where(same, high, high + (low - high).masked_fill(same, 0).exp().log1p())
 
 

@@ -82,6 +82,7 @@ class nextafter(Pointwise):
 
     schema = "nextafter(Tensor self, Tensor other) -> Tensor"
     promote = "keep"  # half precision must not be widened: its neighbours are further away
+    promotes = ("self", "other")
     dtype = _same_type
     grad = {"self": "grad * (self != other)"}
     constant = ("other",)

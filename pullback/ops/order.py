@@ -10,7 +10,7 @@ from ..core import dtype as dt
 from ..core.dims import numel, wrap_dim
 from ..core.op import Composite, Op
 from ..core.table import ops
-from ..core.xp import picked
+from ..core.xp import comparable, picked
 from ..errors import DTypeError, ShapeError
 from .index import needs_data, size_by_data
 from .layout import along, in_front, inner
@@ -21,6 +21,7 @@ from .pointwise import refuse, title
 
 def sorted_places(xp, array, dim: int, descending: bool):
     """Stable argsort; NaN counts as the largest value."""
+    array = comparable(xp, array)
     if not descending:
         return xp.argsort(array, axis=dim, kind="stable")
     size = array.shape[dim]
@@ -166,6 +167,22 @@ def _topk_shape(shape, k: int, dim: int) -> tuple[int, ...]:
     return (*shape[:dim], k, *shape[dim + 1 :]) if shape else ()
 
 
+def _few_places(xp, array, k: int, dim: int, largest: bool):
+    """Where the k extreme elements are, by choosing them first and ordering only these; None where
+    the last of them has equals that were left out: the choice among equals is by their order.
+    """
+    size = array.shape[dim]
+    cut = size - k if largest else k - 1
+    chosen = xp.argpartition(array, cut, axis=dim)
+    last = picked(xp, array, chosen[along(dim, slice(cut, cut + 1))], dim)
+    chosen = xp.sort(chosen[along(dim, slice(size - k, None) if largest else slice(0, k))], axis=dim)
+    values = picked(xp, array, chosen, dim)
+    if (last != last).any() or (
+            xp.count_nonzero(array == last) > xp.count_nonzero(values == last)):
+        return None
+    return picked(xp, chosen, sorted_places(xp, values, dim, largest), dim)
+
+
 class topk(Op):
     """The k largest or smallest elements along a dim, and where they were."""
 
@@ -186,16 +203,10 @@ class topk(Op):
         if self.ndim == 0:
             return (self.copy(), xp.zeros((), xp.int64))
         size = self.shape[dim]
+        places = None
         if 0 < k < size // 8 and self.dtype.kind in "fiu":
-            # choose first, then order only what was chosen
-            cut = size - k if largest else k - 1
-            chosen = xp.argpartition(self, cut, axis=dim)
-            part = slice(size - k, None) if largest else slice(0, k)
-            chosen = xp.sort(chosen[along(dim, part)], axis=dim)
-            values = picked(xp, self, chosen, dim)
-            order = sorted_places(xp, values, dim, largest)
-            places = picked(xp, chosen, order, dim)
-        else:
+            places = _few_places(xp, self, k, dim, largest)
+        if places is None:
             places = sorted_places(xp, self, dim, largest)[along(dim, slice(0, k))]
         return picked(xp, self, places, dim), places.astype(xp.int64)
 
@@ -276,8 +287,9 @@ def _rows_first(xp, array, dim: int):
 
 def _unique(xp, array, inverse: bool, counts: bool):
     values, back, number = xp.unique(
-        array, return_inverse=True, return_counts=True, equal_nan=False
+        comparable(xp, array), return_inverse=True, return_counts=True, equal_nan=False
     )
+    values = values.astype(array.dtype, copy=False)
     none = xp.empty((0,), xp.int64)
     back = back.reshape(array.shape).astype(xp.int64)
     return values, back if inverse else none, number.astype(xp.int64) if counts else none
@@ -353,7 +365,7 @@ class unique_dim(_Unique):
 
     def run(xp, self, dim, sorted, return_inverse, return_counts):
         dim = wrap_dim(dim, self.ndim, scalar_ok=False)
-        rows = _rows_first(xp, self, dim)
+        rows = comparable(xp, _rows_first(xp, self, dim))
         order = xp.lexsort(rows.T[::-1]) if rows.shape[1] else xp.arange(rows.shape[0])
         ordered = rows[order]
         new = xp.ones(rows.shape[0], bool)
@@ -483,6 +495,7 @@ def _search(xp, table, values, side: str, int32: bool, sorter=None):
     if sorter is not None:
         _check_sorter(table, sorter)
         table = xp.take_along_axis(table, sorter, axis=-1)
+    table, values = comparable(xp, table), comparable(xp, values)
     if table.ndim == 1:
         return xp.searchsorted(table, values, side=side).astype(kind)
     if values.ndim != table.ndim or values.shape[:-1] != table.shape[:-1]:

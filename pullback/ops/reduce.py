@@ -287,10 +287,26 @@ class mean_dim(Reduction):
 # Variance and standard deviation
 
 
-def _var(xp, self, dim, correction, keepdim):
-    """(variance, mean); the divisor is the number of elements minus `correction`, but not below 0."""
+def _var(xp, self, dim, correction, keepdim, root=False):
+    """(variance or its root, mean); the divisor is the number of elements minus `correction`, but
+    not below 0.
+    """
     if self.dtype.kind not in "fc":
         raise RuntimeError("std and var only support floating point and complex dtypes")
+    var, mean = _moments(xp, self, dim, correction, keepdim)
+    real = var.dtype
+    if real == xp.float32 and var.size and not (var.min() > _FEW_DIGITS and var.max() < math.inf):
+        # squares that single precision does not hold: PyTorch sums in double precision
+        wide = self.astype(xp.result_type(self.dtype, xp.float64))
+        var, mean = _moments(xp, wide, dim, correction, keepdim)
+        mean = mean.astype(self.dtype)
+    return (xp.sqrt(var) if root else var).astype(real, copy=False), mean
+
+
+_FEW_DIGITS = 1e-30  # below it, sums of squares in single precision have lost some
+
+
+def _moments(xp, self, dim, correction, keepdim):
     axes = wrap_dims(dim, self.ndim)
     count = math.prod(self.shape[a] for a in axes)
     mean = xp.sum(self, axis=axes, keepdims=True) / xp.asarray(count, dtype=self.dtype)
@@ -314,6 +330,13 @@ def _var_parts(self, dim, correction, keepdim):
     freedom = _freedom(self, dim, correction)
     var = total / freedom if freedom else total / ops.zeros_like(total)
     return var, mean if keepdim else mean.reshape(total.shape)
+
+
+def _std_parts(self, dim, correction, keepdim):
+    """(standard deviation, mean): the squares have the range of double precision, as the kernel's."""
+    wide = dt.promote_types(self.dtype, dt.float64)
+    var, mean = _var_parts(self.to(wide), dim, correction, keepdim)
+    return var.sqrt().to(self.dtype.to_real()), mean.to(self.dtype)
 
 
 def _spread_samples(s):
@@ -375,8 +398,8 @@ class std_correction(Reduction):
     schema = ("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, "
               "bool keepdim=False) -> Tensor")
     out = ("castable",)
-    run = lambda xp, self, dim, correction, keepdim: xp.sqrt(
-        _var(xp, self, dim, correction, keepdim)[0])
+    run = lambda xp, self, dim, correction, keepdim: _var(
+        xp, self, dim, correction, keepdim, True)[0]
     grad = {"self": "std_pullback(grad, self, result, dim, correction, keepdim)"}
     push = "std_push(self_p, self_t, result, dim, correction, keepdim)"
     shape = lambda self, dim, correction, keepdim: reduced(self.shape, dim, keepdim)
@@ -386,7 +409,7 @@ class std_correction(Reduction):
     samples = _spread_samples
 
     def decomp(self, dim=None, correction=None, keepdim=False):
-        return _var_parts(self, dim, correction, keepdim)[0].sqrt()
+        return _std_parts(self, dim, correction, keepdim)[0]
 
 
 class std_dim(Composite):
@@ -478,12 +501,10 @@ class std_mean_correction(Reduction):
     samples = _spread_samples
 
     def run(xp, self, dim, correction, keepdim):
-        var, mean = _var(xp, self, dim, correction, keepdim)
-        return xp.sqrt(var), mean
+        return _var(xp, self, dim, correction, keepdim, True)
 
     def decomp(self, dim=None, correction=None, keepdim=False):
-        var, mean = _var_parts(self, dim, correction, keepdim)
-        return var.sqrt(), mean
+        return _std_parts(self, dim, correction, keepdim)
 
 
 class std_mean_dim(Composite):

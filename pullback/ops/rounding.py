@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from ..core import dtype as dt
+from ..core.evaluate import rounded
 from ..core.op import Pointwise
 from ..core.table import ops
+from ..core.xp import comparable
 from .pointwise import points, refuse
 
 # ---------------------------------------------------------------------------------------------
@@ -172,6 +174,14 @@ class bitwise_not(Pointwise):
         yield s(s.int())
 
 
+def _replacements(dtype: dt.DType, nan, posinf, neginf) -> list:
+    """What stands for NaN and infinities: the largest numbers of the dtype if nothing is said."""
+    limits = dt.finfo(dtype)
+    numbers = [0.0 if nan is None else nan, limits.max if posinf is None else posinf,
+               limits.min if neginf is None else neginf]
+    return [rounded(n, dtype.np) for n in numbers] if dtype.itemsize == 2 else numbers
+
+
 class nan_to_num(Pointwise):
     """Each element with NaN and infinities replaced by numbers."""
     ordered = False
@@ -179,11 +189,14 @@ class nan_to_num(Pointwise):
               " -> Tensor")
     grad = {"self": "grad * self.isfinite()"}
 
+    promote, dtype = "keep", "self.dtype"  # the limits are those of its own dtype
+
     def run(xp, self, nan, posinf, neginf):
         if self.dtype.kind in "biu":
             return self.copy()
-        return xp.nan_to_num(self, copy=True, nan=0.0 if nan is None else nan,
-                             posinf=posinf, neginf=neginf)
+        numbers = _replacements(dt.of(self.dtype), nan, posinf, neginf)
+        out = xp.nan_to_num(comparable(xp, self), True, *numbers)
+        return out.astype(self.dtype, copy=False)
 
     def decomp(self, nan=None, posinf=None, neginf=None):
         if not self.dtype.is_inexact:
@@ -191,10 +204,11 @@ class nan_to_num(Pointwise):
         if self.is_complex():
             parts = [ops.nan_to_num(p, nan, posinf, neginf) for p in (self.real, self.imag)]
             return ops.complex(*parts)
-        limits = dt.finfo(self.dtype)
-        out = self.masked_fill(self.isnan(), 0.0 if nan is None else nan)
-        out = out.masked_fill(self == math.inf, limits.max if posinf is None else posinf)
-        return out.masked_fill(self == -math.inf, limits.min if neginf is None else neginf)
+        out = self
+        for where, number in zip((self.isnan(), self == math.inf, self == -math.inf),
+                                 _replacements(self.dtype, nan, posinf, neginf)):
+            out = out.masked_fill(where, number)
+        return out
 
     def samples(s):
         yield s(s.real(3, 4))

@@ -10,6 +10,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import ShapeError
 from .matmul import is_half
+from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
 # Composites over vectors
@@ -94,9 +95,10 @@ class trace(Op):
     def run(xp, self):
         if self.ndim != 2:
             raise ShapeError(f"trace: expected a matrix, but got tensor with dim {self.ndim}")
+        refuse("trace", self, "b")
         if is_half(self):
             return xp.trace(self, dtype=xp.float32).astype(self.dtype)
-        return xp.trace(self)
+        return xp.trace(self, dtype=xp.int64 if self.dtype.kind in "iu" else None)
 
     def shape(self):
         if self.ndim != 2:
