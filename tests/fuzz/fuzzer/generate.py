@@ -127,12 +127,12 @@ class Builder:
     # --- steps ---
 
     def step(self, text: str, needs, what: str, makes: int = 1, traits=()) -> bool:
-        """Add a step whose text gives its result(s); `@` in it is the new name, if it has one."""
+        """Add a step whose text gives its result(s); `NEW` in it is the new name, if need be."""
         names = tuple(self.new() for _ in range(makes))
-        if makes and "@" not in text:
+        if makes and "NEW" not in text:
             text = f"{', '.join(names)} = {text}"
         elif makes:
-            text = text.replace("@", names[0])
+            text = text.replace("NEW", names[0])
         step = Step(text, names, tuple(dict.fromkeys(needs)), what, frozenset(traits))
         space = {"torch": pb, "F": pb.nn.functional, "inf": np.inf, "nan": np.nan, **self.values}
         with np.errstate(all="ignore"):
@@ -186,15 +186,17 @@ def generate(seed: int) -> Program:
             b.fresh(shape=b.choose(SHAPES))
         idioms.aliased(b)
         wanted = 1 + b.below(4) + b.below(4)
-        style = b.choose(["table", "table", "mixed", "mixed", "idioms"])
-        share = {"table": 0.85, "mixed": 0.5, "idioms": 0.08}[style]
+        style = b.choose(["table", "table", "table", "mixed", "mixed", "idioms", "kernels"])
+        share = {"table": 0.85, "mixed": 0.5, "idioms": 0.08, "kernels": 0.0}[style]
+        more = idioms.kernel if style == "kernels" else idioms.step
+        wanted += 2 * (style == "kernels")
         for _ in range(12 * wanted):
             if len(b.steps) >= wanted:
                 break
             before = (dict(b.inputs), dict(b.values), list(b.steps))
             pb.manual_seed(seed)
             try:
-                (entries.step if b.chance(share) else idioms.step)(b)
+                (entries.step if b.chance(share) else more)(b)
             except Exception:  # eager mode does not take it, or nothing fits
                 b.inputs, b.values, b.steps = before
                 if any("write" in s.traits for s in b.steps):

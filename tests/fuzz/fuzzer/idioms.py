@@ -214,12 +214,12 @@ def cast(b) -> bool:
 
 # --- writes ---------------------------------------------------------------------------------------
 
-WRITES = ("{x}.mul_(0.5)", "{x}.add_({y})", "{x}[0] = 0.25", "{x}[..., -1] = {y}",
-          "{x}.select(-1, 0).add_(1)", "{x}[1:].mul_({y})", "{x}.t().add_(1)", "{x}.copy_({y})",
+WRITES = ("{x}.mul_(0.5)", "{x}.add_({y})", "{x}[0] = 0.25", "{x}[..., -1] = {y}.sum()", "{x}[..., -1] = {x}[..., 0] * 2",
+          "{x}.select(-1, 0).add_(1)", "{x}[1:].mul_({x}[:-1].clone())", "{x}[1:].mul_({y}.sum())", "{x}.t().add_(1)", "{x}.copy_({y})",
           "{x}.view(-1)[:2].mul_(3)", "{x}.diagonal().fill_(2.0)", "{x}.zero_()", "{x}.sin_()",
           "{x}.transpose(0, -1)[0].zero_()", "{x}.clamp_(-1, 1)", "{x}.masked_fill_({y} > 0, 0.5)",
-          "{x}.index_add_(0, torch.tensor([0]), {x}[:1].clone())", "{x}[:1].copy_({y})",
-          "{x}.fill_(0.5)", "{x} += {y}", "{x}[..., 0] += 1", "{x}[[0]] = {y}", "{x} *= {x}",
+          "{x}.index_add_(0, torch.tensor([0]), {x}[:1].clone())", "{x}[:1].copy_({x}[-1:] + 1)",
+          "{x}.fill_(0.5)", "{x} += {y}", "{x}[..., 0] += 1", "{x}[[0]] = {x}[-1:] * 3", "{x} *= {x}",
           "{x}.relu_()", "{x}.exp_()", "{x}[{x} > 0] = 0.5", "{x}.unbind(0)[0].mul_(2)",
           "{x}.cumsum_(-1)", "{x}.scatter_(0, torch.zeros_like({x}, dtype=torch.int64), 1.5)",
           "{x}.data.mul_(2)", "{x}.add_({x}.flip(0))", "{x}[..., ::2].neg_()", "{x}.addcmul_({y}, {y})",
@@ -307,7 +307,7 @@ FUNCTIONS = (
     def backward(ctx, g):
         (p,) = ctx.saved_tensors
         return g * p.cos() * 2
-@ = Own.apply({x})""",
+NEW = Own.apply({x})""",
     """class Own(torch.autograd.Function):
     generate_vmap_rule = True
     @staticmethod
@@ -320,7 +320,7 @@ FUNCTIONS = (
     def backward(ctx, g, r):
         p, q = ctx.saved_tensors
         return g * q + r, g * p - r
-@ = Own.apply({x}, {x} * 0.5)[0]""",
+NEW = Own.apply({x}, {x} * 0.5)[0]""",
     """class Own(torch.autograd.Function):
     @staticmethod
     def forward(ctx, p):
@@ -328,29 +328,39 @@ FUNCTIONS = (
     @staticmethod
     def backward(ctx, g):
         return -0.5 * g
-@ = Own.apply({x})""",
+NEW = Own.apply({x})""",
 )
 HOOKS = (
-    "@ = {x} * 2\nif @.requires_grad:\n    @.register_hook(lambda g: g * 0.5)",
-    "@ = {x}.sin()\nif @.requires_grad:\n    @.register_hook(lambda g: g.clamp(-0.5, 0.5))",
-    "@ = {x} * 1\nif @.requires_grad:\n    @.register_hook(lambda g: g * (@.detach() > 0))",
+    "NEW = {x} * 2\nif NEW.requires_grad:\n    NEW.register_hook(lambda g: g * 0.5)",
+    "NEW = {x}.sin()\nif NEW.requires_grad:\n    NEW.register_hook(lambda g: g.clamp(-0.5, 0.5))",
+    "NEW = {x} * 1\nif NEW.requires_grad:\n    NEW.register_hook(lambda g: g * (NEW.detach() > 0))",
 )
 SILENT = (
-    "with torch.no_grad():\n    @ = {x} * 2",
-    "with torch.no_grad():\n    s = {x}.mean()\n@ = {x} - s",
-    "with torch.enable_grad():\n    @ = {x}.exp()",
-    "s = {x}\nfor _ in range(3):\n    s = s * 0.5 + {x}.tanh()\n@ = s",
-    "@ = {x} if {x}.ndim > 1 else {x} * 2",
-    "@ = {x} * {x}.shape[0] + len({x})",
-    "s = list({x})\n@ = s[0] + s[-1]",
-    "@ = torch.zeros({x}.shape[0], dtype={x}.dtype) + {x}.sum()",
-    "@ = {x} + torch.arange({x}.shape[-1])",
-    "s = torch.zeros_like({x})\ns[0] = {x}[0] * 2\n@ = s",
-    "s = torch.empty_like({x})\ns[:] = {x}\n@ = s * 3",
-    "@ = {x} * torch.linspace(0, 1, {x}.shape[-1]).to({x}.dtype)",
-    "@ = torch.full_like({x}, 2.0) * {x}",
-    "s, t = {x}.detach(), {x}\n@ = s * t",
-    "s = {x}\nwhile s.ndim > 1:\n    s = s.sum(0)\n@ = s",
+    "with torch.no_grad():\n    NEW = {x} * 2",
+    "with torch.no_grad():\n    s = {x}.mean()\nNEW = {x} - s",
+    "with torch.enable_grad():\n    NEW = {x}.exp()",
+    "s = {x}\nfor _ in range(3):\n    s = s * 0.5 + {x}.tanh()\nNEW = s",
+    "NEW = {x} if {x}.ndim > 1 else {x} * 2",
+    "NEW = {x} * {x}.shape[0] + len({x})",
+    "s = list({x})\nNEW = s[0] + s[-1]",
+    "NEW = torch.zeros({x}.shape[0], dtype={x}.dtype) + {x}.sum()",
+    "NEW = {x} + torch.arange({x}.shape[-1])",
+    "s = torch.zeros_like({x})\ns[0] = {x}[0] * 2\nNEW = s",
+    "s = torch.empty_like({x})\ns[:] = {x}\nNEW = s * 3",
+    "NEW = {x} * torch.linspace(0, 1, {x}.shape[-1]).to({x}.dtype)",
+    "NEW = torch.full_like({x}, 2.0) * {x}",
+    "s, t = {x}.detach(), {x}\nNEW = s * t",
+    "s = {x}\nwhile s.ndim > 1:\n    s = s.sum(0)\nNEW = s",
+    "if {x}.sum() > 0:\n    NEW = {x} * 2\nelse:\n    NEW = {x}.sin()",
+    "NEW = {x} * {x}.mean().item()",
+    "NEW = {x}[int({x}.reshape(-1).argmax()) % {x}.shape[0]]",
+    "NEW = {x} + float({x}.amax() > 1)",
+    "s = {}\nfor k in range({x}.shape[0]):\n    s[k] = {x}[k] * k\nNEW = torch.stack(list(s.values()))",
+    "NEW = torch.cat([r * 2 for r in {x}.split(2)])",
+    "NEW = {x} * (1.5 if {x}.shape[-1] % 2 else 0.5)",
+    "NEW = torch.nonzero({x} > 0).sum(0) + {x}.mean()",
+    "s, k = torch.sort({x}, dim=0)\nNEW = s.gather(0, k)",
+    "NEW = {x}.reshape(*{x}.shape[:-1], 1, {x}.shape[-1]).expand(*{x}.shape[:-1], 2, -1).flatten(-2)",
 )
 
 
@@ -367,7 +377,7 @@ def hook(b) -> bool:
 def silent(b) -> bool:
     x = b.real(1)
     text = b.choose(SILENT)
-    return b.step(text.format(x=x), [x], text.replace("{x}", "x"))
+    return b.step(text.replace("{x}", x), [x], text.replace("{x}", "x"))
 
 
 RANDOM = ("torch.rand_like({x})", "torch.randn_like({x}) * {x}", "F.dropout({x}, 0.5)",
@@ -406,6 +416,15 @@ def loss(b) -> bool:
 FAMILIES = (*[unary] * 8, *[binary] * 8, *[normalise] * 6, *[combine] * 6, *[reduce] * 8,
             *[reduce_all] * 2, *[view] * 8, *[index] * 5, *[matmul] * 4, *[cast] * 3, *[write] * 8,
             *[control] * 2, *[transform] * 3, own, hook, *[silent] * 3, *[random] * 2, *[loss] * 2)
+
+
+KERNELS = (*[unary] * 4, *[binary] * 4, *[normalise] * 4, *[combine] * 3, *[reduce] * 4,
+           reduce_all, *[view] * 3, *[matmul] * 2, index, loss)
+
+
+def kernel(b) -> bool:
+    """A step of what compiled code fuses."""
+    return b.choose(KERNELS)(b)
 
 
 def step(b) -> bool:
