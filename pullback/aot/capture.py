@@ -47,6 +47,7 @@ from ..interp.trace import Trace
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
+from .effects import flattened
 from .holding import Holding
 from .hooking import Hooking, check_handles, has_own_rules, left, tables_of
 from .joint import (
@@ -627,6 +628,7 @@ def capture(
             out = function(*args, **kwargs)
             out = holding.taken(out, inputs, tree_flatten((args, kwargs))[0])
             held = holding.before.results()
+            holding.refuse_attributes(out, held, level)
             own = unseen(level, tree_flatten(out)[0])
             if ordinary:
                 level.overheard()
@@ -646,7 +648,7 @@ def capture(
 def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     """Outputs, mutations and gradients of a function that has just been run; `held` is what it
     left in modules."""
-    leaves, out_spec = tree_flatten(out)
+    leaves, out_spec = flattened(out)
     leaves += [leaf for _, values in held for leaf in values]
     if any(map(is_wrapper, leaves)):
         raise Wrapped

@@ -19,7 +19,8 @@ import numpy as np
 from .. import errors, switches
 from ..core import dtype as dt
 from ..core.handle import Tensor
-from ..core.pytree import tree_flatten, tree_unflatten
+from ..core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from ..core.size import Symbolic, hinted
 from ..core.state import state
 from .reaching import ABSENT, PLAIN, Reach
 
@@ -42,17 +43,27 @@ class Slot:
         """What is there when the program runs."""
         return self.table.get(self.name)
 
-    def fill(self, flat: list) -> None:
-        """Put the last of some results there."""
+    def take(self, flat: list) -> Any:
+        """What is to be put there: the last of some results."""
+        if self.spec is None:
+            return flat.pop()
+        count = len(flat) - self.spec.num_leaves
+        made = tree_unflatten(flat[count:], self.spec)
+        del flat[count:]
+        return made
+
+    def put(self, value: Any) -> None:
+        """Put it there, or count."""
         if self.step is not None:
-            flat.pop()
-            self.table[self.name] = self.table.get(self.name) + self.step
-        elif self.spec is None:
-            self.table[self.name] = flat.pop()
-        else:
-            count = len(flat) - self.spec.num_leaves
-            self.table[self.name] = tree_unflatten(flat[count:], self.spec)
-            del flat[count:]
+            value = self.table.get(self.name) + self.step
+        self.table[self.name] = value
+
+
+def assign(slots: list[Slot], flat: list) -> None:
+    """Put the last results into their places, in the order of the function."""
+    values = [slot.take(flat) for slot in reversed(slots)]
+    for slot, value in zip(slots, reversed(values)):
+        slot.put(value)
 
 
 class _Attributes:
@@ -162,14 +173,16 @@ class Before:
         """New values as results of a program: each place with its leaves."""
         made = []
         for slot, before, now in self.changed():
+            slot = Slot(slot.table, hinted(slot.name))  # a size that is a key is fixed
             if type(before) is int is type(now) and self.reach.only_counted(slot.name):
                 slot.step = now - before
-            if isinstance(now, Tensor) or now.__class__ in PLAIN or self.reach.knows(now):
+            if isinstance(now, (Tensor, Symbolic)) or now.__class__ in PLAIN or (
+                    self.reach.knows(now)):
                 made.append((slot, [now]))
                 continue
-            leaves, slot.spec = tree_flatten(now)
+            leaves, slot.spec = flattened(now)
             if now is ABSENT or not all(
-                    isinstance(v, Tensor) or v.__class__ in PLAIN for v in leaves):
+                    isinstance(v, (Tensor, Symbolic)) or v.__class__ in PLAIN for v in leaves):
                 raise Effects(
                     f"it deletes {slot.name} outside of it" if now is ABSENT else
                     f"it puts a {type(now).__name__} into {slot.name} outside of it")
@@ -197,6 +210,18 @@ class Before:
         if not self.tensors_only:
             state.record[0], dt._default, kept = self.switches
             switches._kept.update(kept)
+
+
+def flattened(value: Any) -> tuple[list, TreeSpec]:
+    """The leaves of a result, and its structure; sizes that are keys in it are fixed."""
+    leaves, spec = tree_flatten(value)
+    return leaves, _fixed(spec)
+
+
+def _fixed(spec: TreeSpec) -> TreeSpec:
+    if spec.is_leaf() or not spec.num_children:
+        return spec
+    return TreeSpec(spec.type, hinted(spec.context), list(map(_fixed, spec.children_specs)))
 
 
 _SHARED = random._inst, np.random.mtrand._rand  # type: ignore[attr-defined]  # of all functions

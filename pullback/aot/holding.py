@@ -16,6 +16,7 @@ import numpy as np
 
 from ..core.handle import Tensor
 from ..core.hooks import of_all_modules, of_all_steps
+from ..core.pytree import tree_flatten
 from . import objects
 from .calls import Watch
 from .effects import Before, Effects, Slot, alike
@@ -98,6 +99,15 @@ class Holding:
         named = self.reach.attributes | self.reach.set
         if any(not named.isdisjoint(vars(v)) for v in flat if isinstance(v, Tensor)):
             raise Effects("it uses attributes that tensors among its arguments have got")
+
+    def refuse_attributes(self, out: Any, held: list, level: Any) -> None:
+        """Refuse tensors that the function has made, given attributes, and left to somebody."""
+        if self.before.tensors_only:
+            return
+        left = [*tree_flatten(out)[0], *[leaf for _, leaves in held for leaf in leaves]]
+        if any(isinstance(t, Tensor) and level.mine(t) and level.original(t) is None
+               and not self.reach.set.isdisjoint(vars(t)) for t in left):
+            raise Effects("it gives attributes to a tensor that it has made")
 
     def taken(self, out: Any, given: list, now: list) -> Any:
         """What the function returned, if a program can do what it did; `given` are its arguments

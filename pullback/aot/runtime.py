@@ -36,6 +36,7 @@ from ..core.views import may_write
 from ..fx.node import map_aggregate
 from ..fx.traits import cost_of, owner
 from .decisions import contents
+from .effects import assign as assign_results
 from .hooking import register
 from .joint import Identity, Joint
 from .packing import PackedValues, graph_hooks, pack
@@ -501,8 +502,8 @@ class Program:
             again = {id(flat[k]): copy(flat[k]) for k in self.joint.handles}
             for k in self.joint.handles:
                 flat[k] = again[id(flat[k])]
-        for slot in reversed(self.joint.held):
-            slot.fill(flat)
+        if self.joint.held:
+            assign_results(self.joint.held, flat)
         return tree_unflatten(flat, self.joint.out_spec)
 
     def check(self, node: CompiledNode, again: bool = False) -> None:

@@ -44,7 +44,7 @@ def hinted(value: Any) -> Any:
         hint = value.hint
         # of a count that only the data decides any size will do, of another number its type
         return value.node.pytype(8) if hint is None else hint
-    if type(value) is list or type(value) is tuple:
+    if type(value) is list or type(value) is tuple or type(value) is Size:
         return type(value)([hinted(v) for v in value])
     if type(value) is SymbolicShape:
         return tuple([hinted(v) for v in value])

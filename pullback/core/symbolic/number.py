@@ -125,8 +125,10 @@ class _Number(Symbolic):
 
     def __hash__(self) -> int:
         # equal to numbers and to symbols of other captures: a cache of ours would mix them up
-        if self.node.shape_env.plain and asked_by_user():
-            return hash(self._pinned("a key"))
+        if self.node.shape_env.plain:
+            number = self._pinned("a key") if asked_by_user() else self._known()
+            if number is not None:
+                return hash(number)
         raise TypeError(f"unhashable: the symbolic number {self}; int() specialises it")
 
     def __deepcopy__(self, memo: dict) -> Any:
@@ -134,6 +136,14 @@ class _Number(Symbolic):
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+    def _known(self) -> Any:
+        """The number itself, if the capture is for this one only."""
+        e, env = self.node.expr, self.node.shape_env
+        if isinstance(e, Expr):
+            return e.number
+        hint = env.hint(e)
+        return hint if hint is not None and env.static(Relation("==", e, hint)) else None
 
     def _pinned(self, what: str) -> Any:
         """The number itself; the capture is for this one only from now on."""
