@@ -18,7 +18,7 @@ JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
 OPS    ?=
 
-.PHONY: help demo test test-cuda fuzz bench soak accuracy lint stubs docs docs-check parity parity-env \
+.PHONY: help demo test test-cuda fuzz bench soak accuracy lint pyright stubs docs docs-check parity parity-env \
         compat compat-env clean
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test        the tests (no torch, no GPU needed)"
 	@echo "make lint        style, import contract, types, generated files in step"
 	@echo "make fuzz        random programs in many modes: make fuzz ARGS=\"--minutes 5\""
+	@echo "make pyright     types once more, by pyright (installs it)"
 	@echo "make bench       our benchmarks"
 	@echo "make soak        100,000 training steps at constant memory"
 	@echo "make accuracy    compare special functions with 50-digit arithmetic"
@@ -98,6 +99,11 @@ lint: $(DEV)
 	$(PY) tools/gen_stubs.py --check
 	$(PY) tools/gen_docs.py --check
 	$(PY) -m mypy
+
+# The other type checker; its package on PyPI fetches the program itself from npm's registry.
+pyright: $(DEV)
+	@$(PY) -c "import pyright" 2>/dev/null || $(PY) $(PIP) pyright
+	$(PY) -m pyright
 
 stubs: $(DEV)
 	$(PY) tools/gen_names.py

@@ -28,7 +28,7 @@ TEXT = Path(__file__).parent / "data" / "sonnets.txt"
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).split("\n")[0])
     parser.add_argument("--library", default="pullback", help="pullback or torch")
     parser.add_argument("--steps", type=int, default=300, help="training steps of each run")
     parser.add_argument("--batch", type=int, default=32, help="texts per step")

@@ -68,6 +68,7 @@ def main(quick: bool) -> dict:
         optimizer, max_lr=0.1, total_steps=epochs * (len(images) // size)
     )
 
+    mean = float("nan")
     for _ in range(epochs):
         total = 0.0
         batches = torch.randperm(len(images)).split(size)[: len(images) // size]
@@ -80,13 +81,13 @@ def main(quick: bool) -> dict:
             schedule.step()
             average.update_parameters(model)
             total += loss.item()
-        loss = total / len(batches)
+        mean = total / len(batches)
 
     update_bn(images.split(size), average)  # averaged weights need statistics of their own
     average.eval()
     with torch.no_grad():
         right = average(test_images).argmax(dim=1) == test_labels
-    return {"train loss": loss, "test accuracy": right.float().mean().item()}
+    return {"train loss": mean, "test accuracy": right.float().mean().item()}
 
 
 if __name__ == "__main__":

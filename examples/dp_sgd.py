@@ -55,6 +55,7 @@ def main(quick: bool) -> dict:
 
     per_example = vmap(grad(loss), in_dims=(None, 0, 0))
 
+    norms = torch.zeros(1)
     for _ in range(steps):
         drawn = torch.rand(len(images)) < rate  # each example for itself, as the accountant assumes
         bare = {name: p.detach() for name, p in params.items()}

@@ -86,7 +86,7 @@ def main(quick: bool) -> dict:
         return torch.cat(rows).numpy()
 
     guess = np.log(GUESS)
-    fit = least_squares(residuals, guess, jac=jacobian)
+    fit = least_squares(residuals, guess, jac=jacobian)  # pyright: ignore[reportArgumentType]
     other = least_squares(residuals, guess)  # SciPy's differences
     print(f"{fit.nfev + fit.njev} calls; {other.nfev + 6 * other.njev} with differences")
     step = 1e-5 * np.eye(6)

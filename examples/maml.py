@@ -53,7 +53,7 @@ def main(quick: bool) -> dict:
             params = {name: p - RATE * gradients[name] for name, p in params.items()}
         return params
 
-    def judged(params, x, y, new_x, new_y, times: int = 1):
+    def judged(params, x, y, new_x, new_y, *, times: int = 1):
         return loss(adapted(params, x, y, times), new_x, new_y)
 
     def over_tasks(params, tasks, times: int):

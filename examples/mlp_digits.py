@@ -61,6 +61,7 @@ def main(quick: bool) -> dict:
         console=console,
         disable=not console.is_terminal,
     )
+    loss = float("nan")
     with progress:
         task = progress.add_task("train", total=steps, epoch=0, loss=float("nan"))
         for epoch in range(epochs):

@@ -113,9 +113,11 @@ def main(quick: bool) -> dict:
         torch.autograd.grad((points - target).square().mean(), params)
         for points in (solve(net, target[0], steps), solver(target[0], steps, *params))
     )
-    apart = sum((a - b).square().sum() for a, b in zip(through, adjoint, strict=True))
-    apart = (apart / sum(a.square().sum() for a in through)).sqrt()
+    differences = [(a - b).square().sum() for a, b in zip(through, adjoint, strict=True)]
+    sizes = [a.square().sum() for a in through]
+    apart = (torch.stack(differences).sum() / torch.stack(sizes).sum()).sqrt()
 
+    loss = torch.tensor(float("nan"))
     for _ in range(epochs):
         target = draw_windows()
         loss = (solver(target[0], steps, *params) - target).square().mean()

@@ -56,6 +56,7 @@ def main(quick: bool) -> dict:
     loss_and_gradients = torch.compile(grad_and_value(loss))
 
     params = dict(net.named_parameters())
+    value = torch.tensor(float("nan"))
     for _ in range(steps):
         x, t = torch.rand(points), torch.rand(points)
         bare = {name: p.detach() for name, p in params.items()}

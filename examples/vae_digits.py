@@ -65,6 +65,7 @@ def main(quick: bool) -> dict:
     model = VAE()
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
 
+    total = 0.0
     for _ in range(epochs):
         total = 0.0
         for batch in torch.randperm(len(counts)).split(128):

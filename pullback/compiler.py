@@ -7,6 +7,7 @@ steer PyTorch's compiler are accepted and return what they are given.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-def compile(*args, **kwargs):
+def compile(*args, **kwargs) -> Any:
     """`pullback.compile`."""
     from .compile.api import compile as run
 
@@ -60,12 +61,12 @@ def is_exporting() -> bool:
     return False
 
 
-def disable(fn=None, recursive: bool = True, *, reason: str | None = None):
+def disable(fn=None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """The function itself: inside of a captured function it is captured along."""
     return fn if fn is not None else functools.partial(disable, recursive=recursive, reason=reason)
 
 
-def allow_in_graph(fn):
+def allow_in_graph(fn) -> Any:
     """The function itself."""
     return fn
 
@@ -104,7 +105,7 @@ def reset() -> None:
     """Nothing: what was compiled belongs to its function, and goes with it."""
 
 
-def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
     """The names that `compile(backend=...)` takes, those for debugging if they are not excluded."""
     from .compile.backends import list_backends as found
 
@@ -121,7 +122,7 @@ class set_stance:
     be compiled, "fail_on_recompile" refuses that.
     """
 
-    def __init__(self, stance: str = "default", **options):
+    def __init__(self, stance: str = "default", **options) -> None:
         if stance not in _STANCES:
             raise errors.RefusedValue(f"invalid torch.compile stance '{stance}'; known are "
                                       f"{', '.join(_STANCES)} ({errors.user_line(2)})")

@@ -557,7 +557,7 @@ class WorkerError(PullbackError, RuntimeError):
     """
 
 
-class ProcessException(PullbackError):
+class ProcessException(PullbackError, RuntimeError):
     """A process that `multiprocessing.spawn` started has failed.
 
     Cause: its function raised (`ProcessRaisedException`, with the traceback) or it ended with an

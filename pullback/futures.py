@@ -20,7 +20,7 @@ S = TypeVar("S")
 class Future(Generic[T]):
     """A result that is not there yet, or the exception in its place."""
 
-    def __init__(self, *, devices: list | None = None):
+    def __init__(self, *, devices: list | None = None) -> None:
         for device in devices or ():
             if str(device).partition(":")[0] != "cpu":
                 raise RuntimeError(f"a future for tensors on {device}, but there are no streams of "

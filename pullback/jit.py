@@ -71,7 +71,7 @@ def _source(function) -> str:
 class ScriptFunction:
     """A function with TorchScript's interface; calling it runs the Python function."""
 
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         functools.update_wrapper(self, function)
         self._function = function
 
@@ -93,7 +93,7 @@ class ScriptFunction:
 class ScriptModule(Module):
     """A module with TorchScript's interface around an ordinary one, whose tensors it shares."""
 
-    def __init__(self, original: Module | None = None):
+    def __init__(self, original: Module | None = None) -> None:
         super().__init__()
         if original is not None:
             for name in ("_parameters", "_buffers", "_modules", "training"):
@@ -149,7 +149,7 @@ class RecursiveScriptModule(ScriptModule):
         return f"original_name={self.original_name}"
 
 
-def script(obj, optimize=None, _frames_up: int = 0, _rcb=None, example_inputs=None):
+def script(obj, optimize=None, _frames_up: int = 0, _rcb=None, example_inputs=None) -> Any:
     """An object with TorchScript's interface that runs `obj` as Python."""
     if _is(obj, (ScriptModule, ScriptFunction)) or _is(obj, type):
         return obj
@@ -193,7 +193,7 @@ class _Traced:
 class TracedFunction(_Traced, ScriptFunction):
     """A traced function."""
 
-    def __init__(self, function):
+    def __init__(self, function) -> None:
         ScriptFunction.__init__(self, function)
         self._capture(function)
 
@@ -204,7 +204,7 @@ class TracedFunction(_Traced, ScriptFunction):
 class TopLevelTracedModule(_Traced, ScriptModule):
     """A traced module."""
 
-    def __init__(self, original: Module):
+    def __init__(self, original: Module) -> None:
         ScriptModule.__init__(self, original)
         self._capture(original)
 
@@ -214,7 +214,7 @@ class TopLevelTracedModule(_Traced, ScriptModule):
 
 def trace(func, example_inputs=None, optimize=None, check_trace: bool = True, check_inputs=None,
           check_tolerance: float = 1e-5, strict: bool = True, *, example_kwarg_inputs=None,
-          **options):
+          **options) -> Any:
     """Capture the operators that a function or module runs on example inputs, and check them."""
     args = example_inputs if _is(example_inputs, (tuple, list)) else (
         () if example_inputs is None else (example_inputs,))
@@ -290,7 +290,7 @@ class _Broadcasting:
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Broadcasting()
 
 
-def ignore(drop=False, **kwargs):
+def ignore(drop: Any = False, **kwargs):
     """A mark for TorchScript's compiler; the function itself."""
     return drop if callable(drop) else _same
 

@@ -107,7 +107,7 @@ def schedule(*, wait: int, warmup: int, active: int, repeat: int = 0, skip_first
 class _Thread(threading.local):
     """The ranges that are open in a thread, innermost last."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.open: list[FunctionEvent] = []
         self.made: tuple | None = None  # the last operator and its result, which gets a node next
 
@@ -214,7 +214,7 @@ def _hook(on: bool) -> None:
 class Recorder:
     """Collects events while it is on."""
 
-    def __init__(self, shapes: bool = False, memory: bool = False, stacks: bool = False):
+    def __init__(self, shapes: bool = False, memory: bool = False, stacks: bool = False) -> None:
         self.shapes, self.memory, self.stacks = shapes, memory, stacks
         self.events: list[FunctionEvent] = []
 
@@ -244,7 +244,7 @@ class Recorder:
 class record_function:
     """A named range, as a context manager or decorator; costs nothing to speak of while off."""
 
-    def __init__(self, name: str, args: str | None = None):
+    def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
         self.event: FunctionEvent | None = None
 
@@ -282,7 +282,7 @@ class profile:
                  record_shapes: bool = False, profile_memory: bool = False,
                  with_stack: bool = False, with_flops: bool = False, with_modules: bool = False,
                  experimental_config=None, execution_trace_observer=None, acc_events: bool = False,
-                 use_cuda: bool | None = None, custom_trace_id_callback=None):
+                 use_cuda: bool | None = None, custom_trace_id_callback=None) -> None:
         wanted = set(activities) if activities else {ProfilerActivity.CPU}
         if not wanted <= set(ProfilerActivity):
             raise errors.BadValue(f"profile(): activities must be ProfilerActivity, got {wanted}")

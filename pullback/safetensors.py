@@ -61,7 +61,7 @@ _RANK = {code: rank for rank, code in enumerate(DTYPES)}
 class _Entry:
     """Where a tensor is in a file and what it is."""
 
-    def __init__(self, name: str, facts: Any):
+    def __init__(self, name: str, facts: Any) -> None:
         if type(facts) is not dict or set(facts) != {"dtype", "shape", "data_offsets"}:
             raise refused(f"the header has no dtype, shape and data_offsets for {name!r}")
         code, shape, place = facts["dtype"], facts["shape"], facts["data_offsets"]
@@ -157,7 +157,7 @@ def load(data: bytes) -> dict[str, Tensor]:
     }  # fmt: skip
 
 
-def load_file(filename: str | os.PathLike, device: str | int | dev.Device = "cpu"):
+def load_file(filename: str | os.PathLike, device: str | int | dev.Device = "cpu") -> Any:
     """The tensors of a file, by name."""
     device = dev.Device(device)
     with open(filename, "rb") as file:
@@ -175,7 +175,7 @@ class safe_open:
     """
 
     def __init__(self, filename: str | os.PathLike, framework: str = "pt",
-                 device: str | int | dev.Device = "cpu"):
+                 device: str | int | dev.Device = "cpu") -> None:
         if framework not in ("pt", "torch", "pytorch", "np", "numpy"):
             raise errors.BadValue(f"safe_open knows the frameworks pt and np, not {framework!r}")
         self._numpy = framework in ("np", "numpy")
@@ -232,7 +232,7 @@ class safe_open:
 class _Slice:
     """A tensor in a file; indexing reads a part of it."""
 
-    def __init__(self, file: safe_open, entry: _Entry):
+    def __init__(self, file: safe_open, entry: _Entry) -> None:
         self._file, self._facts = file, entry
 
     def get_shape(self) -> list[int]:

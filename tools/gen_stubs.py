@@ -1,8 +1,9 @@
-"""Writes pullback/__init__.pyi, so that editors and type checkers know operators and methods.
+"""Writes the stubs, so that editors and type checkers know operators and methods.
 
 Operators are made when they are first used, from the operator table; no tool can find them by
 reading the package. The stub is made from the same table: each schema becomes a typed signature.
-The remaining names of the package and of `Tensor` are described by looking at them.
+The remaining names of the package and of `Tensor` are described by looking at them.  `Tensor` is
+described beside the file that defines it, so that it is one type wherever it is imported from.
 
     python tools/gen_stubs.py            # or: make stubs
     python tools/gen_stubs.py --check    # part of make lint
@@ -25,16 +26,15 @@ import pullback
 from pullback.core.op import aliases, families, overload_of
 
 HEADER = '''\
-"""Types of the package's names. Made from the operator table by tools/gen_stubs.py."""
+"""%s Made from the operator table by tools/gen_stubs.py."""
 
 # mypy: disable-error-code="override,misc,overload-overlap,overload-cannot-match"
 from collections.abc import Callable as Callable, Iterator as Iterator, Sequence as Sequence
-from types import EllipsisType as _EllipsisType
-from typing import Any as Any, overload as _overload
+from typing import Any as Any, NamedTuple as _NamedTuple, overload as _overload
 
 import numpy as _np
-from pullback.core.device import Device as device
-from pullback.core.dtype import DType as dtype
+from pullback.core.device import Device as _device
+from pullback.core.dtype import DType as _dtype
 from pullback.core.size import Size as Size
 
 # Names of builtin types that the package or Tensor use for something else.
@@ -44,10 +44,7 @@ _float = float
 _int = int
 _str = str
 _type = type
-_dtype = dtype
-_device = device
 _Number = _int | _float | _bool | _complex
-_Index = Any
 '''
 
 # Schema type -> annotation. What is not listed is Any.
@@ -67,6 +64,7 @@ RETURNS = {
     "__array__": "_np.ndarray", "__bool__": "_bool", "__complex__": "_complex",
     "__float__": "_float", "__getitem__": "Tensor", "__index__": "_int", "__int__": "_int",
     "__iter__": "Iterator[Tensor]", "__len__": "_int", "__repr__": "_str", "__setitem__": "None",
+    "type": "Any", "size": "Any", "item": "Any", "tolist": "Any", "numpy": "_np.ndarray",
 }
 PROPERTIES = {
     "H": "Tensor", "T": "Tensor", "data": "Tensor", "device": "_device", "dtype": "_dtype",
@@ -74,6 +72,13 @@ PROPERTIES = {
     "mH": "Tensor", "mT": "Tensor", "nbytes": "_int", "ndim": "_int", "real": "Tensor",
     "requires_grad": "_bool", "shape": "Size",
 }
+INNER = {"_base", "_version", "_grad", "_backward_hooks"}  # that programs use all the same
+FIRST = ["__hash__: Any", "def __init__(self, *args: Any, **kwargs: Any) -> None: ...",
+         *(line for name in ("__torch_function__", "__torch_dispatch__") for line in (
+             "@classmethod", f"def {name}(cls, func: Any, types: Any, args: Any = ..., "
+                             "kwargs: Any = ...) -> Any: ...")),
+         *(line for name in ("_make_subclass", "_make_wrapper_subclass") for line in (
+             "@staticmethod", f"def {name}(cls: Any, *args: Any, **kwargs: Any) -> Any: ..."))]
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
           "lshift", "rshift"]
 COMPARE = ["eq", "ne", "lt", "le", "gt", "ge"]
@@ -95,13 +100,24 @@ def annotation(arg, number_too: bool = False) -> str:
     return f"{text} | None" if arg.optional and text != "Any" else text
 
 
-def result(schema) -> str:
+named: dict[str, list[str]] = {}  # classes of results with names, which the stub needs
+
+
+def result(schema, op=None) -> str:
     kinds = [
         f"list[{TYPES.get(r.base, 'Any')}]" if r.is_list else annotation(r) for r in schema.returns
     ]
     if not kinds:
         return "None"
-    return kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]"
+    if len(kinds) == 1:
+        return kinds[0]
+    if op is not None and overload_of(op).result_class is not None:
+        fields = overload_of(op).result_class._fields
+        name = "_".join(("", *fields))
+        named[name] = [f"class {name}(_NamedTuple):",
+                       *(f"    {f}: {kind}" for f, kind in zip(fields, kinds))]  # fmt: skip
+        return name
+    return f"tuple[{', '.join(kinds)}]"
 
 
 def default(arg) -> str:
@@ -152,7 +168,7 @@ def definitions(name: str, ops: list, *, method: bool = False, inplace: bool = F
     signatures: dict[str, str] = {}
     for op in ops:
         schema = overload_of(op).schema
-        returned = "Tensor" if inplace else result(schema)
+        returned = "Tensor" if inplace else result(schema, op)
         for variadic in (False, True) if schema.varargs else (False,):
             text = parameters(op, method, variadic)
             if text is not None:
@@ -247,6 +263,9 @@ def signature(function, method: bool = False) -> str:
 
 def describe(name: str, value) -> list[str]:
     """The stub of one name of the package that is no operator."""
+    for end, kind in (("Tensor", "Tensor"), ("Storage", "TypedStorage")):
+        if name.endswith(end) and getattr(value, "__module__", "") == "torch":
+            return [f"{name} = {kind}"]  # FloatTensor and the like make Tensors
     if isinstance(value, ModuleType) and getattr(value, "__file__", None) is None:
         return [f"{name}: Any"]  # a table of facts, not a file
     if isinstance(value, ModuleType):
@@ -268,9 +287,11 @@ def describe(name: str, value) -> list[str]:
 
 def tensor_class() -> list[str]:
     cls = pullback.Tensor
-    taken, lines = set(), []
+    taken = set(RETURNS)
+    lines = operator_methods(taken)
     for name in sorted(dir(cls)):
-        if name.startswith("_") and name not in RETURNS:
+        if name.startswith("_") and name not in RETURNS and name not in INNER or (
+                name in taken and name not in RETURNS):
             continue
         value = inspect.getattr_static(cls, name)
         if isinstance(value, property):
@@ -279,40 +300,52 @@ def tensor_class() -> list[str]:
             if value.fset is not None:
                 lines += [f"@{name}.setter", f"def {name}(self, value: Any) -> None: ..."]
             taken.add(name)
-        elif is_own(value, name):
+        elif inspect.isfunction(value):
             text = signature(value, method=True)
             if name in RETURNS:
                 text = re.sub(r"-> .*$", f"-> {RETURNS[name]}", text)
-            elif name.endswith("_") and text.endswith("-> Any"):
+            elif (name.endswith("_") or "memory_format" in text) and text.endswith("-> Any"):
                 text = text.removesuffix("Any") + "Tensor"
             lines.append(f"def {name}{text}: ...")
             taken.add(name)
     for name in BINARY:
         for form in (f"__{name}__", f"__r{name}__", f"__i{name}__"):
             if hasattr(cls, form):
-                lines.append(f"def {form}(self, other: Tensor | _Number) -> Tensor: ...")
+                lines.append(f"def {form}(self, other: Any) -> Tensor: ...")
     for name in COMPARE:
-        lines.append(f"def __{name}__(self, other: Tensor | _Number) -> Tensor: ...")
+        lines.append(f"def __{name}__(self, other: Any) -> Tensor: ...")
     for name in ("neg", "pos", "abs", "invert"):
         if hasattr(cls, f"__{name}__"):
             lines.append(f"def __{name}__(self) -> Tensor: ...")
-    lines += operator_methods(taken)
-    return ["class Tensor:", "    __hash__: Any", *("    " + line for line in lines)]
+    slots = [f"{name}: Any" for name in cls.__slots__ if not name.startswith("__")]
+    return ["class Tensor:", *("    " + line for line in [*FIRST, *slots, *lines])]
 
 
-def is_own(value, name: str) -> bool:
-    """Whether a Tensor attribute is a method of its own and not one of the table's."""
-    base = aliases.get(name, name)
-    stem = name.removesuffix("_")
-    in_table = base in families or aliases.get(stem, stem) in families
-    return inspect.isfunction(value) and not in_table
+def handle_stub() -> str:
+    """The stub of the file that defines Tensor: its other names are internal."""
+    module = importlib.import_module("pullback.core.handle")
+    lines = []
+    for name, value in vars(module).items():
+        if value is pullback.Tensor or getattr(value, "__module__", None) != module.__name__:
+            continue
+        if isinstance(value, type):
+            lines += [f"class {name}:", "    def __init__(self, *args: Any) -> None: ...",
+                      "    def __getattr__(self, name: _str) -> Any: ..."]
+        elif inspect.isfunction(value):
+            lines.append(f"def {name}{signature(value)}: ...")
+        else:
+            lines.append(f"{name}: Any")
+    head, tensor = HEADER % "Types of the handle.", tensor_class()
+    results = [line for name in sorted(named) for line in named[name]]
+    return "\n".join([head, *results, *tensor, "", *lines]) + "\n"
 
 
 def stub() -> str:
     taken = {"Tensor", "device", "dtype", "Size"}
     lines = []
     for name in sorted(set(dir(pullback))):
-        if name in taken or name.startswith("_") or name in families or name in aliases:
+        from_table = (name in families or name in aliases) and name not in pullback._FROM
+        if name in taken or name.startswith("_") or from_table and name not in pullback._LAZY:
             continue
         try:
             value = getattr(pullback, name)
@@ -327,10 +360,15 @@ def stub() -> str:
         taken.add(name)
     modules = [line for line in lines if line.startswith("from")]
     rest = [line for line in lines if not line.startswith("from")]
-    text = [HEADER, *modules, "", *tensor_class(), "", "__version__: _str", *rest]
-    text += operator_functions(taken)
+    head = HEADER % "Types of the package's names."
+    head += "device = _device\ndtype = _dtype\n"
+    functions = operator_functions(taken)
+    modules.append("from pullback.core.handle import Tensor as Tensor")
+    modules += [f"from pullback.core.handle import {name} as {name}" for name in sorted(named)]
+    text = [head, *modules, "", "__version__: _str", *rest, *functions]
     return "\n".join(text) + "\n"
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__.split("\n")[0], {"pullback/__init__.pyi": stub()}, "stubs"))
+    files = {"pullback/__init__.pyi": stub(), "pullback/core/handle.pyi": handle_stub()}
+    sys.exit(main(__doc__.split("\n")[0], files, "stubs"))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
+from typing import Any
 
 from .. import errors
 from ..core import dtype as dt
@@ -61,7 +62,7 @@ class Policy:
 
     listed = LISTED
 
-    def __init__(self, dtype: dt.DType, cached: bool, kept: dict):
+    def __init__(self, dtype: dt.DType, cached: bool, kept: dict) -> None:
         self.dtype, self.cached, self.kept = dtype, cached, kept
 
     def __eq__(self, other):
@@ -116,7 +117,7 @@ def eligible(value) -> bool:
 class Settings:
     """What a thread has asked for: per device, whether and in what dtype."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.enabled = dict.fromkeys(DEVICES, False)
         self.dtype = dict(DEVICES)
         self.cached, self.nesting = True, 0
@@ -162,7 +163,7 @@ class autocast:
     """
 
     def __init__(self, device_type: str, dtype: dt.DType | None = None, enabled: bool = True,
-                 cache_enabled: bool | None = None):
+                 cache_enabled: bool | None = None) -> None:
         self.device = _device_type(device_type)
         now = settings()
         self.fast_dtype = now.dtype[self.device] if dtype is None else dtype
@@ -194,7 +195,7 @@ class autocast:
         now.enabled[self.device], now.dtype[self.device], now.cached = self._before
         _apply()
 
-    def __call__(self, function):
+    def __call__(self, function) -> Any:
         @functools.wraps(function)
         def run(*args, **kwargs):
             with autocast(self.device, self.fast_dtype, self._enabled, self._cache):
@@ -224,7 +225,7 @@ def _converted(value, device: str, dtype: dt.DType):
     return tree_map(one, value)
 
 
-def custom_fwd(fwd=None, *, device_type: str, cast_inputs: dt.DType | None = None):
+def custom_fwd(fwd=None, *, device_type: str, cast_inputs: dt.DType | None = None) -> Any:
     """Decorate `forward` of a `Function`: backward will run under the same autocast.
 
     With `cast_inputs` floating inputs are converted, and `forward` itself runs without autocast.
@@ -251,7 +252,7 @@ def custom_fwd(fwd=None, *, device_type: str, cast_inputs: dt.DType | None = Non
     return run
 
 
-def custom_bwd(bwd=None, *, device_type: str):
+def custom_bwd(bwd=None, *, device_type: str) -> Any:
     """Decorate `backward` of a `Function` whose `forward` has `custom_fwd`."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

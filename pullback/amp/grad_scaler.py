@@ -11,6 +11,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class GradScaler:
 
     def __init__(self, device: str = "cuda", init_scale: float = 2.0**16,
                  growth_factor: float = 2.0, backoff_factor: float = 0.5,
-                 growth_interval: int = 2000, enabled: bool = True):
+                 growth_interval: int = 2000, enabled: bool = True) -> None:
         from .autocast_mode import is_autocast_available
 
         self._device = device
@@ -64,7 +65,7 @@ class GradScaler:
             self._scale = make(np.asarray(self._init_scale, np.float32))
         return self._scale
 
-    def scale(self, outputs):
+    def scale(self, outputs) -> Any:
         """A tensor, or nested iterables of tensors, times the scale."""
         if not self._enabled:
             return outputs
@@ -105,7 +106,7 @@ class GradScaler:
             d: make(np.asarray(v, np.float32)) for d, v in found.items()}
         status["stage"] = OptState.UNSCALED
 
-    def step(self, optimizer, *args, **kwargs):
+    def step(self, optimizer, *args, **kwargs) -> Any:
         """`optimizer.step()`, unless a gradient is infinite or NaN."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)

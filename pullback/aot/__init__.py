@@ -3,6 +3,7 @@ eager's side effects.
 """
 
 import importlib
+from typing import Any
 
 _FROM = {
     "entry": "aot_function compiled_function",
@@ -16,7 +17,7 @@ _PLACE = {name: file for file, names in _FROM.items() for name in names.split()}
 __all__ = sorted(_PLACE)
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _PLACE:
         return getattr(importlib.import_module(f".{_PLACE[name]}", __name__), name)
     raise AttributeError(f"pullback.aot has no attribute '{name}'")

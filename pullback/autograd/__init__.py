@@ -1,7 +1,24 @@
 """Reverse mode as PyTorch users know it: engine, grad modes, gradcheck."""
 
+from typing import TYPE_CHECKING, Any
+
 from .engine import backward, grad
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+if TYPE_CHECKING:  # for editors and type checkers
+    from . import anomaly_mode as anomaly_mode
+    from . import forward_ad as forward_ad
+    from . import function as function
+    from . import functional as functional
+    from . import graph as graph
+    from . import profiler as profiler
+    from .anomaly_mode import detect_anomaly as detect_anomaly
+    from .anomaly_mode import set_detect_anomaly as set_detect_anomaly
+    from .differences import GradcheckError as GradcheckError
+    from .differences import gradcheck as gradcheck
+    from .differences import gradgradcheck as gradgradcheck
+    from .function import Function as Function
+    from .variable import Variable as Variable
 
 __all__ = [
     "Function",
@@ -38,7 +55,7 @@ _FROM = {  # name -> the module that has it
 _MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "graph", "profiler")
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _FROM or name in _MODULES:
         import importlib
 

@@ -77,7 +77,7 @@ class DualLevel(Jvp):
     title = "forward_ad.dual_level"
     shares = True
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.handles: dict[int, weakref.ref] = {}  # all duals, to be made primals at the end
         self.origins: dict[int, Tensor] = {}  # of `make_dual`: the tensor whose memory it shares
 
@@ -217,7 +217,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
 class dual_level(_Switch):
     """A block in which tensors can carry tangents; works as a decorator, too."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         pass
 
     def __enter__(self) -> int:
@@ -356,7 +356,7 @@ def _is_fwd_grad_enabled() -> bool:
 class set_fwd_grad_enabled(_Switch):
     """Switch the propagation of tangents by a flag; acts at once, and restores on exit."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         self.mode, self.before = bool(mode), _is_fwd_grad_enabled()
         state.forward = self.mode
 

@@ -16,6 +16,7 @@ import types
 import warnings
 import weakref
 from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -447,7 +448,7 @@ class Function(metaclass=_Meta):
     boxed_grads_call = False  # does `backward` take the gradients in one list?
     clear_saved_tensors_on_access = False  # may `saved_tensors` be read once only?
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             f"{self.__class__} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
@@ -456,7 +457,7 @@ class Function(metaclass=_Meta):
             stacklevel=2,
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TransformError(
             errors.text(
                 f"Legacy autograd function with non-static forward method is deprecated "
@@ -466,19 +467,19 @@ class Function(metaclass=_Meta):
         )
 
     @staticmethod
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         """The operation itself; nothing inside is recorded."""
         raise NotImplementedError(
             "You must implement the forward function for custom autograd.Function."
         )
 
     @staticmethod
-    def setup_context(ctx, inputs: tuple, output):
+    def setup_context(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         """Fill the context, where `forward` does not take it."""
         raise NotImplementedError("setup_context is not implemented.")
 
     @staticmethod
-    def backward(ctx, *grad_outputs):
+    def backward(ctx: Any, *grad_outputs: Any, **kwargs: Any) -> Any:
         """Gradients of the inputs from those of the outputs."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -486,7 +487,7 @@ class Function(metaclass=_Meta):
         )
 
     @staticmethod
-    def vjp(ctx, *grad_outputs):
+    def vjp(ctx: Any, *grad_outputs: Any, **kwargs: Any) -> Any:
         """Another name of `backward`."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom "
@@ -494,7 +495,7 @@ class Function(metaclass=_Meta):
         )
 
     @staticmethod
-    def jvp(ctx, *grad_inputs):
+    def jvp(ctx: Any, *grad_inputs: Any, **kwargs: Any) -> Any:
         """Tangents of the outputs from those of the inputs."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with "
@@ -502,7 +503,7 @@ class Function(metaclass=_Meta):
         )
 
     @staticmethod
-    def vmap(info: VmapInfo, in_dims: tuple, *args):
+    def vmap(info: Any, in_dims: Any, *args: Any, **kwargs: Any) -> Any:
         """The operation on a batch: returns the output and the place of its batch dimension."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or "
@@ -510,7 +511,7 @@ class Function(metaclass=_Meta):
         )
 
     @classmethod
-    def apply(cls, *args, **kwargs):
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the function and put it on the tape."""
         plan = cls.__dict__.get("_plan") or _plan_of(cls)
         if kwargs or plan.split:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 from ..core.state import count, fast, state
 
@@ -27,6 +29,9 @@ def _levels() -> range:
 _GROUND = range(1)
 
 
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
 class _awaitable:
     """A generator of steps as something to await."""
 
@@ -40,11 +45,11 @@ class _awaitable:
 class _Switch:
     """Base: sets recording, restores it on exit; works as decorator too."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
         self._before: list = []
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         levels, record = _levels(), state.record
         self._before.append((levels, [record[i] for i in levels]))
         count("GRADOFF", 1)
@@ -53,7 +58,7 @@ class _Switch:
         if state.keeping is not None:  # a trace that records it (`make_fx`, `pre_dispatch`)
             state.keeping.switched(self.mode, False)
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         levels, before = self._before.pop()
         record = state.record
         for i, value in zip(levels, before):
@@ -65,7 +70,7 @@ class _Switch:
     def clone(self):
         return type(self)()
 
-    def __call__(self, function):
+    def __call__(self, function: _F) -> _F:
         if inspect.isclass(function):
             warnings.warn("Decorating classes is deprecated: only making an instance runs in the "
                           "mode. Decorate its functions.", FutureWarning, stacklevel=2)
@@ -145,6 +150,12 @@ class _Fixed(_Switch):
 
     to: bool
 
+    if TYPE_CHECKING:
+        @overload
+        def __new__(cls, function: None = None) -> Self: ...
+        @overload
+        def __new__(cls, function: _F) -> _F: ...
+
     def __new__(cls, function=None):
         made = super().__new__(cls)
         if function is None:
@@ -152,7 +163,7 @@ class _Fixed(_Switch):
         made.__init__()
         return made(function)
 
-    def __init__(self, function=None):
+    def __init__(self, function: Any = None) -> None:
         super().__init__(self.to)
 
 
@@ -171,7 +182,7 @@ class enable_grad(_Fixed):
 class set_grad_enabled(_Switch):
     """Switch recording by a flag; acts at once, and as a context manager restores on exit."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         super().__init__(mode)
         levels = _levels()
         self._outer = levels, [state.record[i] for i in levels]
@@ -185,7 +196,7 @@ class set_grad_enabled(_Switch):
         if state.keeping is not None:
             state.keeping.switched(values[-1], False)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._before.append(self._outer)
         levels = _levels()
         self._set(levels, [self.mode] * len(levels))
@@ -196,7 +207,7 @@ class set_grad_enabled(_Switch):
     def clone(self):
         return set_grad_enabled(self.mode)
 
-    def __call__(self, function):
+    def __call__(self, function: _F) -> _F:
         self._set(*self._outer)  # used as decorator: undo the immediate effect
         if self._counted:
             count("GRADOFF", -1)
@@ -215,6 +226,12 @@ _set_grad_enabled.__module__ = f"{__package__.partition('.')[0]}._C"  # as it pr
 class inference_mode(_Switch):
     """`no_grad`, and the promise that results never take part in autograd."""
 
+    if TYPE_CHECKING:
+        @overload
+        def __new__(cls, mode: bool = True) -> Self: ...
+        @overload
+        def __new__(cls, mode: _F) -> _F: ...
+
     def __new__(cls, mode: bool = True):
         made = super().__new__(cls)
         if not callable(mode):
@@ -222,18 +239,18 @@ class inference_mode(_Switch):
         made.__init__()  # `@inference_mode` without brackets
         return made(mode)
 
-    def __init__(self, mode: bool = True):
+    def __init__(self, mode: bool = True) -> None:
         super().__init__(not mode)
         self._inference = bool(mode)
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._outer_inference = state.inference
         state.inference = self._inference
         if self._inference:
             super().__enter__()
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: object) -> None:
         state.inference = self._outer_inference
         if self._inference:
             super().__exit__(*exc)
@@ -260,7 +277,7 @@ def is_view_replay_enabled() -> bool:
 class _force_original_view_tracking(_Switch):
     """Views made inside get their history back, after a write, by the operators that made them."""
 
-    def __init__(self, mode: bool):
+    def __init__(self, mode: bool) -> None:
         self.mode, self.before = bool(mode), state.replay_views
         state.replay_views = self.mode
         fast["REPLAYS"] = 1
@@ -275,6 +292,6 @@ class _force_original_view_tracking(_Switch):
         """The same switch again, for a decorated function."""
         return _force_original_view_tracking(self.mode)
 
-    def __call__(self, function):
+    def __call__(self, function: _F) -> _F:
         state.replay_views = self.before
         return super().__call__(function)

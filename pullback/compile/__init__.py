@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import sys
 import types
+from typing import Any
 
 _WHERE = {
     "compile_graph": "backend",
@@ -21,7 +22,7 @@ _WHERE = {
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _WHERE:
         return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

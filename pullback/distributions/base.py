@@ -64,7 +64,7 @@ class Distribution:
     _validate_args = __debug__
 
     def __init__(self, batch_shape: Sequence[int] = (), event_shape: Sequence[int] = (),
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args

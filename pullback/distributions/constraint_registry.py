@@ -21,7 +21,7 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 class ConstraintRegistry:
     """A table from types of constraints to functions that make a transform for an instance."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._registry: dict[type, Callable[[Constraint], Transform]] = {}
         super().__init__()
 

@@ -73,7 +73,8 @@ class Constraint:
 class _Dependent(Constraint):
     """A region known only together with other parameters or values; nothing can be checked."""
 
-    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented):
+    def __init__(self, *, is_discrete: Any = NotImplemented,
+                 event_dim: Any = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
         super().__init__()
 
@@ -106,7 +107,7 @@ class _DependentProperty(property, _Dependent):
     """A property of an instance that is a constraint; on the class it is a dependent one."""
 
     def __init__(self, fn: Callable | None = None, *, is_discrete: Any = NotImplemented,
-                 event_dim: Any = NotImplemented):
+                 event_dim: Any = NotImplemented) -> None:
         property.__init__(self, fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
@@ -131,7 +132,7 @@ def _all_but(test: Tensor, dims: int) -> Tensor:
 class _IndependentConstraint(Constraint):
     """Several of the last dims make one event, inside if all its elements are."""
 
-    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int):
+    def __init__(self, base_constraint: Constraint, reinterpreted_batch_ndims: int) -> None:
         if not isinstance(base_constraint, Constraint) or reinterpreted_batch_ndims < 0:
             raise AssertionError("independent needs a constraint and a count of dims")
         self.base_constraint = base_constraint
@@ -156,7 +157,7 @@ class _IndependentConstraint(Constraint):
 class MixtureSameFamilyConstraint(Constraint):
     """The region of a mixture's components, checked for each of them."""
 
-    def __init__(self, base_constraint: Constraint):
+    def __init__(self, base_constraint: Constraint) -> None:
         if not isinstance(base_constraint, Constraint):
             raise AssertionError("MixtureSameFamilyConstraint needs a constraint")
         self.base_constraint = base_constraint
@@ -180,7 +181,7 @@ class MixtureSameFamilyConstraint(Constraint):
 class _Parts(Constraint):
     """One constraint for each part of a dim."""
 
-    def __init__(self, cseq: Sequence[Constraint], dim: int = 0):
+    def __init__(self, cseq: Sequence[Constraint], dim: int = 0) -> None:
         if not all(isinstance(c, Constraint) for c in cseq):
             raise AssertionError("cat and stack need constraints")
         self.cseq, self.dim = list(cseq), dim
@@ -193,7 +194,7 @@ class _Cat(_Parts):
     """Constraints of parts of given lengths along a dim."""
 
     def __init__(self, cseq: Sequence[Constraint], dim: int = 0,
-                 lengths: Sequence[int] | None = None):
+                 lengths: Sequence[int] | None = None) -> None:
         super().__init__(cseq, dim)
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
@@ -255,7 +256,7 @@ class _Bounded(Constraint):
 class _From(_Bounded):
     """Numbers with a lower bound."""
 
-    def __init__(self, lower_bound):
+    def __init__(self, lower_bound) -> None:
         self.lower_bound = lower_bound
         super().__init__()
 
@@ -263,7 +264,7 @@ class _From(_Bounded):
 class _UpTo(_Bounded):
     """Numbers with an upper bound."""
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
         super().__init__()
 
@@ -271,7 +272,7 @@ class _UpTo(_Bounded):
 class _Between(_Bounded):
     """Numbers with both."""
 
-    def __init__(self, lower_bound, upper_bound):
+    def __init__(self, lower_bound, upper_bound) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
         super().__init__()
 
@@ -370,7 +371,7 @@ class _Multinomial(Constraint):
 
     is_discrete, event_dim = True, 1
 
-    def __init__(self, upper_bound):
+    def __init__(self, upper_bound) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:

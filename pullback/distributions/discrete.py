@@ -55,7 +55,7 @@ class Bernoulli(Weighted, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs: Value | None = None, logits: Value | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args,
                     **{self._given(probs, logits): logits if probs is None else probs})
 
@@ -98,7 +98,7 @@ class Geometric(Weighted):
     support = constraints.nonnegative_integer
 
     def __init__(self, probs: Value | None = None, logits: Value | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args,
                     **{self._given(probs, logits): logits if probs is None else probs})
         if self._validate_args and probs is not None and not everywhere(self.probs > 0):
@@ -134,7 +134,7 @@ class Binomial(Weighted):
     has_enumerate_support = True
 
     def __init__(self, total_count: Tensor | int = 1, probs: Tensor | None = None,
-                 logits: Tensor | None = None, validate_args: bool | None = None):
+                 logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         name = self._given(probs, logits)
         given = logits if probs is None else probs
         count, given = broadcast_all(total_count, given)
@@ -185,7 +185,7 @@ class NegativeBinomial(Weighted):
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count: Value, probs: Tensor | None = None,
-                 logits: Tensor | None = None, validate_args: bool | None = None):
+                 logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         name = self._given(probs, logits)
         count, given = broadcast_all(total_count, logits if probs is None else probs)
         self._begin(validate_args, total_count=count.type_as(given), **{name: given})
@@ -217,7 +217,7 @@ class Poisson(ExponentialFamily):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Value, validate_args: bool | None = None):
+    def __init__(self, rate: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, rate=rate)
 
     mean = variance = property(lambda self: self.rate)
@@ -251,7 +251,7 @@ class Categorical(Weighted):
     is_binary = False
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         name = self._given(probs, logits)
         given = logits if probs is None else probs
         if given.ndim < 1:
@@ -323,7 +323,7 @@ class OneHotCategorical(_OverCategories):
     has_enumerate_support = True
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:],
                          validate_args=validate_args)
@@ -366,7 +366,7 @@ class Multinomial(_OverCategories):
     """How often each category is drawn in `total_count` draws."""
 
     def __init__(self, total_count: int = 1, probs: Tensor | None = None,
-                 logits: Tensor | None = None, validate_args: bool | None = None):
+                 logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         if not isinstance(total_count, int):
             raise errors.named(errors.NoFormula, "Multinomial",
                                "total_count must be one whole number for the whole batch")

@@ -35,7 +35,7 @@ class Normal(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale)
 
     mean = mode = property(lambda self: self.loc)
@@ -81,7 +81,7 @@ class Laplace(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale)
 
     mean = mode = property(lambda self: self.loc)
@@ -117,7 +117,7 @@ class Cauchy(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale)
 
     mode = property(lambda self: self.loc)
@@ -153,7 +153,7 @@ class StudentT(Distribution):
     has_rsample = True
 
     def __init__(self, df: Value, loc: Value = 0.0, scale: Value = 1.0,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args, df=df, loc=loc, scale=scale)
         self._chi2 = Chi2(self.df)
 
@@ -198,7 +198,7 @@ class Uniform(Distribution):
 
     has_rsample = True
 
-    def __init__(self, low: Value, high: Value, validate_args: bool | None = None):
+    def __init__(self, low: Value, high: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, low=low, high=high)
 
     @property
@@ -241,7 +241,7 @@ class VonMises(Distribution):
     support = constraints.real
     has_rsample = False
 
-    def __init__(self, loc: Value, concentration: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, concentration: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, concentration=concentration)
 
     mean = mode = property(lambda self: self.loc, doc="The circular mean.")

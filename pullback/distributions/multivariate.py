@@ -112,7 +112,7 @@ class MultivariateNormal(_Covariance):
 
     def __init__(self, loc: Tensor, covariance_matrix: Tensor | None = None,
                  precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         if loc.ndim < 1:
             raise errors.named(errors.BadValue, "MultivariateNormal", "loc needs one dim at least")
         name, matrix = self._one_form(covariance_matrix=covariance_matrix, scale_tril=scale_tril,
@@ -175,7 +175,7 @@ class LowRankMultivariateNormal(Distribution):
     has_rsample = True
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         def refuse(what):
             raise errors.named(errors.BadValue, "LowRankMultivariateNormal", what)
 
@@ -265,7 +265,7 @@ class Wishart(_Covariance, ExponentialFamily):
 
     def __init__(self, df: Value, covariance_matrix: Tensor | None = None,
                  precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         name, matrix = self._one_form(covariance_matrix=covariance_matrix, scale_tril=scale_tril,
                                       precision_matrix=precision_matrix)
         (df,) = broadcast_all(df) if isinstance(df, Tensor) else (
@@ -371,7 +371,8 @@ class LKJCholesky(Distribution):
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 
-    def __init__(self, dim: int, concentration: Value = 1.0, validate_args: bool | None = None):
+    def __init__(self, dim: int, concentration: Value = 1.0,
+                 validate_args: bool | None = None) -> None:
         if dim < 2:
             raise errors.named(errors.BadValue, "LKJCholesky",
                                f"dim must be a whole number from 2 on, got {dim}")

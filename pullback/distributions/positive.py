@@ -25,7 +25,7 @@ class Exponential(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, rate: Value, validate_args: bool | None = None):
+    def __init__(self, rate: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, rate=rate)
 
     mean = stddev = property(lambda self: self.rate.reciprocal())
@@ -67,7 +67,8 @@ class Gamma(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration: Value, rate: Value, validate_args: bool | None = None):
+    def __init__(self, concentration: Value, rate: Value,
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args, concentration=concentration, rate=rate)
 
     mean = property(lambda self: self.concentration / self.rate)
@@ -105,7 +106,7 @@ class Chi2(Gamma):
 
     arg_constraints = {"df": constraints.positive}
 
-    def __init__(self, df: Value, validate_args: bool | None = None):
+    def __init__(self, df: Value, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     df = property(lambda self: self.concentration * 2)
@@ -118,7 +119,7 @@ class FisherSnedecor(Distribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, df1: Value, df2: Value, validate_args: bool | None = None):
+    def __init__(self, df1: Value, df2: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, df1=df1, df2=df2)
         self._gamma1 = Gamma(self.df1 * 0.5, self.df1)
         self._gamma2 = Gamma(self.df2 * 0.5, self.df2)
@@ -164,7 +165,7 @@ class GeneralizedPareto(Distribution):
     has_rsample = True
 
     def __init__(self, loc: Value, scale: Value, concentration: Value,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale, concentration=concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

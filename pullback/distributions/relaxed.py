@@ -30,7 +30,7 @@ class LogitRelaxedBernoulli(Weighted):
     support = constraints.real
 
     def __init__(self, temperature: Value, probs: Value | None = None,
-                 logits: Value | None = None, validate_args: bool | None = None):
+                 logits: Value | None = None, validate_args: bool | None = None) -> None:
         self.temperature = temperature
         self._begin(validate_args,
                     **{self._given(probs, logits): logits if probs is None else probs})
@@ -56,7 +56,7 @@ class ExpRelaxedCategorical(_OverCategories):
     has_rsample = True
 
     def __init__(self, temperature: Value, probs: Tensor | None = None,
-                 logits: Tensor | None = None, validate_args: bool | None = None):
+                 logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:],
@@ -83,7 +83,7 @@ class _Relaxed(TransformedDistribution):
     has_rsample = True
 
     def __init__(self, temperature: Value, probs: Value | None = None,
-                 logits: Value | None = None, validate_args: bool | None = None):
+                 logits: Value | None = None, validate_args: bool | None = None) -> None:
         base, transform = self._made_of
         super().__init__(base(temperature, probs, logits), transform(),
                          validate_args=validate_args)

@@ -34,7 +34,7 @@ class Transform:
     domain: Constraint
     codomain: Constraint
 
-    def __init__(self, cache_size: int = 0):
+    def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise errors.named(errors.BadValue, type(self).__name__,
                                f"cache_size must be 0 or 1, got {cache_size!r}")
@@ -135,7 +135,7 @@ class Transform:
 class _InverseTransform(Transform):
     """A transform the other way round."""
 
-    def __init__(self, transform: Transform):
+    def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
         self._inv = transform  # a strong reference here, a weak one there
 
@@ -173,7 +173,7 @@ class _InverseTransform(Transform):
 class ComposeTransform(Transform):
     """Several transforms, the first one first."""
 
-    def __init__(self, parts: list[Transform], cache_size: int = 0):
+    def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
 
@@ -255,7 +255,7 @@ class IndependentTransform(Transform):
     """A transform with more of the last dims taken as one event: determinants are added up."""
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int,
-                 cache_size: int = 0):
+                 cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
@@ -304,7 +304,8 @@ class ReshapeTransform(Transform):
 
     bijective = True
 
-    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0):
+    def __init__(self, in_shape: Sequence[int], out_shape: Sequence[int],
+                 cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if self.in_shape.numel() != self.out_shape.numel():
             raise errors.named(errors.BadValue, "ReshapeTransform",
@@ -447,7 +448,7 @@ class PowerTransform(Transform):
     bijective = True
     domain = codomain = constraints.positive
 
-    def __init__(self, exponent: Value, cache_size: int = 0):
+    def __init__(self, exponent: Value, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -486,7 +487,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc: Value, scale: Value, event_dim: int = 0, cache_size: int = 0):
+    def __init__(self, loc: Value, scale: Value, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -540,7 +541,7 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = +1
 
-    def __init__(self, distribution, cache_size: int = 0):
+    def __init__(self, distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 

@@ -43,7 +43,7 @@ class _Half(TransformedDistribution):
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
 
-    def __init__(self, scale: Value, validate_args: bool | None = None):
+    def __init__(self, scale: Value, validate_args: bool | None = None) -> None:
         base = self._base(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
@@ -88,7 +88,7 @@ class LogNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(),
                          validate_args=validate_args)
 
@@ -112,7 +112,7 @@ class LogisticNormal(TransformedDistribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.simplex
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base if base.batch_shape else base.expand([1]), StickBreakingTransform(),
                          validate_args=validate_args)
@@ -127,7 +127,8 @@ class InverseGamma(TransformedDistribution):
     arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, concentration: Value, rate: Value, validate_args: bool | None = None):
+    def __init__(self, concentration: Value, rate: Value,
+                 validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
         super().__init__(base, PowerTransform(-base.rate.new_ones(())),
                          validate_args=validate_args)
@@ -169,7 +170,7 @@ class Gumbel(Derived):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 
-    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None):
+    def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, loc=loc, scale=scale)
 
     def _source(self, validate_args: bool | None) -> Distribution:
@@ -200,7 +201,7 @@ class Pareto(Derived):
 
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
-    def __init__(self, scale: Value, alpha: Value, validate_args: bool | None = None):
+    def __init__(self, scale: Value, alpha: Value, validate_args: bool | None = None) -> None:
         self._begin(validate_args, scale=scale, alpha=alpha)
 
     def _source(self, validate_args: bool | None) -> Distribution:
@@ -235,7 +236,8 @@ class Weibull(Derived):
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 
-    def __init__(self, scale: Value, concentration: Value, validate_args: bool | None = None):
+    def __init__(self, scale: Value, concentration: Value,
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args, scale=scale, concentration=concentration)
 
     concentration_reciprocal = property(lambda self: self.concentration.reciprocal())
@@ -270,7 +272,7 @@ class Kumaraswamy(Derived):
     support = constraints.unit_interval
 
     def __init__(self, concentration1: Value, concentration0: Value,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         self._begin(validate_args, concentration1=concentration1, concentration0=concentration0)
 
     def _source(self, validate_args: bool | None) -> Distribution:

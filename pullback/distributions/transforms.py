@@ -209,7 +209,7 @@ class CorrCholeskyTransform(Transform):
 class _Parts(Transform):
     """One transform for each part of a dim; a subclass says how to cut and join."""
 
-    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0):
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
             raise AssertionError(f"{type(self).__name__} needs transforms")
         super().__init__(cache_size=cache_size)
@@ -229,7 +229,7 @@ class CatTransform(_Parts):
     """Transforms of parts of given lengths along a dim."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0,
-                 lengths: Sequence[int] | None = None, cache_size: int = 0):
+                 lengths: Sequence[int] | None = None, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):

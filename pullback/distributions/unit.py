@@ -24,7 +24,7 @@ class Dirichlet(ExponentialFamily):
     support = constraints.simplex
     has_rsample = True
 
-    def __init__(self, concentration: Tensor, validate_args: bool | None = None):
+    def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.ndim < 1:
             raise errors.named(errors.BadValue, "Dirichlet", "concentration needs one dim at least")
         self.concentration = concentration
@@ -79,7 +79,7 @@ class Beta(ExponentialFamily):
     has_rsample = True
 
     def __init__(self, concentration1: Value, concentration0: Value,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         pair = broadcast_all(concentration1, concentration0)
         self._dirichlet = Dirichlet(ops.stack(pair, -1), validate_args=False)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
@@ -129,7 +129,8 @@ class ContinuousBernoulli(Weighted, ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs: Value | None = None, logits: Value | None = None,
-                 lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None):
+                 lims: tuple[float, float] = (0.499, 0.501),
+                 validate_args: bool | None = None) -> None:
         name = self._given(probs, logits)
         self._lims = lims
         self._begin(validate_args, **{name: logits if probs is None else probs})

@@ -116,7 +116,7 @@ class lazy_property:
     The value then stands in the instance's dict, where it can also be set beforehand.
     """
 
-    def __init__(self, wrapped: Callable):
+    def __init__(self, wrapped: Callable) -> None:
         self.wrapped = wrapped
         functools.update_wrapper(self, wrapped)
 
@@ -132,7 +132,7 @@ class lazy_property:
 class _lazy_property_and_property(lazy_property, property):
     """What a class gives for a lazy property: it is one, and documentation tools see a property."""
 
-    def __init__(self, wrapped: Callable):
+    def __init__(self, wrapped: Callable) -> None:
         property.__init__(self, wrapped)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from .. import errors
 from ..autograd.grad_mode import no_grad
@@ -24,7 +25,7 @@ class Independent(Distribution):
     arg_constraints: dict[str, Constraint] = {}
 
     def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         batch, event = base_distribution.batch_shape, base_distribution.event_shape
         if reinterpreted_batch_ndims > len(batch):
             raise errors.named(
@@ -32,7 +33,7 @@ class Independent(Distribution):
                 f"reinterpreted_batch_ndims is {reinterpreted_batch_ndims}, but the base "
                 f"distribution has {len(batch)} batch dims")
         cut, shape = len(batch) - reinterpreted_batch_ndims, batch + event
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution  # of which kind, the user knows
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
@@ -82,7 +83,7 @@ class TransformedDistribution(Distribution):
     arg_constraints: dict[str, Constraint] = {}
 
     def __init__(self, base_distribution: Distribution, transforms: Transform | list[Transform],
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         def refuse(what):
             raise errors.named(errors.BadValue, type(self).__name__, what)
 
@@ -105,7 +106,8 @@ class TransformedDistribution(Distribution):
         if base_shape != shape:
             base_distribution = base_distribution.expand(base_shape[: len(base_shape) - events])
         more = whole.domain.event_dim - events
-        self.base_dist = Independent(base_distribution, more) if more > 0 else base_distribution
+        self.base_dist: Any = (
+            Independent(base_distribution, more) if more > 0 else base_distribution)
         # then the result
         change = whole.codomain.event_dim - whole.domain.event_dim
         cut = len(new_shape) - max(events + change, whole.codomain.event_dim)
@@ -176,7 +178,7 @@ class MixtureSameFamily(Distribution):
     arg_constraints: dict[str, Constraint] = {}
 
     def __init__(self, mixture_distribution: Categorical, component_distribution: Distribution,
-                 validate_args: bool | None = None):
+                 validate_args: bool | None = None) -> None:
         def refuse(what):
             raise errors.named(errors.BadValue, "MixtureSameFamily", what)
 

@@ -9,8 +9,17 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import TYPE_CHECKING, Any
 
 from ..core.facade import Package, elsewhere
+
+if TYPE_CHECKING:  # for editors and type checkers
+    from .archive import load as load
+    from .archive import save as save
+    from .dynamic_shapes import Dim as Dim
+    from .program import ExportedProgram as ExportedProgram
+    from .trace import export as export
+    from .unflatten import unflatten as unflatten
 
 _FROM = {
     "trace": "export",
@@ -32,7 +41,7 @@ __all__ = sorted(_PLACE)
 sys.modules[__name__].__class__ = Package
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _PLACE:
         return elsewhere(__name__, name)
     module, there = _PLACE[name]

@@ -1,9 +1,18 @@
 """Function transforms: grad, vjp, jvp, vmap, jacobians, hessian, functionalize."""
 
+from typing import TYPE_CHECKING, Any
+
 from .functionalize import functionalize
 from .grad import grad, grad_and_value, jvp, linearize, value_and_grad, vjp
 from .jacobian import hessian, jacfwd, jacrev
 from .vmap import vmap
+
+if TYPE_CHECKING:  # for editors and type checkers
+    from ..nn.stateless import functional_call as functional_call
+    from ..nn.stateless import replace_all_batch_norm_modules_ as replace_all_batch_norm_modules_
+    from ..nn.stateless import stack_module_state as stack_module_state
+    from .einops import rearrange as rearrange
+    from .inside import debug_unwrap as debug_unwrap
 
 __all__ = [
     "debug_unwrap",
@@ -25,7 +34,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "debug_unwrap":
         from .inside import debug_unwrap
 

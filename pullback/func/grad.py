@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from typing import Any
 
 from .. import errors
 from ..autograd import transpose  # noqa: F401  (gives forward mode its last resort)
@@ -56,7 +57,7 @@ def _slice_argnums(args, argnums, as_tuple: bool = True):
 class Lifting:
     """Arguments lifted to a level, and written back if the function changed them."""
 
-    def __init__(self, level: Lift):
+    def __init__(self, level: Lift) -> None:
         self.level, self.pairs = level, []
 
     def track(self, value):
@@ -84,7 +85,7 @@ class Lifting:
                 hand_back(source, t._data.inner)
 
 
-def grad_and_value(func, argnums=0, has_aux: bool = False):
+def grad_and_value(func, argnums: Any = 0, has_aux: bool = False) -> Any:
     """A function that returns the gradient of a scalar-valued `func`, and its value."""
 
     @functools.wraps(func)
@@ -182,7 +183,7 @@ def _gradients(level: Lift, outputs: list, edges: list, lifting: Lifting, seeds:
     ]
 
 
-def value_and_grad(func, argnums=0, has_aux: bool = False):
+def value_and_grad(func, argnums: Any = 0, has_aux: bool = False) -> Any:
     """Like `grad_and_value`, with the value first."""
     both = grad_and_value(func, argnums, has_aux)
 
@@ -194,7 +195,7 @@ def value_and_grad(func, argnums=0, has_aux: bool = False):
     return wrapped
 
 
-def grad(func, argnums=0, has_aux: bool = False):
+def grad(func, argnums: Any = 0, has_aux: bool = False) -> Any:
     """A function that returns the gradient of a scalar-valued `func`."""
     both = grad_and_value(func, argnums, has_aux)
 
@@ -218,7 +219,7 @@ def _only_tensors(what: str, out, outputs: list) -> None:
                 f"({errors.user_line(3)})")
 
 
-def vjp(func, *primals, has_aux: bool = False):
+def vjp(func, *primals, has_aux: bool = False) -> Any:
     """The output of `func(*primals)` and a function from cotangents to gradients."""
     level = Lift("func.vjp")
     with level:
@@ -267,7 +268,7 @@ def vjp(func, *primals, has_aux: bool = False):
     return (result, pull, aux) if has_aux else (result, pull)
 
 
-def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False):
+def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False) -> Any:
     """The output of `func(*primals)` and its directional derivative along `tangents`."""
     if not isinstance(primals, tuple):
         raise errors.TransformError(
@@ -327,7 +328,7 @@ def jvp(func, primals, tangents, *, strict: bool = False, has_aux: bool = False)
     return (*result, aux) if has_aux else result
 
 
-def linearize(func, *primals):
+def linearize(func, *primals) -> Any:
     """The output of `func(*primals)` and the linear map from tangents to output tangents."""
     output = func(*primals)
     flat, spec = tree_flatten(primals)

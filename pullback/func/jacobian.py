@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 from .. import errors
 from ..core.handle import Tensor
@@ -58,8 +59,8 @@ def _closed(func, args, chosen, kwargs):
     return partial
 
 
-def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = None,
-           _preallocate_and_copy: bool = False):
+def jacrev(func, argnums: Any = 0, *, has_aux: bool = False, chunk_size: int | None = None,
+           _preallocate_and_copy: bool = False) -> Any:
     """The Jacobian of `func` by reverse mode, `chunk_size` rows at a time.
 
     `_preallocate_and_copy` is PyTorch's hint about memory: chunks are joined once here either way.
@@ -101,7 +102,7 @@ def jacrev(func, argnums=0, *, has_aux: bool = False, chunk_size: int | None = N
     return wrapped
 
 
-def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error"):
+def jacfwd(func, argnums: Any = 0, has_aux: bool = False, *, randomness: str = "error") -> Any:
     """The Jacobian of `func` by forward mode."""
 
     @functools.wraps(func)
@@ -137,6 +138,6 @@ def jacfwd(func, argnums=0, has_aux: bool = False, *, randomness: str = "error")
     return wrapped
 
 
-def hessian(func, argnums=0):
+def hessian(func, argnums: Any = 0) -> Any:
     """The second derivatives of a scalar function: forward over reverse."""
     return jacfwd(jacrev(func, argnums), argnums)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 from .. import errors
 from ..core.generator import default_generator
@@ -48,7 +49,8 @@ def _spread(dims, tree, what: str) -> list:
     return found
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness: str = "error", *, chunk_size: int | None = None):
+def vmap(func, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *,
+         chunk_size: int | None = None) -> Any:
     """Map `func` over a dimension of its inputs.
 
     `in_dims` says which dimension of each input is mapped (None: not mapped), `out_dims` where

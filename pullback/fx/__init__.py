@@ -5,6 +5,8 @@ and example values are looked at by shape and dtype only. Read `node.py`, `graph
 `graph_module.py`, `interpreter.py` in this order; the rewrites are in `passes/`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .codegen import CodeGen
 from .errors import GraphError, LintError, TraceError
 from .graph import Graph
@@ -15,6 +17,10 @@ from .printer import PythonCode
 from .proxy import GraphAppendingTracer, Proxy
 from .tracer import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .traits import has_side_effect
+
+if TYPE_CHECKING:  # for editors and type checkers
+    from ..nn.traced import TracedModule as GraphModule
+    from .subgraph_rewriter import replace_pattern as replace_pattern
 
 __all__ = [
     "CodeGen",
@@ -44,7 +50,7 @@ __all__ = [
 _LATER = ("subgraph_rewriter", "passes", "make_fx", "traceback", "operator_schemas")
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name == "GraphModule":
         from ..nn.traced import TracedModule
 

@@ -10,6 +10,7 @@ watching, and the surface stores what they return.  Read next: `definition.py`, 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from .. import errors
 from ..core import dtype as dt
@@ -61,7 +62,7 @@ __all__ = [
 
 
 def custom_op(name: str, fn=None, /, *, mutates_args, device_types=None, schema: str | None = None,
-              tags=None):
+              tags=None) -> Any:
     """Make an operator `namespace::name` of a function with type hints (a decorator).
 
     `mutates_args` names the tensors that the function writes; its results must be new tensors.
@@ -144,7 +145,7 @@ _PARTS = {  # of `opcheck`: what `testing.check` calls them
     "test_aot_dispatch_dynamic": "compile", "test_aot_dispatch_static": "compile"}
 
 
-def opcheck(op, args: tuple, kwargs: dict | None = None, *, test_utils=tuple(_PARTS)[:4],
+def opcheck(op, args: tuple, kwargs: dict | None = None, *, test_utils: Any = tuple(_PARTS)[:4],
             raise_exception: bool = True, atol=None, rtol=None) -> dict:
     """Check an operator on sample arguments: "SUCCESS", or what was wrong, for each test.
 
@@ -242,7 +243,7 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
         torch_dispatch_class, func)
 
 
-def define(qualname, schema: str, alias_analysis: str = "", *, lib=None, tags=()):
+def define(qualname, schema: str, alias_analysis: str = "", *, lib=None, tags: Any = ()):
     """Define an operator by its schema; `impl` gives it functions.
 
     The older form, `@define(library, "name(Tensor x) -> Tensor")`, decorates its function.

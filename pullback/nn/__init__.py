@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.facade import Shelf
 from . import functional as functional
@@ -90,7 +90,7 @@ __all__ = ["Module", "Parameter", "Buffer", "UninitializedBuffer", "Uninitialize
 _MODULES = ("attention", "common_types", "grad", "modules", "parallel")
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     elif name in _MODULES:

@@ -43,7 +43,7 @@ class Threshold(_Simple):
 
     function, fields = staticmethod(F.threshold), ("threshold", "value", "inplace")
 
-    def __init__(self, threshold: float, value: float, inplace: bool = False):
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         self._keep(threshold=threshold, value=value, inplace=inplace)
 
 
@@ -53,7 +53,7 @@ class Hardtanh(_Simple):
     function, fields = staticmethod(F.hardtanh), ("min_val", "max_val", "inplace")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
-                 min_value: float | None = None, max_value: float | None = None):
+                 min_value: float | None = None, max_value: float | None = None) -> None:
         for old in ("min_value", "max_value"):
             if locals()[old] is not None:
                 warnings.warn(f"keyword argument `{old}` is deprecated and rename to "
@@ -70,7 +70,7 @@ class ReLU6(Hardtanh):
 
     shown = ()
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
 
 
@@ -79,7 +79,7 @@ class Hardsigmoid(_Simple):
 
     function, fields = staticmethod(F.hardsigmoid), ("inplace",)
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         self._keep(inplace=inplace)
 
 
@@ -88,7 +88,7 @@ class Hardswish(_Simple):
 
     function, fields = staticmethod(F.hardswish), ("inplace",)
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         self._keep(inplace=inplace)
 
 
@@ -97,7 +97,7 @@ class Mish(_Simple):
 
     function, fields = staticmethod(F.mish), ("inplace",)
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         self._keep(inplace=inplace)
 
 
@@ -106,7 +106,7 @@ class SELU(_Simple):
 
     function, fields = staticmethod(F.selu), ("inplace",)
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         self._keep(inplace=inplace)
 
 
@@ -115,7 +115,7 @@ class CELU(_Simple):
 
     function, fields = staticmethod(F.celu), ("alpha", "inplace")
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         self._keep(alpha=alpha, inplace=inplace)
 
 
@@ -124,7 +124,7 @@ class GLU(_Simple):
 
     function, fields = staticmethod(F.glu), ("dim",)
 
-    def __init__(self, dim: int = -1):
+    def __init__(self, dim: int = -1) -> None:
         self._keep(dim=dim)
 
 
@@ -133,7 +133,7 @@ class Hardshrink(_Simple):
 
     function, fields = staticmethod(F.hardshrink), ("lambd",)
 
-    def __init__(self, lambd: float = 0.5):
+    def __init__(self, lambd: float = 0.5) -> None:
         self._keep(lambd=lambd)
 
     def extra_repr(self) -> str:
@@ -169,7 +169,7 @@ class Softmin(_Simple):
 
     function, fields = staticmethod(F.softmin), ("dim",)
 
-    def __init__(self, dim: int | None = None):
+    def __init__(self, dim: int | None = None) -> None:
         self._keep(dim=dim)
 
 
@@ -185,7 +185,8 @@ class Softmax2d(Module):
 class PReLU(Module):
     """x, times a learned slope where it is negative."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None,
+                 dtype=None) -> None:
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
         self.weight = new((num_parameters,), device, dtype)
@@ -205,7 +206,8 @@ class PReLU(Module):
 class RReLU(Module):
     """x, times a random (in training) or mean slope where it is negative."""
 
-    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False):
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
+                 inplace: bool = False) -> None:
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
@@ -219,7 +221,7 @@ class RReLU(Module):
 class ReLU(Module):
     """max(x, 0)."""
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -233,7 +235,7 @@ class ReLU(Module):
 class LeakyReLU(Module):
     """x, scaled by `negative_slope` where it is negative."""
 
-    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope, self.inplace = negative_slope, inplace
 
@@ -247,7 +249,7 @@ class LeakyReLU(Module):
 class ELU(Module):
     """x, or alpha * (exp(x) - 1) where x is negative."""
 
-    def __init__(self, alpha: float = 1.0, inplace: bool = False):
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha, self.inplace = alpha, inplace
 
@@ -261,7 +263,7 @@ class ELU(Module):
 class GELU(Module):
     """x times the normal distribution function of x."""
 
-    def __init__(self, approximate: str = "none"):
+    def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
@@ -275,7 +277,7 @@ class GELU(Module):
 class SiLU(Module):
     """x * sigmoid(x)."""
 
-    def __init__(self, inplace: bool = False):
+    def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
@@ -303,7 +305,7 @@ class Sigmoid(Module):
 class Softplus(Module):
     """log(1 + exp(beta * x)) / beta."""
 
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0):
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta, self.threshold = beta, threshold
 
@@ -317,7 +319,7 @@ class Softplus(Module):
 class Softmax(Module):
     """Exponentials divided by their sum along `dim`."""
 
-    def __init__(self, dim: int | None = None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 
@@ -331,7 +333,7 @@ class Softmax(Module):
 class LogSoftmax(Module):
     """Logarithm of the softmax along `dim`."""
 
-    def __init__(self, dim: int | None = None):
+    def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
 

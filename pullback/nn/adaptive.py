@@ -23,7 +23,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     """Log probabilities of targets among many classes, and their mean with the sign changed."""
 
     def __init__(self, in_features: int, n_classes: int, cutoffs, div_value: float = 4.0,
-                 head_bias: bool = False, device=None, dtype=None):
+                 head_bias: bool = False, device=None, dtype=None) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
         if not cutoffs:

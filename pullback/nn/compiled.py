@@ -8,7 +8,7 @@ from .module import Module
 class OptimizedModule(Module):
     """A module compiled; parameters, hooks and attributes are those of the original."""
 
-    def __init__(self, original: Module, compiled):
+    def __init__(self, original: Module, compiled) -> None:
         super().__init__()
         self._orig_mod = original
         self.__dict__["_compiled"] = compiled
@@ -63,7 +63,7 @@ class OptimizedModule(Module):
 class AOTModule(Module):
     """A module compiled ahead of time; parameters and buffers are those of the original."""
 
-    def __init__(self, original: Module, state, compiled):
+    def __init__(self, original: Module, state, compiled) -> None:
         super().__init__()
         self.orig_module = original
         self.__dict__["_state"], self.__dict__["_compiled"] = state, compiled

@@ -53,7 +53,7 @@ def _pairs(values, name: str) -> Iterator[tuple[str, Any]]:
 class Container(Module):
     """Modules under the names of keyword arguments; `Module` itself does that, use it instead."""
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs) -> None:
         warnings.warn("`nn.Container` is deprecated: derive from `nn.Module`", FutureWarning,
                       stacklevel=2)
         super().__init__()
@@ -120,7 +120,7 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules called one after the other; an OrderedDict gives them names."""
 
-    def __init__(self, *args):
+    def __init__(self, *args) -> None:
         super().__init__()
         if len(args) == 1 and isinstance(args[0], OrderedDict):
             for name, module in args[0].items():
@@ -129,12 +129,12 @@ class Sequential(_Numbered):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
-    def forward(self, input):
+    def forward(self, input) -> Any:
         for module in self:
             input = module(input)
         return input
 
-    def __getitem__(self, index: int | slice):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(OrderedDict(list(self._modules.items())[index]))
         return self._modules[self._name_at(index)]
@@ -181,12 +181,12 @@ class Sequential(_Numbered):
 class ModuleList(_Numbered):
     """A list of modules."""
 
-    def __init__(self, modules: Iterable[Module] | None = None):
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.extend(modules)
 
-    def __getitem__(self, index: int | slice):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
         return self._modules[self._name_at(index)]
@@ -220,7 +220,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """A dictionary of modules."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None):
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
         super().__init__()
         if modules is not None:
             self.update(modules)
@@ -294,7 +294,7 @@ class _Values(Module):
 class ParameterList(_Values):
     """A list of parameters."""
 
-    def __init__(self, values: Iterable[Any] | None = None):
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
         if values is not None:
@@ -309,7 +309,7 @@ class ParameterList(_Values):
     def __dir__(self):
         return [name for name in super().__dir__() if not name.isdigit()]
 
-    def __getitem__(self, index: int | slice):
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(self[i] for i in range(*index.indices(len(self))))
         return getattr(self, str(_position(index, len(self))))
@@ -339,13 +339,13 @@ class ParameterList(_Values):
 class ParameterDict(_Values):
     """A dictionary of parameters."""
 
-    def __init__(self, parameters=None):
+    def __init__(self, parameters=None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
         if parameters is not None:
             self.update(parameters)
 
-    def __getitem__(self, key: str):
+    def __getitem__(self, key: str) -> Any:
         return getattr(self, self._checked(key))
 
     def __setitem__(self, key: str, value) -> None:

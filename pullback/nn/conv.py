@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..core.handle import Tensor
 from . import functional as F
@@ -18,7 +19,7 @@ class _ConvNd(Module):
     transposed = False
 
     def __init__(self, in_channels: int, out_channels: int, kernel_size, stride, padding, dilation,
-                 output_padding, groups: int, bias: bool, padding_mode: str, device, dtype):
+                 output_padding, groups: int, bias: bool, padding_mode: str, device, dtype) -> None:
         super().__init__()
         rank = self.rank
         if groups <= 0:
@@ -93,9 +94,10 @@ class _ConvNd(Module):
 class _Conv(_ConvNd):
     """A convolution; the subclasses say in how many dims."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
-                 dilation=1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
-                 device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride: Any = 1,
+                 padding: Any = 0,
+                 dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+                 device=None, dtype=None) -> None:
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, 0,
                          groups, bias, padding_mode, device, dtype)
 
@@ -123,9 +125,10 @@ class _ConvTranspose(_ConvNd):
 
     transposed = True
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride=1, padding=0,
-                 output_padding=0, groups: int = 1, bias: bool = True, dilation=1,
-                 padding_mode: str = "zeros", device=None, dtype=None):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size, stride: Any = 1,
+                 padding: Any = 0,
+                 output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
+                 padding_mode: str = "zeros", device=None, dtype=None) -> None:
         if padding_mode != "zeros":
             raise ValueError('Only "zeros" padding mode is supported for '
                              f"{type(self).__name__}")

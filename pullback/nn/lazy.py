@@ -34,7 +34,7 @@ class LazyModuleMixin:
 
     cls_to_become: type[Any] | None = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self._load_hook = self._register_load_state_dict_pre_hook(self._lazy_load_hook)
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters,
@@ -103,7 +103,7 @@ class LazyLinear(_LazyLayer, Linear):
 
     cls_to_become, size = Linear, "in_features"
 
-    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None):
+    def __init__(self, out_features: int, bias: bool = True, device=None, dtype=None) -> None:
         super().__init__(0, 0, False)
         self.out_features = out_features
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -147,17 +147,19 @@ class _LazyConvXdMixin(_LazyLayer):
 
 
 class _LazyConv(_LazyConvXdMixin):
-    def __init__(self, out_channels: int, kernel_size, stride=1, padding=0, dilation=1,
+    def __init__(self, out_channels: int, kernel_size, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1,
                  groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device=None,
-                 dtype=None):
+                 dtype=None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
         self._start(out_channels, bias, device, dtype)
 
 
 class _LazyConvTranspose(_LazyConvXdMixin):
-    def __init__(self, out_channels: int, kernel_size, stride=1, padding=0, output_padding=0,
-                 groups: int = 1, bias: bool = True, dilation=1, padding_mode: str = "zeros",
-                 device=None, dtype=None):
+    def __init__(self, out_channels: int, kernel_size, stride: Any = 1, padding: Any = 0,
+                 output_padding: Any = 0,
+                 groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
+                 device=None, dtype=None) -> None:
         super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False,
                          dilation, padding_mode)
         self._start(out_channels, bias, device, dtype)
@@ -169,7 +171,7 @@ class _LazyNormBase(_LazyLayer):
     size = "num_features"
 
     def __init__(self, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, device=None, dtype=None):
+                 track_running_stats: bool = True, device=None, dtype=None) -> None:
         super().__init__(0, eps, momentum, False, False)
         self.affine, self.track_running_stats = affine, track_running_stats
         if affine:

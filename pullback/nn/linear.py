@@ -14,7 +14,7 @@ from .shared import new
 class Identity(Module):
     """Returns its input."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
@@ -25,7 +25,7 @@ class Linear(Module):
     """`input @ weight.T + bias`."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None,
-                 dtype=None):
+                 dtype=None) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
         self.weight = new((out_features, in_features), device, dtype)
@@ -58,7 +58,7 @@ class Bilinear(Module):
     """`input1 @ weight[k] @ input2 + bias[k]` for each k."""
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-                 device=None, dtype=None):
+                 device=None, dtype=None) -> None:
         super().__init__()
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features

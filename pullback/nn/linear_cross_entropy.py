@@ -46,7 +46,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
                  bias: bool = False, device=None, dtype=None, reduction: str = "mean",
                  weight: Tensor | None = None, ignore_index: int | None = None,
                  label_smoothing: float = 0.0,
-                 options: LinearCrossEntropyOptions | None = None):
+                 options: LinearCrossEntropyOptions | None = None) -> None:
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise RuntimeError(f"expected weight shape to be {(num_classes,)}, got "
                                f"{tuple(weight.shape)}")

@@ -14,7 +14,7 @@ class _Loss(Module):
     """A loss with a reduction; the legacy flags are translated at once."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean"):
+                 reduction: str = "mean") -> None:
         super().__init__()
         if size_average is not None or reduce is not None:
             reduction = _legacy_reduction(size_average, reduce)
@@ -25,7 +25,7 @@ class _WeightedLoss(_Loss):
     """A loss with a weight for each class or element."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
-                 reduce: bool | None = None, reduction: str = "mean"):
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
@@ -48,7 +48,7 @@ class SmoothL1Loss(_Loss):
     """Squared difference up to `beta`, absolute difference beyond."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean", beta: float = 1.0):
+                 reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
@@ -59,7 +59,7 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Half squared difference up to `delta`, scaled absolute difference beyond."""
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0):
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
         self.delta = delta
 
@@ -71,7 +71,7 @@ class KLDivLoss(_Loss):
     """Divergence of the target from the distribution whose logarithm is the input."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean", log_target: bool = False):
+                 reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
@@ -83,7 +83,8 @@ class NLLLoss(_WeightedLoss):
     """Minus the log probabilities of the target classes."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
-                 ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"):
+                 ignore_index: int = -100, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
@@ -96,7 +97,8 @@ class NLLLoss2d(NLLLoss):
     """The old name of `NLLLoss`."""
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
-                 ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean"):
+                 ignore_index: int = -100, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
         warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in "
                       "replacement and see its documentation for more details.", FutureWarning,
                       stacklevel=2)
@@ -108,7 +110,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
                  ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-                 label_smoothing: float = 0.0):
+                 label_smoothing: float = 0.0) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
@@ -129,7 +131,7 @@ class BCEWithLogitsLoss(_Loss):
 
     def __init__(self, weight: Tensor | None = None, size_average: bool | None = None,
                  reduce: bool | None = None, reduction: str = "mean",
-                 pos_weight: Tensor | None = None):
+                 pos_weight: Tensor | None = None) -> None:
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -147,7 +149,7 @@ class BCEWithLogitsLoss(_Loss):
 class CosineSimilarity(Module):
     """Cosine of the angle between vectors along `dim`."""
 
-    def __init__(self, dim: int = 1, eps: float = 1e-8):
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
         self.dim, self.eps = dim, eps
 
@@ -158,7 +160,7 @@ class CosineSimilarity(Module):
 class PairwiseDistance(Module):
     """p-norm of the difference of vectors along the last dim."""
 
-    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False):
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
@@ -175,7 +177,7 @@ class PoissonNLLLoss(_Loss):
 
     def __init__(self, log_input: bool = True, full: bool = False,
                  size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
-                 reduction: str = "mean"):
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
@@ -187,7 +189,7 @@ class PoissonNLLLoss(_Loss):
 class GaussianNLLLoss(_Loss):
     """Negative log likelihood of targets under normal distributions."""
 
-    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean"):
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
         self.full, self.eps = full, eps
 
@@ -198,7 +200,8 @@ class GaussianNLLLoss(_Loss):
 class CTCLoss(_Loss):
     """Minus the log likelihood of label sequences, summed over all their alignments."""
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False):
+    def __init__(self, blank: int = 0, reduction: str = "mean",
+                 zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)
         self.blank, self.zero_infinity = blank, zero_infinity
 
@@ -216,7 +219,7 @@ class HingeEmbeddingLoss(_Loss):
     """x where the target is 1, max(0, margin - x) where it is -1."""
 
     def __init__(self, margin: float = 1.0, size_average: bool | None = None,
-                 reduce: bool | None = None, reduction: str = "mean"):
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -228,7 +231,7 @@ class CosineEmbeddingLoss(_Loss):
     """1 - cosine where the target is 1, max(0, cosine - margin) where it is -1."""
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None,
-                 reduce: bool | None = None, reduction: str = "mean"):
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -241,7 +244,7 @@ class MarginRankingLoss(_Loss):
     """max(0, -target * (input1 - input2) + margin)."""
 
     def __init__(self, margin: float = 0.0, size_average: bool | None = None,
-                 reduce: bool | None = None, reduction: str = "mean"):
+                 reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
 
@@ -262,7 +265,7 @@ class MultiMarginLoss(_WeightedLoss):
 
     def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                  size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean"):
+                 reduction: str = "mean") -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
@@ -294,7 +297,7 @@ class TripletMarginLoss(_Loss):
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  size_average: bool | None = None, reduce: bool | None = None,
-                 reduction: str = "mean"):
+                 reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
             raise ValueError("TripletMarginLoss: expected margin to be greater than 0, got "
@@ -310,7 +313,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a distance of the user's own."""
 
     def __init__(self, *, distance_function=None, margin: float = 1.0, swap: bool = False,
-                 reduction: str = "mean"):
+                 reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError("TripletMarginWithDistanceLoss: expected margin to be greater than 0, "

@@ -10,6 +10,7 @@ import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from typing import Any, Self
 
 from .. import __future__ as switches
 from ..autograd.grad_mode import no_grad
@@ -61,7 +62,7 @@ class Module(Hooked, Stateful):
     _compiled_call_impl: Callable | None = None
     forward: Callable = _forward_unimplemented
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
             name = type(self).__name__
             if kwargs:
@@ -81,7 +82,7 @@ class Module(Hooked, Stateful):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def __init_subclass__(cls, **kwargs):
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_call_impl" in cls.__dict__ and "__call__" not in cls.__dict__:
             cls.__call__ = Module._wrapped_call_impl  # no shortcut past the class's own
@@ -93,7 +94,7 @@ class Module(Hooked, Stateful):
 
         return TracedModule
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         state = self.__dict__
         try:
             plain = not (state["_forward_hooks"] or state["_forward_pre_hooks"]
@@ -122,7 +123,7 @@ class Module(Hooked, Stateful):
 
     # attributes
 
-    def __setattr__(self, name: str, value) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         if isinstance(value, Parameter):
             if "_parameters" not in state:
@@ -178,7 +179,7 @@ class Module(Hooked, Stateful):
                                "implements register_buffer() without the persistent argument is "
                                "not allowed.")
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         state = self.__dict__
         if "_parameters" in state:
             if name in state["_parameters"]:
@@ -393,14 +394,14 @@ class Module(Hooked, Stateful):
 
     # changing all at once
 
-    def apply(self, fn: Callable[[Module], None]) -> Module:
+    def apply(self, fn: Callable[[Module], None]) -> Self:
         """Call `fn` on every submodule and then on this module."""
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Module:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the data of all parameters, of their gradients, and all buffers.
 
         Parameters stay the same objects, since optimizers hold them; only one without memory
@@ -434,7 +435,7 @@ class Module(Hooked, Stateful):
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args, **kwargs) -> Module:
+    def to(self, *args, **kwargs) -> Self:
         """Move to a device and/or convert floating parameters and buffers to a dtype."""
         device, dtype, options = _destination(*args, **kwargs)
         if dtype is not None and not dtype.is_inexact:
@@ -459,7 +460,7 @@ class Module(Hooked, Stateful):
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse: bool = True) -> Module:
+    def to_empty(self, *, device, recurse: bool = True) -> Self:
         """Move to a device without the values."""
 
         def empty(tensor: Tensor) -> Tensor:
@@ -468,42 +469,42 @@ class Module(Hooked, Stateful):
 
         return self._apply(empty, recurse=recurse)
 
-    def type(self, dst_type) -> Module:
+    def type(self, dst_type) -> Self:
         """Convert all parameters and buffers to a dtype."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _floating(self, dtype: dt.DType) -> Module:
+    def _floating(self, dtype: dt.DType) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
-    def float(self) -> Module:
+    def float(self) -> Self:
         """Convert floating parameters and buffers to float32."""
         return self._floating(dt.float32)
 
-    def double(self) -> Module:
+    def double(self) -> Self:
         """Convert floating parameters and buffers to float64."""
         return self._floating(dt.float64)
 
-    def half(self) -> Module:
+    def half(self) -> Self:
         """Convert floating parameters and buffers to float16."""
         return self._floating(dt.float16)
 
-    def bfloat16(self) -> Module:
+    def bfloat16(self) -> Self:
         """Convert floating parameters and buffers to bfloat16."""
         return self._floating(dt.bfloat16)
 
-    def cpu(self) -> Module:
+    def cpu(self) -> Self:
         """Move to main memory."""
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None) -> Module:
+    def cuda(self, device=None) -> Self:
         """Move to a GPU."""
         return self._apply(lambda t: t.cuda(device))
 
-    def share_memory(self) -> Module:
+    def share_memory(self) -> Self:
         """Put all parameters and buffers into memory that other processes can be given."""
         return self._apply(lambda t: t.share_memory_())
 
-    def train(self, mode: bool = True) -> Module:
+    def train(self, mode: bool = True) -> Self:
         """Switch all modules to training mode."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -512,11 +513,11 @@ class Module(Hooked, Stateful):
             module.train(mode)
         return self
 
-    def eval(self) -> Module:
+    def eval(self) -> Self:
         """Switch all modules to evaluation mode."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Module:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Make all parameters collect gradients, or stop."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)

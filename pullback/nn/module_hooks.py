@@ -123,7 +123,7 @@ def _one_kind(have: bool | None, want: bool, where: str) -> None:
 class WithModule:
     """A hook that gets its module first, without keeping it alive."""
 
-    def __init__(self, hook: Callable, module):
+    def __init__(self, hook: Callable, module) -> None:
         functools.update_wrapper(self, hook)
         self.hook, self.module = hook, weakref.ref(module)
 
@@ -159,7 +159,7 @@ class BackwardHookFunction(Function):
 class BackwardHook:
     """The backward hooks of one call of a module."""
 
-    def __init__(self, module, user_hooks: list, user_pre_hooks: list):
+    def __init__(self, module, user_hooks: list, user_pre_hooks: list) -> None:
         self.module, self.user_hooks, self.user_pre_hooks = module, user_hooks, user_pre_hooks
         self.grad_outputs: tuple | None = None  # while a sweep is inside of the module
         self.inputs: list[int] | None = None  # which inputs are tensors; None: none needs grad

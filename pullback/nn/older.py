@@ -34,7 +34,7 @@ def _names(listed: Callable) -> dict[str, list[str]]:
 class _Stateless(Module):
     """A module whose tensors come with each call, one tuple per kind."""
 
-    def __init__(self, model: Module, *kinds: dict[str, list[str]]):
+    def __init__(self, model: Module, *kinds: dict[str, list[str]]) -> None:
         super().__init__()
         self.stateless_model, self._kinds = model, kinds
         self.param_names = tuple(kinds[0])
@@ -61,7 +61,7 @@ class FunctionalModule(_Stateless):
 class FunctionalModuleWithBuffers(_Stateless):
     """What `make_functional_with_buffers` returns: called with parameters, buffers and inputs."""
 
-    def __init__(self, model: Module, *kinds: dict[str, list[str]]):
+    def __init__(self, model: Module, *kinds: dict[str, list[str]]) -> None:
         super().__init__(model, *kinds)
         self.buffer_names = tuple(kinds[1])
 

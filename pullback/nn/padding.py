@@ -15,7 +15,7 @@ class _PadNd(Module):
     mode = "constant"
     value: float | None = None
 
-    def __init__(self, padding):
+    def __init__(self, padding) -> None:
         super().__init__()
         self.padding = sizes(padding, 2 * self.rank)
 
@@ -27,7 +27,7 @@ class _PadNd(Module):
 
 
 class _ConstantPadNd(_PadNd):
-    def __init__(self, padding, value: float):
+    def __init__(self, padding, value: float) -> None:
         super().__init__(padding)
         self.value = value
 

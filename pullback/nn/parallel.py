@@ -22,13 +22,13 @@ class DataParallel(Module):
     """
 
     def __init__(self, module: Module, device_ids: list | None = None, output_device=None,
-                 dim: int = 0):
+                 dim: int = 0) -> None:
         super().__init__()
         self.module, self.dim = module, dim
         self.device_ids = list(device_ids or ())
         self.output_device = output_device
 
-    def forward(self, *inputs, **kwargs):
+    def forward(self, *inputs, **kwargs) -> Any:
         return self.module(*inputs, **kwargs)
 
 
@@ -42,7 +42,7 @@ def data_parallel(module: Module, inputs, device_ids=None, output_device=None, d
 class DistributedDataParallel(Module):
     """A module trained by several processes; there is one here, so it cannot be made."""
 
-    def __init__(self, module: Module, *args, **kwargs):
+    def __init__(self, module: Module, *args, **kwargs) -> None:
         raise ValueError("DistributedDataParallel wants a process group, and there is none: "
                          "Pullback trains in one process. Use the module itself.")
 

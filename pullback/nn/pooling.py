@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.handle import Tensor
 from . import functional as F
 from .module import Module
@@ -20,14 +22,14 @@ class _Pool(Module):
 class _MaxPoolNd(_Pool):
     shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
-    def __init__(self, kernel_size, stride=None, padding=0, dilation=1,
-                 return_indices: bool = False, ceil_mode: bool = False):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1,
+                 return_indices: bool = False, ceil_mode: bool = False) -> None:
         super().__init__()
         self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
         self.stride = kernel_size if stride is None else stride
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Any:
         return type(self).function(input, self.kernel_size, self.stride, self.padding,
                                    self.dilation, self.ceil_mode, self.return_indices)
 
@@ -54,7 +56,7 @@ class _MaxUnpoolNd(_Pool):
     shown = ("kernel_size", "stride", "padding")
     rank: int
 
-    def __init__(self, kernel_size, stride=None, padding=0):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0) -> None:
         super().__init__()
         self.kernel_size = sizes(kernel_size, self.rank)
         self.stride = sizes(kernel_size if stride is None else stride, self.rank)
@@ -88,8 +90,8 @@ class AvgPool1d(_Pool):
 
     shown = ("kernel_size", "stride", "padding")
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
-                 count_include_pad: bool = True):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> None:
         super().__init__()
         self.kernel_size, self.padding = sizes(kernel_size, 1), sizes(padding, 1)
         self.stride = sizes(kernel_size if stride is None else stride, 1)
@@ -106,8 +108,8 @@ class AvgPool2d(_Pool):
     shown = ("kernel_size", "stride", "padding")
     function = staticmethod(F.avg_pool2d)
 
-    def __init__(self, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
-                 count_include_pad: bool = True, divisor_override: int | None = None):
+    def __init__(self, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True, divisor_override: int | None = None) -> None:
         super().__init__()
         self.kernel_size, self.padding = kernel_size, padding
         self.stride = kernel_size if stride is None else stride
@@ -128,7 +130,7 @@ class AvgPool3d(AvgPool2d):
 class _AdaptiveAvgPoolNd(_Pool):
     shown = ("output_size",)
 
-    def __init__(self, output_size):
+    def __init__(self, output_size) -> None:
         super().__init__()
         self.output_size = output_size
 
@@ -157,11 +159,11 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 class _AdaptiveMaxPoolNd(_Pool):
     shown = ("output_size",)
 
-    def __init__(self, output_size, return_indices: bool = False):
+    def __init__(self, output_size, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Any:
         return type(self).function(input, self.output_size, self.return_indices)
 
 
@@ -187,7 +189,7 @@ class _FractionalMaxPoolNd(_Pool):
     rank: int
 
     def __init__(self, kernel_size, output_size=None, output_ratio=None,
-                 return_indices: bool = False, _random_samples: Tensor | None = None):
+                 return_indices: bool = False, _random_samples: Tensor | None = None) -> None:
         super().__init__()
         self.kernel_size = sizes(kernel_size, self.rank)
         self.return_indices = return_indices
@@ -203,7 +205,7 @@ class _FractionalMaxPoolNd(_Pool):
         if output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def forward(self, input: Tensor):
+    def forward(self, input: Tensor) -> Any:
         return type(self).function(input, self.kernel_size, self.output_size, self.output_ratio,
                                    self.return_indices, self._random_samples)
 
@@ -223,7 +225,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 class _LPPoolNd(_Pool):
     shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
-    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False):
+    def __init__(self, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> None:
         super().__init__()
         self.norm_type, self.kernel_size = norm_type, kernel_size
         self.stride, self.ceil_mode = stride, ceil_mode

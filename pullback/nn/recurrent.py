@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 from ..core.handle import Tensor
 from ..core.table import ops
@@ -29,7 +30,7 @@ class RNNBase(Module):
 
     def __init__(self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1,
                  bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
-                 bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None):
+                 bidirectional: bool = False, proj_size: int = 0, device=None, dtype=None) -> None:
         super().__init__()
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
@@ -230,7 +231,7 @@ class RNN(RNNBase):
     batch_first=False, dropout=0.0, bidirectional=False, device=None, dtype=None.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         _only_lstm(kwargs)
         if len(args) > 3:
             args, nonlinearity = (*args[:3], *args[4:]), args[3]
@@ -242,7 +243,7 @@ class RNN(RNNBase):
         super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx: Tensor | None = None):
+    def forward(self, input, hx: Tensor | None = None) -> Any:
         out, states = self._run(input, None if hx is None else [hx])
         return out, states[0]
 
@@ -254,11 +255,11 @@ class GRU(RNNBase):
     bidirectional=False, device=None, dtype=None.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         _only_lstm(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
-    def forward(self, input, hx: Tensor | None = None):
+    def forward(self, input, hx: Tensor | None = None) -> Any:
         out, states = self._run(input, None if hx is None else [hx])
         return out, states[0]
 
@@ -272,7 +273,7 @@ class LSTM(RNNBase):
 
     _parts = 2
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, **kwargs) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor,
@@ -294,7 +295,7 @@ class LSTM(RNNBase):
         """Both states with their examples in another order."""
         return _reordered(hx[0], permutation), _reordered(hx[1], permutation)
 
-    def forward(self, input, hx: tuple[Tensor, Tensor] | None = None):
+    def forward(self, input, hx: tuple[Tensor, Tensor] | None = None) -> Any:
         out, states = self._run(input, None if hx is None else list(hx))
         return out, tuple(states)
 
@@ -307,7 +308,7 @@ class RNNCellBase(Module):
     """Parameters of one step."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
-                 device=None, dtype=None):
+                 device=None, dtype=None) -> None:
         super().__init__()
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
         rows = num_chunks * hidden_size
@@ -349,7 +350,7 @@ class RNNCell(RNNCellBase):
     """One step of a simple recurrent network."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
-                 nonlinearity: str = "tanh", device=None, dtype=None):
+                 nonlinearity: str = "tanh", device=None, dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
@@ -364,7 +365,7 @@ class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
-                 dtype=None):
+                 dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
@@ -375,7 +376,7 @@ class LSTMCell(RNNCellBase):
     """One step of a long short-term memory."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device=None,
-                 dtype=None):
+                 dtype=None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor,

@@ -11,7 +11,8 @@ class Upsample(Module):
     """Signals, images or volumes resized to a size or by a factor."""
 
     def __init__(self, size=None, scale_factor=None, mode: str = "nearest",
-                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None):
+                 align_corners: bool | None = None,
+                 recompute_scale_factor: bool | None = None) -> None:
         super().__init__()
         self.name = type(self).__name__
         self.size = size
@@ -34,12 +35,12 @@ class Upsample(Module):
 class UpsamplingNearest2d(Upsample):
     """Images resized by taking the nearest element."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
     """Images resized by bilinear interpolation with aligned corners."""
 
-    def __init__(self, size=None, scale_factor=None):
+    def __init__(self, size=None, scale_factor=None) -> None:
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core.handle import Tensor
 from . import functional as F
 from .module import Module
@@ -10,7 +12,7 @@ from .module import Module
 class Flatten(Module):
     """Joins the dims from `start_dim` to `end_dim`."""
 
-    def __init__(self, start_dim: int = 1, end_dim: int = -1):
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
         self.start_dim, self.end_dim = start_dim, end_dim
 
@@ -24,7 +26,7 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits one dim into several."""
 
-    def __init__(self, dim: int, unflattened_size):
+    def __init__(self, dim: int, unflattened_size) -> None:
         super().__init__()
         if not isinstance(unflattened_size, (tuple, list)):
             raise TypeError("unflattened_size must be a tuple of ints, but found type "
@@ -45,7 +47,7 @@ class Unflatten(Module):
 class Unfold(Module):
     """The sliding blocks of images as columns."""
 
-    def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, kernel_size, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
@@ -61,7 +63,8 @@ class Unfold(Module):
 class Fold(Unfold):
     """Images from columns of sliding blocks; overlapping blocks add up."""
 
-    def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    def __init__(self, output_size, kernel_size, dilation: Any = 1, padding: Any = 0,
+                 stride: Any = 1) -> None:
         super().__init__(kernel_size, dilation, padding, stride)
         self.output_size = output_size
 
@@ -76,7 +79,7 @@ class Fold(Unfold):
 class PixelShuffle(Module):
     """Each r * r channels become blocks of r by r pixels."""
 
-    def __init__(self, upscale_factor: int):
+    def __init__(self, upscale_factor: int) -> None:
         super().__init__()
         self.upscale_factor = upscale_factor
 
@@ -90,7 +93,7 @@ class PixelShuffle(Module):
 class PixelUnshuffle(Module):
     """Blocks of r by r pixels become r * r channels."""
 
-    def __init__(self, downscale_factor: int):
+    def __init__(self, downscale_factor: int) -> None:
         super().__init__()
         self.downscale_factor = downscale_factor
 
@@ -104,7 +107,7 @@ class PixelUnshuffle(Module):
 class ChannelShuffle(Module):
     """Channels in groups are interleaved."""
 
-    def __init__(self, groups: int):
+    def __init__(self, groups: int) -> None:
         super().__init__()
         self.groups = groups
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ..core.handle import Tensor
 from ..core.table import ops
@@ -82,7 +83,7 @@ def replaced(module: Module, tensors: dict[str, Tensor], tie_weights: bool = Fal
 
 def functional_call(module: Module, parameter_and_buffer_dicts, args=None,
                     kwargs: dict | None = None, *, tie_weights: bool = True,
-                    strict: bool = False):
+                    strict: bool = False) -> Any:
     """Call a module with the parameters and buffers of a dictionary (or several) for its own."""
     given = parameter_and_buffer_dicts
     if isinstance(given, Sequence):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from typing import Any
 
 from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
@@ -45,9 +46,9 @@ class _Layer(Module):
     attentions: tuple[str, ...]
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048,
-                 dropout: float = 0.1, activation=F.relu, layer_norm_eps: float = 1e-5,
+                 dropout: float = 0.1, activation: Any = F.relu, layer_norm_eps: float = 1e-5,
                  batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device=None, dtype=None):
+                 device=None, dtype=None) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         for name in self.attentions:
@@ -86,9 +87,9 @@ class TransformerEncoderLayer(_Layer):
     attentions = ("self_attn",)
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048,
-                 dropout: float = 0.1, activation=F.relu, layer_norm_eps: float = 1e-5,
+                 dropout: float = 0.1, activation: Any = F.relu, layer_norm_eps: float = 1e-5,
                  batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device=None, dtype=None):
+                 device=None, dtype=None) -> None:
         super().__init__(d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps,
                          batch_first, norm_first, bias, device, dtype)
         chosen = self.activation  # 1 and 2 are those that `TransformerEncoder` asks for
@@ -166,7 +167,7 @@ class TransformerEncoder(_Stack):
     """A stack of encoder layers."""
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
-                 enable_nested_tensor: bool = True, mask_check: bool = True):
+                 enable_nested_tensor: bool = True, mask_check: bool = True) -> None:
         self._stack(encoder_layer, num_layers, norm)
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
@@ -232,7 +233,7 @@ class TransformerEncoder(_Stack):
 class TransformerDecoder(_Stack):
     """A stack of decoder layers."""
 
-    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None):
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         self._stack(decoder_layer, num_layers, norm)
 
     def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
@@ -254,10 +255,10 @@ class Transformer(Module):
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
                  num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
-                 activation=F.relu, custom_encoder: Module | None = None,
+                 activation: Any = F.relu, custom_encoder: Module | None = None,
                  custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
                  batch_first: bool = False, norm_first: bool = False, bias: bool = True,
-                 device=None, dtype=None):
+                 device=None, dtype=None) -> None:
         super().__init__()
         made = {"bias": bias, "device": device, "dtype": dtype}
         kinds = (("encoder", custom_encoder, TransformerEncoderLayer, TransformerEncoder,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 _WRITTEN = {  # Python's names of operators that write -> the names of the table
     "__iand__": "bitwise_and_",
     "__ior__": "bitwise_or_",
@@ -45,7 +47,7 @@ def load_library(path: str) -> None:
         cure=errors.LibraryError.cure))
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     """`ops.ns`: operators that were registered with `pullback.library`, or that take functions."""
     if name == "higher_order":
         from types import SimpleNamespace

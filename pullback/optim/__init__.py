@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core.facade import Shelf
 
@@ -47,7 +47,7 @@ _MODULES = ("lr_scheduler", "swa_utils", "_functional", "_multi_tensor")
 __all__ = [*_HOME, "lr_scheduler", "swa_utils"]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     elif name in _MODULES or name in _HOME.values():

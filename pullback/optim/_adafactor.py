@@ -57,7 +57,7 @@ class Adafactor(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, beta2_decay: float = -0.8,
                  eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0,
                  weight_decay: float = 0.0, *, foreach: bool | None = None,
-                 maximize: bool = False):
+                 maximize: bool = False) -> None:
         if isinstance(lr, Tensor):
             check(lr)
         bounds = {"Learning rate": (lr, 0), "epsilon1": (0.0 if eps[0] is None else eps[0], 0),

@@ -26,7 +26,8 @@ class Adadelta(Descent):
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1.0, rho: float = 0.9,
                  eps: float = 1e-6, weight_decay: float = 0, foreach: bool | None = None, *,
-                 capturable: bool = False, maximize: bool = False, differentiable: bool = False):
+                 capturable: bool = False, maximize: bool = False,
+                 differentiable: bool = False) -> None:
         check(lr)
         if not 0.0 <= rho <= 1.0:
             raise ValueError(f"Invalid rho value: {rho}")

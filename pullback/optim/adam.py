@@ -32,7 +32,7 @@ class Adam(Descent):
                  betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None,
                  maximize: bool = False, capturable: bool = False, differentiable: bool = False,
-                 fused: bool | None = None, decoupled_weight_decay: bool = False):
+                 fused: bool | None = None, decoupled_weight_decay: bool = False) -> None:
         values = {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}
         for name, value in values.items():
             if not isinstance(value, Tensor):

@@ -27,7 +27,7 @@ class Adamax(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 2e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False,
-                 differentiable: bool = False, capturable: bool = False):
+                 differentiable: bool = False, capturable: bool = False) -> None:
         check(lr, eps=eps)
         check_betas(betas)
         check(weight_decay=weight_decay)

@@ -35,7 +35,7 @@ class ASGD(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, lambd: float = 1e-4,
                  alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
                  foreach: bool | None = None, maximize: bool = False,
-                 differentiable: bool = False, capturable: bool = False):
+                 differentiable: bool = False, capturable: bool = False) -> None:
         check(lr, weight_decay=weight_decay)
         super().__init__(params, dict(
             lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, foreach=foreach,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from ..autograd.grad_mode import enable_grad, set_grad_enabled
 from ..core.handle import Tensor
@@ -61,7 +62,7 @@ class Descent(Optimizer):
             given.update(zip(parts, given.pop(name)))
         return given
 
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> Any:
         """Update all parameters that have a gradient; a closure recomputes the loss first."""
         loss = None
         if closure is not None:

@@ -46,7 +46,7 @@ class Number:
 
     __slots__ = ("text",)
 
-    def __init__(self, text: str):
+    def __init__(self, text: str) -> None:
         self.text = text
 
     def __neg__(self) -> Number:
@@ -58,7 +58,7 @@ class Array:
 
     __slots__ = ("program", "place")
 
-    def __init__(self, program: Program, place: int):
+    def __init__(self, program: Program, place: int) -> None:
         self.program, self.place = program, place
 
     def __neg__(self) -> Array:
@@ -182,7 +182,7 @@ class Program:
     `results` says which value each input gets; it is not in there if it keeps its own.
     """
 
-    def __init__(self, inputs: list[str]):
+    def __init__(self, inputs: list[str]) -> None:
         self.inputs = inputs
         self.code: list[tuple[str, tuple]] = []
         self.texts: list[str] = []
@@ -283,14 +283,14 @@ class Program:
 class Slots:
     """The state of one parameter inside a rule; what is assigned is what is stored afterwards."""
 
-    def __init__(self, values: dict):
+    def __init__(self, values: dict) -> None:
         self.__dict__.update(values)
 
 
 class Options:
     """The options of a group inside a rule, by name."""
 
-    def __init__(self, values: dict):
+    def __init__(self, values: dict) -> None:
         self.__dict__.update(values)
 
 

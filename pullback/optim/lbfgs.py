@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.handle import Tensor
@@ -19,7 +20,7 @@ class LBFGS(Optimizer):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1, max_iter: int = 20,
                  max_eval: int | None = None, tolerance_grad: float = 1e-7,
                  tolerance_change: float = 1e-9, history_size: int = 100,
-                 line_search_fn: str | None = None):
+                 line_search_fn: str | None = None) -> None:
         check(lr)
         if max_eval is None:
             max_eval = max_iter * 5 // 4
@@ -71,7 +72,7 @@ class LBFGS(Optimizer):
         return loss, flat_grad
 
     @no_grad()
-    def step(self, closure: Callable):
+    def step(self, closure: Callable) -> Any:
         """Up to `max_iter` quasi-Newton steps; returns the loss at the beginning."""
         closure = enable_grad()(closure)
         group = self.param_groups[0]
@@ -128,7 +129,7 @@ class _Memory:
 
     NAMES = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
 
-    def __init__(self, state: dict, size: int):
+    def __init__(self, state: dict, size: int) -> None:
         for name in self.NAMES:
             setattr(self, name, state.get(name))
         self.state, self.size = state, size

@@ -66,7 +66,7 @@ def _require_optimizer(optimizer) -> None:
 class _Flag:
     """Sets an attribute of a scheduler for a block."""
 
-    def __init__(self, scheduler, name: str):
+    def __init__(self, scheduler, name: str) -> None:
         self.scheduler, self.name = scheduler, name
 
     def __enter__(self):
@@ -108,7 +108,7 @@ class LRScheduler:
     _get_lr_called_within_step = False
     _is_initial = False
 
-    def __init__(self, optimizer: Optimizer, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         _require_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
@@ -226,7 +226,8 @@ class _Closed(_Multiplied):
 class _ByFunction(LRScheduler):
     """A scheduler with a function of the epoch for each group."""
 
-    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable | list,
+                 last_epoch: int = -1) -> None:
         self.optimizer = optimizer
         count = len(optimizer.param_groups)
         if not isinstance(lr_lambda, (list, tuple)):
@@ -280,7 +281,7 @@ class StepLR(_Closed):
     """The rate times `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -296,7 +297,7 @@ class MultiStepLR(_Closed):
     """The rate times `gamma` at each of some epochs."""
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -312,7 +313,7 @@ class ConstantLR(_Closed):
     """A fraction of the rate for the first epochs."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor, self.total_iters = factor, total_iters
@@ -331,7 +332,7 @@ class LinearLR(_Closed):
     """From one fraction of the rate to another, in equal steps."""
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3,
-                 end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1):
+                 end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError("Starting multiplicative factor expected to be greater than 0 and "
                              "less or equal to 1.")
@@ -357,7 +358,7 @@ class LinearLR(_Closed):
 class ExponentialLR(_Closed):
     """The rate times `gamma` in each epoch."""
 
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
@@ -372,7 +373,7 @@ class PolynomialLR(_Closed):
     """The rate falls to zero like a power of the epochs that are left."""
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
 
@@ -390,7 +391,7 @@ class CosineAnnealingLR(LRScheduler):
     """Half a wave of a cosine from the rate to `eta_min`, and back if training goes on."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -448,7 +449,7 @@ class SequentialLR(_Several):
     """One scheduler after the other; `milestones` are the epochs at which they change."""
 
     def __init__(self, optimizer: Optimizer, schedulers: list[LRScheduler],
-                 milestones: list[int], last_epoch: int = -1):
+                 milestones: list[int], last_epoch: int = -1) -> None:
         if not schedulers:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         self._check(optimizer, schedulers)
@@ -489,7 +490,8 @@ class SequentialLR(_Several):
 class ChainedScheduler(_Several):
     """Several schedulers at once: their factors multiply."""
 
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None):
+    def __init__(self, schedulers: Sequence[LRScheduler],
+                 optimizer: Optimizer | None = None) -> None:
         if not schedulers:
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but "
                              "got no scheduler.")
@@ -510,7 +512,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1,
                  patience: int = 10, threshold: float = 1e-4, threshold_mode: str = "rel",
-                 cooldown: int = 0, min_lr: list[float] | float = 0, eps: float = 1e-8):
+                 cooldown: int = 0, min_lr: list[float] | float = 0, eps: float = 1e-8) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -626,7 +628,7 @@ class CyclicLR(_WithMomentum):
                  step_size_down: int | None = None, mode: str = "triangular", gamma: float = 1.0,
                  scale_fn: Callable[[float], float] | None = None, scale_mode: str = "cycle",
                  cycle_momentum: bool = True, base_momentum: float = 0.8,
-                 max_momentum: float = 0.9, last_epoch: int = -1):
+                 max_momentum: float = 0.9, last_epoch: int = -1) -> None:
         _require_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _format_param("base_lr", optimizer, base_lr)
@@ -708,7 +710,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a wave of a cosine, again and again; each may be longer than the one before."""
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
-                 last_epoch: int = -1):
+                 last_epoch: int = -1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -759,7 +761,8 @@ class OneCycleLR(_WithMomentum):
                  anneal_strategy: str = "cos", cycle_momentum: bool = True,
                  base_momentum: float | list[float] = 0.85,
                  max_momentum: float | list[float] = 0.95, div_factor: float = 25.0,
-                 final_div_factor: float = 1e4, three_phase: bool = False, last_epoch: int = -1):
+                 final_div_factor: float = 1e4, three_phase: bool = False,
+                 last_epoch: int = -1) -> None:
         _require_optimizer(optimizer)
         self.optimizer = optimizer
         counts = {"total_steps": total_steps} if total_steps is not None else {

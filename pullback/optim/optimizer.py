@@ -99,7 +99,7 @@ class Optimizer:
 
     # steps
 
-    def step(self, closure: Callable | None = None):
+    def step(self, closure: Callable | None = None) -> Any:
         """Update all parameters that have a gradient."""
         raise NotImplementedError
 
@@ -350,7 +350,7 @@ def _use_grad_for_differentiable(func: Callable) -> Callable:
     """A `step` that records only if the optimizer is differentiable."""
 
     @functools.wraps(func)
-    def step(self, *args, **kwargs):
+    def step(self, *args, **kwargs) -> Any:
         with set_grad_enabled(self.defaults["differentiable"]):
             return func(self, *args, **kwargs)
 

@@ -42,7 +42,7 @@ class RAdam(Descent):
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
                  weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
                  foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
-                 differentiable: bool = False):
+                 differentiable: bool = False) -> None:
         check(lr, eps=eps)
         check_betas(betas)
         check(weight_decay=weight_decay)

@@ -33,7 +33,7 @@ class RMSprop(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-2, alpha: float = 0.99,
                  eps: float = 1e-8, weight_decay: float = 0, momentum: float = 0,
                  centered: bool = False, capturable: bool = False, foreach: bool | None = None,
-                 maximize: bool = False, differentiable: bool = False):
+                 maximize: bool = False, differentiable: bool = False) -> None:
         check(lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, dict(
             lr=lr, momentum=momentum, alpha=alpha, eps=eps, centered=centered,

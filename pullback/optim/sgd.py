@@ -31,7 +31,7 @@ class SGD(Descent):
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3, momentum: float = 0,
                  dampening: float = 0, weight_decay: float | Tensor = 0, nesterov: bool = False, *,
                  maximize: bool = False, foreach: bool | None = None,
-                 differentiable: bool = False, fused: bool | None = None):
+                 differentiable: bool = False, fused: bool | None = None) -> None:
         check(lr, momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")

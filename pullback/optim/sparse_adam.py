@@ -6,6 +6,8 @@ that was not used: its averages stay as they are.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..core.handle import Tensor
 from ..core.table import ops
@@ -21,7 +23,7 @@ class SparseAdam(Optimizer):
 
     def __init__(self, params: ParamsT, lr: float | Tensor = 1e-3,
                  betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 maximize: bool = False):
+                 maximize: bool = False) -> None:
         check(lr, eps=eps)
         for label, value in {"learning rate": lr, "epsilon value": eps}.items():
             if not value > 0.0:
@@ -35,7 +37,7 @@ class SparseAdam(Optimizer):
                              "complex parameters")
 
     @no_grad()
-    def step(self, closure=None):
+    def step(self, closure=None) -> Any:
         """Update the rows of all parameters that have a gradient there."""
         loss = None
         if closure is not None:

@@ -89,7 +89,7 @@ class AveragedModel(Module):
     n_averaged: Tensor
 
     def __init__(self, model: Module, device=None, avg_fn: Callable | None = None,
-                 multi_avg_fn: Callable | None = None, use_buffers: bool = False):
+                 multi_avg_fn: Callable | None = None, use_buffers: bool = False) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -99,7 +99,7 @@ class AveragedModel(Module):
         self.register_buffer("n_averaged", ops.zeros([], dtype=dt.int64))
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args, **kwargs) -> Any:
         """The averaged model's output."""
         return self.module(*args, **kwargs)
 
@@ -152,7 +152,7 @@ class SWALR(LRScheduler):
     """Goes over to a constant rate, along a cosine or a line, and stays there."""
 
     def __init__(self, optimizer: Optimizer, swa_lr: float | list[float], anneal_epochs: int = 10,
-                 anneal_strategy: str = "cos", last_epoch: int = -1):
+                 anneal_strategy: str = "cos", last_epoch: int = -1) -> None:
         for lr, group in zip(_format_param("swa_lr", optimizer, swa_lr), optimizer.param_groups):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):

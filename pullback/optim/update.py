@@ -36,7 +36,7 @@ class Row:
     __slots__ = ("buffers", "counters", "fresh", "grad", "param")
 
     def __init__(self, param: Tensor, grad: Tensor, buffers: list[Tensor],
-                 counters: list[Tensor] | tuple = ()):
+                 counters: list[Tensor] | tuple = ()) -> None:
         self.param, self.grad, self.buffers, self.counters = param, grad, buffers, counters
         self.fresh = False  # True: the state holds nothing yet
 
@@ -48,7 +48,8 @@ class Counters:
     trace them; `scale` multiplies in the precision in which they are stored.
     """
 
-    def __init__(self, names: tuple[str, ...], tensors: list[Tensor], symbolic: tuple | None = ()):
+    def __init__(self, names: tuple[str, ...], tensors: list[Tensor],
+                 symbolic: tuple | None = ()) -> None:
         dtypes = {}
         for name, t in zip(names, tensors):
             if symbolic is None:  # in a capture: as precise as the numbers are elsewhere

@@ -11,6 +11,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from ..core import dtype as dt
 from ..core.handle import Tensor
@@ -44,8 +45,8 @@ def _window(shape_of: Callable, name: str = "") -> Callable[..., Tensor]:
     """
     name = name or shape_of.__name__
 
-    def window(M: int, *, sym=True, dtype=None, layout="strided", device=None,
-               requires_grad=False, **own) -> Tensor:  # fmt: skip
+    def window(M: int, *, sym: Any = True, dtype=None, layout: Any = "strided", device=None,
+               requires_grad: Any = False, **own) -> Tensor:  # fmt: skip
         shape = shape_of(sym, **own)
         dtype = dt.as_dtype(dtype) or dt.default()
         if M < 0:

@@ -1,7 +1,15 @@
 """Test kit: sample inputs from the table, and one checker for any operator, ours or the user's."""
 
+from typing import TYPE_CHECKING, Any
 
-def __getattr__(name: str):
+if TYPE_CHECKING:  # for editors and type checkers
+    from .compare import assert_allclose as assert_allclose
+    from .compare import assert_close as assert_close
+    from .compare import make_tensor as make_tensor
+    from .user import check as check
+
+
+def __getattr__(name: str) -> Any:
     if name == "CHECKS":
         from . import kit
 

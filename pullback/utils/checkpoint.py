@@ -15,6 +15,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 from .. import errors
 from ..amp.autocast_mode import present
@@ -133,7 +134,7 @@ class _Deferred:
 
     __slots__ = ("__weakref__", "edges", "facts", "frame", "name", "twin", "where")
 
-    def __init__(self, frame: _Frame, node: tape.Node, tensors: list[Tensor]):
+    def __init__(self, frame: _Frame, node: tape.Node, tensors: list[Tensor]) -> None:
         self.frame, self.name, self.where = frame, node.name(), node.where
         self.edges = [t._edge for t in tensors]
         self.facts = facts_of(tensors) if frame.check == "default" else None
@@ -184,7 +185,7 @@ class _Holding:
 
     __slots__ = ("before", "node")
 
-    def __init__(self, node: tape.Node):
+    def __init__(self, node: tape.Node) -> None:
         self.node, self.before = node, (node.saved, node.stamp)
 
     def __enter__(self):
@@ -209,7 +210,7 @@ def _deferring(kind: type) -> type:
 class _Watch:
     """Told of what is recorded on a level while it is entered."""
 
-    def __init__(self, interp):
+    def __init__(self, interp) -> None:
         self.interp = interp
 
     @property
@@ -280,7 +281,7 @@ def _holding(kind: type, name: str, tensors: list[Tensor], edges: tuple, level: 
 class _Frame(_Watch):
     """One call of a checkpointed function."""
 
-    def __init__(self, interp, function, args, kwargs, options):
+    def __init__(self, interp, function, args, kwargs, options) -> None:
         super().__init__(interp)
         self.function = function
         leaves, self.structure = tree_flatten((args, kwargs))
@@ -368,14 +369,14 @@ def _called(item) -> str:
 class _Enough(BaseException):
     """All values are there: leave the function."""
 
-    def __init__(self, frame: _Frame):
+    def __init__(self, frame: _Frame) -> None:
         self.frame = frame
 
 
 class _Second(_Watch):
     """Matches the nodes of the second run with those of the first."""
 
-    def __init__(self, frame: _Frame):
+    def __init__(self, frame: _Frame) -> None:
         super().__init__(frame.interp)
         self.frame, self.count = frame, 0
 
@@ -440,7 +441,7 @@ def checkpoint(
     debug: bool = False,
     early_stop: bool = True,
     **kwargs,
-):
+) -> Any:
     """Call a function; what it saves for backward is dropped and computed again when needed."""
     if use_reentrant is None:
         warnings.warn(
@@ -655,7 +656,7 @@ def check_backward_validity(inputs) -> None:
 
 def checkpoint_sequential(
     functions, segments: int, input, use_reentrant: bool | None = None, **kwargs
-):
+) -> Any:
     """Run functions one after the other, in segments that are checkpoints (but for the last)."""
     if use_reentrant is None:
         warnings.warn(

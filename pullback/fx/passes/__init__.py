@@ -3,6 +3,8 @@
 Read `dce.py` first; it is the shortest.
 """
 
+from typing import Any
+
 from .cse import eliminate_common_subexpressions
 from .dce import eliminate_dead_code
 from .fold import fold_constants
@@ -16,7 +18,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     from ...core.facade import elsewhere
 
     return elsewhere(__name__, name)

@@ -92,7 +92,7 @@ class BlockMask:
     """A mask function, and which blocks of queries and keys it leaves empty, partial or full."""
 
     def __init__(self, mask_mod: Callable, seq_lengths: tuple[int, int],
-                 block_size: tuple[int, int], partial: Tensor, full: Tensor):
+                 block_size: tuple[int, int], partial: Tensor, full: Tensor) -> None:
         self.mask_mod, self.seq_lengths, self.BLOCK_SIZE = mask_mod, seq_lengths, block_size
         self._partial, self._full = partial, full  # per block of queries and of keys
         self.kv_num_blocks, self.kv_indices = _ordered(partial)

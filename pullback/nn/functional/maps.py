@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ...autograd.grad_mode import no_grad
 from ...core.handle import Tensor
@@ -119,40 +120,46 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 # Convolutions and sliding blocks
 
 
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-           dilation=1, groups: int = 1) -> Tensor:
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+           padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of signals (batch, channel, time)."""
     return ops.conv1d(input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-           dilation=1, groups: int = 1) -> Tensor:
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+           padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of images (batch, channel, height, width)."""
     return ops.conv2d(input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-           dilation=1, groups: int = 1) -> Tensor:
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+           padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution of volumes (batch, channel, depth, height, width)."""
     return ops.conv3d(input, weight, bias, stride, padding, dilation, groups)
 
 
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-                     output_padding=0, groups: int = 1, dilation=1) -> Tensor:
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0,
+                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of signals."""
     return ops.conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
 
 
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-                     output_padding=0, groups: int = 1, dilation=1) -> Tensor:
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0,
+                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of images."""
     return ops.conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
 
 
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride=1, padding=0,
-                     output_padding=0, groups: int = 1, dilation=1) -> Tensor:
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0,
+                     output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:
     """Transpose of the convolution of volumes."""
     return ops.conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups,
                                 dilation)
@@ -163,11 +170,13 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     return ops.conv_tbc(input, weight, bias, pad)
 
 
-def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+def unfold(input: Tensor, kernel_size, dilation: Any = 1, padding: Any = 0,
+           stride: Any = 1) -> Tensor:
     """The sliding blocks of images as columns."""
     return ops.im2col(input, kernel_size, dilation, padding, stride)
 
 
-def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
+def fold(input: Tensor, output_size, kernel_size, dilation: Any = 1, padding: Any = 0,
+         stride: Any = 1) -> Tensor:
     """Images from columns of sliding blocks; overlapping blocks add up."""
     return ops.col2im(input, output_size, kernel_size, dilation, padding, stride)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...core.handle import Tensor
 from ...core.table import ops
@@ -15,60 +16,63 @@ def _max_pool(rank: int, input: Tensor, kernel_size, stride, padding, dilation, 
     return call(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
 
-def max_pool1d(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool1d(input: Tensor, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False):
     """Maxima over sliding windows of signals, and on demand their places."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool2d(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool2d(input: Tensor, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False):
     """Maxima over sliding windows of images, and on demand their flat places."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool3d(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool3d(input: Tensor, kernel_size, stride=None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False):
     """Maxima over sliding windows of volumes, and on demand their flat places."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool1d_with_indices(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool1d_with_indices(input: Tensor, kernel_size, stride=None, padding: Any = 0,
+                            dilation: Any = 1,
                             ceil_mode: bool = False,
                             return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """Maxima over sliding windows of signals, and their places."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool2d_with_indices(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool2d_with_indices(input: Tensor, kernel_size, stride=None, padding: Any = 0,
+                            dilation: Any = 1,
                             ceil_mode: bool = False,
                             return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """Maxima over sliding windows of images, and their flat places."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool3d_with_indices(input: Tensor, kernel_size, stride=None, padding=0, dilation=1,
+def max_pool3d_with_indices(input: Tensor, kernel_size, stride=None, padding: Any = 0,
+                            dilation: Any = 1,
                             ceil_mode: bool = False,
                             return_indices: bool = False) -> tuple[Tensor, Tensor]:
     """Maxima over sliding windows of volumes, and their flat places."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def avg_pool1d(input: Tensor, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+def avg_pool1d(input: Tensor, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
     """Means over sliding windows of signals."""
     return ops.avg_pool1d(input, kernel_size, [] if stride is None else stride, padding, ceil_mode,
                           count_include_pad)
 
 
-def avg_pool2d(input: Tensor, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+def avg_pool2d(input: Tensor, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """Means over sliding windows of images."""
     return ops.avg_pool2d(input, kernel_size, [] if stride is None else stride, padding, ceil_mode,
                           count_include_pad, divisor_override)
 
 
-def avg_pool3d(input: Tensor, kernel_size, stride=None, padding=0, ceil_mode: bool = False,
+def avg_pool3d(input: Tensor, kernel_size, stride=None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """Means over sliding windows of volumes."""
     return ops.avg_pool3d(input, kernel_size, [] if stride is None else stride, padding, ceil_mode,
@@ -203,7 +207,7 @@ def _unpool_arguments(rank: int, input: Tensor, kernel_size, stride, padding,
     return size, stride, padding
 
 
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0,
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding: Any = 0,
                  output_size=None) -> Tensor:
     """Zeros with the elements of signals at the places that pooling found."""
     size, _, _ = _unpool_arguments(1, input, kernel_size, stride, padding, output_size)
@@ -211,14 +215,14 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size, stride=None, paddi
     return out.squeeze(-1)
 
 
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0,
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding: Any = 0,
                  output_size=None) -> Tensor:
     """Zeros with the elements of images at the places that pooling found."""
     size, _, _ = _unpool_arguments(2, input, kernel_size, stride, padding, output_size)
     return ops.max_unpool2d(input, indices, size)
 
 
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0,
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size, stride=None, padding: Any = 0,
                  output_size=None) -> Tensor:
     """Zeros with the elements of volumes at the places that pooling found."""
     size, stride, padding = _unpool_arguments(3, input, kernel_size, stride, padding, output_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 from ...core import dtype as dt
 from ...core.handle import Tensor
@@ -31,14 +32,16 @@ def _refuse(name: str, instead: str) -> NotInThisBuild:
 
 def scaled_mm(mat_a: Tensor, mat_b: Tensor, scale_a, scale_recipe_a, scale_b, scale_recipe_b,
               swizzle_a=None, swizzle_b=None, bias: Tensor | None = None,
-              output_dtype=dt.bfloat16, contraction_dim=(), use_fast_accum: bool = False) -> Tensor:
+              output_dtype: Any = dt.bfloat16, contraction_dim: Any = (),
+              use_fast_accum: bool = False) -> Tensor:
     """Refused: a matrix product in eight bits or less with scales."""
     raise _refuse("scaled_mm", "mm")
 
 
 def scaled_grouped_mm(mat_a: Tensor, mat_b: Tensor, scale_a, scale_recipe_a, scale_b,
                       scale_recipe_b, swizzle_a=None, swizzle_b=None, bias: Tensor | None = None,
-                      offs: Tensor | None = None, output_dtype=dt.bfloat16, contraction_dim=(),
+                      offs: Tensor | None = None, output_dtype: Any = dt.bfloat16,
+                      contraction_dim: Any = (),
                       use_fast_accum: bool = False) -> Tensor:
     """Refused: matrix products of groups in eight bits or less with scales."""
     raise _refuse("scaled_grouped_mm", "grouped_mm")

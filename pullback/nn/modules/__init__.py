@@ -7,6 +7,7 @@ where it is here; nothing is copied.
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from ...core.facade import Facade
 
@@ -54,7 +55,7 @@ for _name, _places in _PLACES.items():
 from . import utils as utils
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     return getattr(_ALL, name)
 
 

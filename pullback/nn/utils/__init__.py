@@ -6,7 +6,7 @@ Each file is loaded when one of its names is used for the first time.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import rnn as rnn
 from .spectral_norm import remove_spectral_norm, spectral_norm  # functions named as their files
@@ -49,7 +49,7 @@ __all__ = ["rnn", "spectral_norm", "remove_spectral_norm", "weight_norm", "remov
            *_FILES, *_HOME]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     file = _HOME.get(name, name)
     if file not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,7 +45,7 @@ class _Orthogonal(Module):
     base: Tensor
 
     def __init__(self, weight: Tensor, orthogonal_map: _OrthMaps, *,
-                 use_trivialization: bool = True):
+                 use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map is _OrthMaps.householder:
             raise ValueError("The householder parametrization does not support complex tensors.")
@@ -141,7 +141,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
 class _WeightNorm(Module):
     """A weight from its length and its direction."""
 
-    def __init__(self, dim: int | None = 0):
+    def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
         self.dim = -1 if dim is None else dim
 
@@ -173,7 +173,7 @@ class _SpectralNorm(Module):
     """A weight divided by its largest singular value, followed by power iteration."""
 
     def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0,
-                 eps: float = 1e-12):
+                 eps: float = 1e-12) -> None:
         super().__init__()
         rank = weight.ndim
         if not -rank <= dim < rank:

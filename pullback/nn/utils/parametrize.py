@@ -59,7 +59,7 @@ def _name(value) -> str:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, in order, with the tensors that they start from."""
 
-    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False):
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if len(modules) == 0:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)

@@ -104,7 +104,7 @@ class BasePruningMethod(ABC):
 class PruningContainer(BasePruningMethod):
     """Several prunings of one tensor, one after the other."""
 
-    def __init__(self, *args: BasePruningMethod):
+    def __init__(self, *args: BasePruningMethod) -> None:
         self._pruning_methods: tuple[BasePruningMethod, ...] = ()
         if len(args) == 1:
             self._tensor_name = args[0]._tensor_name
@@ -176,7 +176,7 @@ class _Unstructured(BasePruningMethod):
 
     PRUNING_TYPE = "unstructured"
 
-    def __init__(self, amount):
+    def __init__(self, amount) -> None:
         _check_amount(amount)
         self.amount = amount
 
@@ -242,7 +242,7 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes channels at random."""
 
-    def __init__(self, amount, dim: int = -1):
+    def __init__(self, amount, dim: int = -1) -> None:
         _check_amount(amount)
         self.amount, self.dim = amount, dim
 
@@ -258,7 +258,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the channels with the smallest norms."""
 
-    def __init__(self, amount, n, dim: int = -1):
+    def __init__(self, amount, n, dim: int = -1) -> None:
         _check_amount(amount)
         self.amount, self.n, self.dim = amount, n, dim
 
@@ -278,7 +278,7 @@ class CustomFromMask(BasePruningMethod):
 
     PRUNING_TYPE = "global"
 
-    def __init__(self, mask: Tensor):
+    def __init__(self, mask: Tensor) -> None:
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ class SpectralNorm:
     _version = 1
 
     def __init__(self, name: str = "weight", n_power_iterations: int = 1, dim: int = 0,
-                 eps: float = 1e-12):
+                 eps: float = 1e-12) -> None:
         if n_power_iterations <= 0:
             raise ValueError("Expected n_power_iterations to be positive, but got "
                              f"n_power_iterations={n_power_iterations}")
@@ -100,7 +100,7 @@ class SpectralNorm:
 class SpectralNormLoadStateDictPreHook:
     """Completes checkpoints from before version 1, which have a computed weight and no v."""
 
-    def __init__(self, fn: SpectralNorm):
+    def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
     def __call__(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
@@ -131,7 +131,7 @@ class SpectralNormLoadStateDictPreHook:
 class SpectralNormStateDictHook:
     """Writes the version next to the state."""
 
-    def __init__(self, fn: SpectralNorm):
+    def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
     def __call__(self, module, state_dict, prefix, local_metadata) -> None:

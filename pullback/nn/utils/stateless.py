@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from ...core.handle import Tensor
 from ..module import Module
@@ -12,7 +13,7 @@ from ..stateless import replaced as _reparametrize_module  # noqa: F401  by PyTo
 
 def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], args=None,
                     kwargs: dict | None = None, *, tie_weights: bool = True,
-                    strict: bool = False):
+                    strict: bool = False) -> Any:
     """Call a module with other parameters and buffers than its own."""
     warnings.warn("`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and "
                   "will be removed in a future version of PyTorch. Please use "

@@ -22,7 +22,7 @@ def hooks_of(module: Module, kind: type, name: str) -> list:
 class WeightNorm:
     """The hook: weight = g * v / norm of v."""
 
-    def __init__(self, name: str, dim: int | None):
+    def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:

@@ -73,7 +73,7 @@ class DataLoader(Generic[_T_co]):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
-    ):
+    ) -> None:
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to "
                              "disable multiprocessing.")
@@ -197,7 +197,7 @@ class DataLoader(Generic[_T_co]):
 class _Batches:
     """One iteration over a loader."""
 
-    def __init__(self, loader: DataLoader):
+    def __init__(self, loader: DataLoader) -> None:
         self.dataset = loader.dataset
         self.make_fetcher = loader._fetcher()
         self.start(loader)
@@ -231,7 +231,7 @@ class _Batches:
 class _Here(_Batches):
     """Batches made in this process."""
 
-    def __init__(self, loader: DataLoader):
+    def __init__(self, loader: DataLoader) -> None:
         if loader.timeout:
             raise AssertionError("timeout needs num_workers > 0")
         super().__init__(loader)
@@ -244,7 +244,7 @@ class _Here(_Batches):
 class _Workers(_Batches):
     """Batches made by worker processes."""
 
-    def __init__(self, loader: DataLoader):
+    def __init__(self, loader: DataLoader) -> None:
         super().__init__(loader)
         self.timeout, self.in_order = loader.timeout or None, loader.in_order
         self.persistent = loader.persistent_workers

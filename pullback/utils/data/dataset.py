@@ -7,7 +7,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ...core import random
 from ...core.generator import Generator, default_generator
@@ -43,7 +43,7 @@ class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Rows of tensors that belong together."""
 
-    def __init__(self, *tensors: Tensor):
+    def __init__(self, *tensors: Tensor) -> None:
         if any(t.size(0) != tensors[0].size(0) for t in tensors):
             sizes = [t.size(0) for t in tensors]
             raise AssertionError(f"Size mismatch between tensors: the first dimensions are {sizes}")
@@ -71,7 +71,7 @@ def _samples(dataset, indices: list) -> list:
 class StackDataset(Dataset):
     """Datasets side by side: a sample is a tuple, or a dictionary, of one sample of each."""
 
-    def __init__(self, *args: Dataset, **kwargs: Dataset):
+    def __init__(self, *args: Dataset, **kwargs: Dataset) -> None:
         if bool(args) == bool(kwargs):
             raise ValueError("give datasets by position (samples are tuples) or by name (samples "
                              "are dictionaries), at least one, and not both")
@@ -81,7 +81,7 @@ class StackDataset(Dataset):
             raise ValueError(f"Size mismatch between datasets: their lengths are {lengths}")
         self._length = lengths[0]
 
-    def __getitem__(self, index):
+    def __getitem__(self, index) -> Any:
         return self.__getitems__([index], lambda dataset, indices: [dataset[indices[0]]])[0]
 
     def __getitems__(self, indices: list, samples=_samples) -> list:
@@ -97,7 +97,7 @@ class StackDataset(Dataset):
 class ConcatDataset(Dataset[_T_co]):
     """Datasets one behind the other."""
 
-    def __init__(self, datasets: Iterable[Dataset]):
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -126,7 +126,7 @@ class ConcatDataset(Dataset[_T_co]):
 class ChainDataset(IterableDataset):
     """Iterable datasets one after the other."""
 
-    def __init__(self, datasets: Iterable[Dataset]):
+    def __init__(self, datasets: Iterable[Dataset]) -> None:
         self.datasets = datasets
 
     def _checked(self) -> Iterator[IterableDataset]:
@@ -146,7 +146,7 @@ class ChainDataset(IterableDataset):
 class Subset(Dataset[_T_co]):
     """Some samples of a dataset."""
 
-    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]):
+    def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]) -> None:
         own = type(self)
         if own.__getitem__ is not Subset.__getitem__ and own.__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
@@ -155,7 +155,7 @@ class Subset(Dataset[_T_co]):
             )
         self.dataset, self.indices = dataset, indices
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx) -> Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]

@@ -22,7 +22,7 @@ class DistributedSampler(Sampler[int]):
         shuffle: bool = True,
         seed: int = 0,
         drop_last: bool = False,
-    ):
+    ) -> None:
         if num_replicas is None or rank is None:
             raise RuntimeError("Requires distributed package to be available: there is no process "
                                "group here\n  Fix: DistributedSampler(data, num_replicas=..., "

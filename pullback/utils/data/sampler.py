@@ -40,7 +40,7 @@ class Sampler(Generic[_T_co]):
 class SequentialSampler(Sampler[int]):
     """0, 1, 2..."""
 
-    def __init__(self, data_source: Sized):
+    def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
@@ -59,7 +59,7 @@ class RandomSampler(Sampler[int]):
         replacement: bool = False,
         num_samples: int | None = None,
         generator: Generator | None = None,
-    ):
+    ) -> None:
         self.data_source, self.replacement = data_source, replacement
         self._num_samples, self.generator = num_samples, generator
         if not isinstance(replacement, bool):
@@ -89,7 +89,7 @@ class RandomSampler(Sampler[int]):
 class SubsetRandomSampler(Sampler[int]):
     """Given indices in random order."""
 
-    def __init__(self, indices: Sequence[int], generator: Generator | None = None):
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices, self.generator = indices, generator
 
     def __iter__(self) -> Iterator[int]:
@@ -110,7 +110,7 @@ class WeightedRandomSampler(Sampler[int]):
         num_samples: int,
         replacement: bool = True,
         generator: Generator | None = None,
-    ):
+    ) -> None:
         _positive("num_samples", num_samples)
         if not isinstance(replacement, bool):
             raise ValueError("replacement should be a boolean value, but got "
@@ -134,7 +134,8 @@ class WeightedRandomSampler(Sampler[int]):
 class BatchSampler(Sampler[list[int]]):
     """Lists of what another sampler gives."""
 
-    def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool):
+    def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int,
+                 drop_last: bool) -> None:
         _positive("batch_size", batch_size)
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")

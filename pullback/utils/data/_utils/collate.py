@@ -44,7 +44,7 @@ def _sequenced(elem: Sequence, values: list):
         return values
 
 
-def default_convert(data):
+def default_convert(data) -> Any:
     """Arrays and NumPy's numbers inside of `data` as tensors; everything else as it is."""
     if isinstance(data, (Tensor, str, bytes)):
         return data
@@ -129,6 +129,6 @@ default_collate_fn_map: dict[type | tuple, Callable] = {
 }
 
 
-def default_collate(batch):
+def default_collate(batch) -> Any:
     """A batch out of samples, as PyTorch makes it: tensors stacked, containers in their form."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -17,7 +17,7 @@ class Exhausted(StopIteration):
 class MapFetcher:
     """Asks a dataset for samples by index."""
 
-    def __init__(self, dataset, batched: bool, collate_fn: Callable, drop_last: bool):
+    def __init__(self, dataset, batched: bool, collate_fn: Callable, drop_last: bool) -> None:
         self.dataset, self.batched, self.collate_fn = dataset, batched, collate_fn
 
     def fetch(self, index) -> Any:
@@ -46,7 +46,7 @@ def _rows(dataset, index: list) -> list | None:
 class IterableFetcher:
     """Takes samples from a dataset as they come; the indices only say how many."""
 
-    def __init__(self, dataset, batched: bool, collate_fn: Callable, drop_last: bool):
+    def __init__(self, dataset, batched: bool, collate_fn: Callable, drop_last: bool) -> None:
         self.items = iter(dataset)
         self.batched, self.collate_fn, self.drop_last = batched, collate_fn, drop_last
         self.ended = False

@@ -42,7 +42,7 @@ def get_worker_info() -> WorkerInfo | None:
 class Failure:
     """An exception of a worker, with its traceback as text."""
 
-    def __init__(self, error: BaseException, where: str):
+    def __init__(self, error: BaseException, where: str) -> None:
         self.kind, self.where = type(error), where
         self.text = "".join(traceback.format_exception(error)).rstrip()
 
