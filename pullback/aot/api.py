@@ -680,7 +680,7 @@ def make_program(
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
         makers["eager"] = lambda: eager_module(
-            without_forward_effects(with_histories(simplified())), values)
+            without_forward_effects(with_histories(joint.grafted or simplified())), values)
         if backend.fuse and is_loss(module, count):
 
             def together():

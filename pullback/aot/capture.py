@@ -48,6 +48,7 @@ from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
 from .effects import flattened
+from .grafts import Grafts
 from .holding import Holding
 from .hooking import Hooking, check_handles, has_own_rules, left, tables_of
 from .joint import (
@@ -106,6 +107,7 @@ class Capture(Hooking, Placing, Trace):
         self.sets: dict[int, tuple] = {}  # inputs that took other memory: (input, what it had)
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
+        self.grafts = Grafts(self)  # calls with a backward of their own
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
@@ -208,8 +210,21 @@ class Capture(Hooking, Placing, Trace):
             node.meta["cut"] = True
         return self.wrap(t._data.inner, node)
 
+    def function_called(self, name: str, args: list, outs, before) -> None:
+        self.grafts.function(name, args, outs, before)
+
+    def traced_hook(self, t: Tensor, hook):
+        return self.grafts.hook(t, hook)
+
+    def node_hook(self, node, kind: str, hook):
+        return self.grafts.node_hook(node, kind, hook)
+
     def pull(self, node, grads, needs):
         self.sweeps = self.sweeps or not self.joined
+        return self.grafts.pull(node, grads, needs)
+
+    def pull_alone(self, node, grads, needs):
+        """The same for any node of the tape."""
         if not self.literal:
             return super().pull(node, grads, needs)
         if self.joined:  # sums of what arrives belong to the node that sent the last one
@@ -797,6 +812,9 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     # those that only the backward met, too
     joint.adopted = [grads.get(id(a.handle), a.handle) for a in level.adopted]
     joint.module = recorder.module(tuple(results.nodes), "joint")
+    if joint.differentiable:
+        joint.grafted = level.grafts.module(joint.module)
+        joint.grafts_refused = level.grafts.refused
     return joint
 
 

@@ -227,6 +227,10 @@ class Joint:
     owned: list[tuple] = field(default_factory=list)  # (input, output whose history it gets)
     retained: list[int] = field(default_factory=list)  # inputs that were told to keep gradients
     blurred: tuple | None = None  # where a tensor was written without its history
+    # for gradients of gradients (`grafts.py`): the graph with custom functions and hooks in it, and
+    # where a hook was registered that it cannot have
+    grafted: GraphModule | None = None
+    grafts_refused: tuple | None = None
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes

@@ -617,6 +617,11 @@ class Program:
                 "tensor behind the tape's back: under no_grad(), or through detach() or .data "
                 f"({errors.describe_place(joint.blurred)})",
                 cure="write it outside of the compiled function, or do not compile it"))
+        if joint.grafts_refused is not None:
+            raise errors.NotDifferentiable(errors.text(
+                "gradients of gradients do not go through a compiled function that registers a "
+                f"hook on a grad_fn ({errors.describe_place(joint.grafts_refused)})",
+                cure="register the hook on the tensor, or do not compile the function"))
         if self.inner:
             raise errors.NotDifferentiable(errors.text(
                 "a compiled function returned a leaf that it made itself, and gradients of "

@@ -131,6 +131,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     rule = next((r for kind, r in _RULES.items() if isinstance(interp, kind)), _run)
     if cls._single_level:
         rule = _run
+    before = owner.recorder.graph.last() if adopts and tracked else None
     if level and rule is _run and interp.keeps_functions and not cls._emits:
         out, ctx = interp.function_call(cls, args, lambda: _run(cls, plan, args, interp, needs))
     else:
@@ -141,7 +142,10 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
         return out, None
     low = None if plan.split else _Low(ctx, out)
     kind = _generated(plan.node) if isinstance(interp, Lift) else None
-    return _finish(plan, ctx, args, places, edges, out, tracked, level, kind), low
+    made = _finish(plan, ctx, args, places, edges, out, tracked, level, kind)
+    if adopts and tracked and interp is owner:
+        owner.function_called(cls.__name__, [args[i] for i in places], made, before)
+    return made, low
 
 
 @functools.cache

@@ -155,10 +155,11 @@ class _Inner(Trace):
         return super().rebound_to(handle, new)
 
     def hooks_of(self, t, kind, hook):
-        self.node_hooked()
-
-    def node_hooked(self):
         self.recorder.blur("a hook is registered")
+
+    def node_hook(self, node, kind, hook):
+        self.recorder.blur("a hook is registered")
+        return hook
 
     def _value(self, t: Tensor) -> Tensor:
         return t._data.inner if self.mine(t) else stand_in(t)

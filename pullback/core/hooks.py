@@ -101,6 +101,8 @@ def on_tensor(t: Tensor, hook) -> RemovableHandle:
     if kept is not None:
         return kept
     edge = t._edge
+    interp = getattr(t._data, "interp", None)
+    hook = hook if interp is None else interp.traced_hook(t, hook)
     node, number = (edge.node, edge.number) if type(edge) is Port else (edge, 0)
     by_output = tables_of(node).setdefault("tensor", {})
     return _shown(t, add(by_output, number, hook, isinstance(node, Accumulate)))
@@ -124,7 +126,7 @@ def _shown(t: Tensor, handle: RemovableHandle) -> RemovableHandle:
 def on_node(node: Node, kind: str, hook) -> RemovableHandle:
     """`Node.register_hook` ("post") and `Node.register_prehook` ("pre")."""
     if 0 < node.level < len(state.stack):
-        state.stack[node.level].node_hooked()
+        hook = state.stack[node.level].node_hook(node, kind, hook)
     return add(tables_of(node), kind, hook, isinstance(node, Accumulate))
 
 

@@ -57,8 +57,16 @@ class Interpreter:
     def hooks_of(self, t: Tensor, kind: str, hook) -> dict | None:
         """Where a hook is to be kept that is no part of what is captured, if anywhere."""
 
-    def node_hooked(self) -> None:
-        """Told of a hook on a node of this level's tape."""
+    def traced_hook(self, t: Tensor, hook):
+        """A hook of a tensor that this level computed, as it is to be registered."""
+        return hook
+
+    def function_called(self, name: str, args: list, outs, before) -> None:
+        """Told of a custom function on handles of this level, and where its graph began."""
+
+    def node_hook(self, node, kind: str, hook):
+        """A hook on a node of this level's tape, as it is to be registered."""
+        return hook
 
     def sliced(self, base: Tensor, chain: tuple, new: Tensor, by) -> Tensor | None:
         """The base after a write through a view by an operator, with a history of this level's own

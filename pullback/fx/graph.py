@@ -342,6 +342,10 @@ class Graph:
             if node.op == op and (target is None or node.target == target)
         ]
 
+    def last(self) -> Node:
+        """The newest node; the root of the list where there is none."""
+        return self._root._prev
+
     def output_node(self) -> Node:
         """The node that says what the graph returns."""
         last = self._root._prev

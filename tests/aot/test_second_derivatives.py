@@ -1,0 +1,198 @@
+"""Gradients of gradients through captured functions that have custom functions and hooks inside."""
+
+import pytest
+
+import pullback as torch
+from pullback import errors
+from pullback.aot import nop
+from pullback.aot.entry import aot_function
+
+
+class Straight(torch.autograd.Function):
+    """Rounds, and lets gradients pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Steeper(torch.autograd.Function):
+    """A cube with a derivative that is not its own, from its input."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 5 * x * x
+
+
+class FromResult(torch.autograd.Function):
+    """An exponential whose backward uses its result."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y * 1.5
+
+
+class FromInside(torch.autograd.Function):
+    """Saves what it computed on the way, which has no history."""
+
+    @staticmethod
+    def forward(ctx, x):
+        inner = x.sin()
+        ctx.save_for_backward(inner)
+        return inner * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (inner,) = ctx.saved_tensors
+        return grad * inner.exp()
+
+
+class Two(torch.autograd.Function):
+    """Two arguments, a number, two results."""
+
+    @staticmethod
+    def forward(ctx, x, factor, y):
+        ctx.save_for_backward(x, y)
+        ctx.factor = factor
+        return x * y * factor, x - y
+
+    @staticmethod
+    def backward(ctx, product, difference):
+        x, y = ctx.saved_tensors
+        return product * y * 2 + difference, None, product * x - difference * x
+
+
+def hooked(x):
+    y = x * 2
+    y.register_hook(lambda g: g * 0.5)
+    return y.exp()
+
+
+def hooked_twice(x):
+    y = x * x
+    z = y.exp()
+    y.register_hook(lambda g: g * y)
+    y.register_hook(lambda g: g * y.sin() - g)
+    return z * y
+
+
+def module_hook(x):
+    layer = torch.nn.Tanh()
+    layer.register_full_backward_hook(lambda m, into, out: (into[0] * 3,))
+    return layer(x * x)
+
+
+PROGRAMS = {
+    "straight": lambda x: Straight.apply(x) ** 2,
+    "steeper": lambda x: Steeper.apply(x).sin(),
+    "from_result": lambda x: FromResult.apply(x * x),
+    "from_inside": lambda x: FromInside.apply(x * x),
+    "two": lambda x: sum(Two.apply(x, 3.0, x.sin())),
+    "one_of_two": lambda x: Two.apply(x, 3.0, x.sin())[1] ** 2,
+    "nested": lambda x: Steeper.apply(FromResult.apply(Straight.apply(x) * x)),
+    "twice": lambda x: Steeper.apply(x) * Steeper.apply(x + 1),
+    "hooked": hooked,
+    "hooked_twice": hooked_twice,
+    "module_hook": module_hook,
+}
+
+
+def derivatives(function, start, order: int = 3) -> list:
+    x = start.clone().requires_grad_()
+    found = [function(x)]
+    for _ in range(order):
+        if not found[-1].requires_grad:
+            break
+        found += torch.autograd.grad(found[-1].square().sum(), x, create_graph=True)
+    return [t.detach() for t in found]
+
+
+WAYS = {
+    "compile": torch.compile,
+    "numpy": lambda f: torch.compile(f, backend="numpy"),
+    "dynamic": lambda f: torch.compile(f, backend="numpy", dynamic=True),
+    "aot": lambda f: aot_function(f, nop),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_as_in_eager_mode(name, way):
+    start = torch.tensor([0.3, 0.8, 1.7], dtype=torch.float64)
+    wanted = derivatives(PROGRAMS[name], start)
+    seen = derivatives(WAYS[way](PROGRAMS[name]), start)
+    assert len(seen) == len(wanted)
+    for order, (a, b) in enumerate(zip(seen, wanted)):
+        torch.testing.assert_close(a, b, msg=lambda m, order=order: f"derivative {order}: {m}")
+
+
+def test_hooks_of_nodes_are_refused():
+    def f(x):
+        y = x.exp()
+        y.grad_fn.register_hook(lambda into, out: (into[0] * 2,))
+        return y * x
+
+    x = torch.tensor([0.5], requires_grad=True)
+    wanted = torch.autograd.grad(f(x).sum(), x)
+    compiled = torch.compile(f)
+    torch.testing.assert_close(torch.autograd.grad(compiled(x).sum(), x), wanted)
+    with pytest.raises(errors.NotDifferentiable, match="hook on a grad_fn"):
+        torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+
+
+class Clipped(torch.autograd.Function):
+    """Not linear in its gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.exp()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.clamp(-0.5, 0.5)
+
+
+def clipped_by_hook(x):
+    y = x.sin()
+    y.register_hook(lambda g: g.clamp(-0.5, 0.5))
+    return y.exp()
+
+
+@pytest.mark.parametrize("f", [lambda x: Clipped.apply(x.sin()).exp(), clipped_by_hook])
+def test_what_is_not_linear_is_refused(f):
+    """In eager code it is asked once, with the sum of what comes in several ways here."""
+    start = torch.tensor([0.5, 1.0])
+    compiled = torch.compile(f)
+    torch.testing.assert_close(derivatives(compiled, start, 1), derivatives(f, start, 1))
+    with pytest.raises(errors.NotDifferentiable, match="not linear"):
+        derivatives(compiled, start, 2)
+
+
+def test_results_that_get_one_gradient():
+    """Which of them a captured step was for cannot be told: refused, not guessed."""
+    def f(x):
+        a, b = Two.apply(x, 3.0, x.sin())
+        return (a + b).exp()
+
+    start = torch.tensor([0.5, 1.0])
+    compiled = torch.compile(f)
+    torch.testing.assert_close(derivatives(compiled, start, 1), derivatives(f, start, 1))
+    with pytest.raises(errors.NotDifferentiable, match="Two inside of a compiled function"):
+        derivatives(compiled, start, 2)
