@@ -174,9 +174,11 @@ class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(_Quantized):
         return [self.dtype, dt.bool_]
 
     def batch(n, batched, self, *rest):
+        if not any(batched[1:4]):
+            return ops._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(self, *rest)
         self = in_front(self, batched[0], n)
         parameters = [_per_example(p, b, self) for p, b in zip(rest[:3], batched[1:4], strict=True)]
-        return _switched(self, *parameters, *rest[3:])
+        return _straight(self, *_switched(self, *parameters, *rest[3:]))
 
     def decomp(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max):
         return _switched(self, scale, zero_point, fake_quant_enabled, quant_min, quant_max)
@@ -192,6 +194,15 @@ def _per_example(parameter, is_batched: bool, x):
     if not is_batched:
         return parameter
     return parameter.reshape((-1, *(1,) * (x.ndim - 1)))
+
+
+def _straight(self, out, inside):
+    """(values, mask) with the derivative of the operator where a batching rule has rounded.
+
+    The tape may lie below the batch: it sees what the rule does, not the operator.
+    """
+    through = ops.where(inside.logical_and(self.isfinite()), self - self.detach(), 0)
+    return out.detach() + through, inside
 
 
 def _switched(self, scale, zero_point, enabled, quant_min, quant_max):
@@ -312,7 +323,8 @@ class fake_quantize_per_channel_affine_cachemask(_Quantized):
         shape[axis + 1] = self.shape[axis + 1]
         scale = in_front(scale, batched[1], n).reshape(shape)
         zero_point = in_front(zero_point, batched[2], n).reshape(shape)
-        return fake_quantized(self, scale.to(dt.float32), zero_point, quant_min, quant_max)
+        return _straight(
+            self, *fake_quantized(self, scale.to(dt.float32), zero_point, quant_min, quant_max))
 
     def decomp(self, scale, zero_point, axis, quant_min, quant_max):
         _check_channels(self, scale, zero_point, axis, quant_min, quant_max)
@@ -382,15 +394,7 @@ class _fake_quantize_learnable_per_tensor_affine(Op):
     def dtype(self, scale, zero_point, quant_min, quant_max, grad_factor):
         return self.dtype
 
-    def batch(n, batched, self, scale, zero_point, quant_min, quant_max, grad_factor):
-        args = (quant_min, quant_max, grad_factor)
-        if not (batched[1] or batched[2]):
-            return ops._fake_quantize_learnable_per_tensor_affine(self, scale, zero_point, *args)
-        rows = in_front(self, batched[0], n)
-        first = [in_front(p, b, n).reshape((n, -1)).select(1, 0)
-                 for p, b in ((scale, batched[1]), (zero_point, batched[2]))]
-        flat = rows.reshape((n, -1)) if rows.numel() else rows.reshape((n, 0))
-        return _learned_channels(flat, *first, 0, quant_min, quant_max).reshape(rows.shape)
+    batch = one_by_one()
 
     def decomp(self, scale, zero_point, quant_min, quant_max, grad_factor):
         scale, zero = (along_axis(p, self, None).reshape((1,)) for p in (scale, zero_point))
@@ -455,13 +459,7 @@ class _fake_quantize_learnable_per_channel_affine(Op):
     def dtype(self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
         return self.dtype
 
-    def batch(n, batched, self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
-        if not (batched[1] or batched[2]):
-            return ops._fake_quantize_learnable_per_channel_affine(
-                self, scale, zero_point, axis + 1, quant_min, quant_max, grad_factor)
-        zero = zero_point.round().clamp(quant_min, quant_max).to(dt.int32)
-        rule = fake_quantize_per_channel_affine_cachemask.batch
-        return rule(n, batched, self, scale, zero, axis, quant_min, quant_max)[0]
+    batch = one_by_one()
 
     def decomp(self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
         zero = zero_point.round().clamp(quant_min, quant_max).to(dt.int32)

@@ -101,7 +101,7 @@ def roots_of(torch, outs: list, direction=cotangent) -> tuple[list, list]:
     """Results that can be differentiated, and a direction for each."""
     found, along = [], []
     for k, o in enumerate(outs):
-        if isinstance(o, torch.Tensor) and o.requires_grad and o.grad_fn is not None:
+        if isinstance(o, torch.Tensor) and o.requires_grad:
             found.append(o)
             along.append(direction(torch, o, k))
     return found, along
