@@ -30,6 +30,7 @@ from . import sharing
 from .capture import Postponed, capture
 from .context import config, dynamo
 from .effects import Effects
+from .grafts import with_histories
 from .holding import Parts, roots_of
 from .hooking import Overheard
 from .joint import Joint, Sizes
@@ -756,22 +757,6 @@ def _remember(program: Program, known: Any) -> None:
     for name in ("forward", "backward", "fused"):
         if name in program._makers:
             program._makers[name] = remembered(name, program._makers[name])
-
-
-def with_histories(module: GraphModule) -> GraphModule:
-    """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
-    convention of these graphs, not the end of a history) are used as they are."""
-    if not any(n.meta.get("kept") or n.meta.get("cut") for n in module.graph.nodes):
-        return module
-    graph, copied = Graph(), {}
-    for node in module.graph.nodes:
-        if node.meta.get("kept"):
-            copied[node] = copied[node.args[0]]
-            continue
-        new = copied[node] = graph.node_copy(node, copied.__getitem__)
-        if node.meta.get("cut"):  # `alias` by a decomposition
-            new.target = overload("detach")
-    return GraphModule(module, graph)
 
 
 def eager_module(module: GraphModule, values: dict | None) -> Callable:

@@ -5,8 +5,8 @@ the history that eager code has, but for two things: the history of a custom fun
 `backward`, not that of the operators in its `forward`, and hooks change the gradients of what they
 are registered on, in every sweep.  A `Graft` remembers what of the graph is the backward of such a
 call; `grafted` makes the graph to be differentiated, in which the results of the call are those of
-a function with that part of the graph as its backward.  Read next: `differentiable_backward` in
-`runtime.py`, which runs it.
+a function with that part of the graph as its backward.  `with_histories` does the rest for graphs in
+PyTorch's spelling.  Read next: `differentiable_backward` in `runtime.py`, which runs it.
 """
 
 from __future__ import annotations
@@ -296,3 +296,37 @@ def _insert(graph: Graph, call: Call, copied: dict[Node, Node]) -> None:
                                       list(map(of, call.live)), others))
     for k, out in enumerate(call.live):
         copied[out] = graph.call_function(operator.getitem, (made, k))
+
+
+def with_histories(module: GraphModule) -> GraphModule:
+    """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
+    convention of these graphs, not the end of a history) are used as they are, and so are those
+    that its formulas use though they have no derivative."""
+    graph, copied, changed = Graph(), {}, False
+    for node in module.graph.nodes:
+        if node.meta.get("kept"):
+            copied[node], changed = copied[node.args[0]], True
+            continue
+        new = copied[node] = graph.node_copy(node, copied.__getitem__)
+        if node.meta.get("cut"):  # `alias` by a decomposition
+            new.target, changed = overload("detach"), True
+        tracked = _tracked(node)
+        if tracked is not None:
+            by, place = tracked
+            source = graph.call_function(by, copied[node.args[0]].args[:1])
+            copied[node], changed = graph.call_function(operator.getitem, (source, place)), True
+    return GraphModule(module, graph) if changed else module
+
+
+def _tracked(node: Node) -> tuple | None:
+    """(operator, number) that gives a result with a history which has none; None for others."""
+    source = node.args[0] if node.target is operator.getitem and node.args else None
+    op = getattr(getattr(source, "target", None), "op", None)
+    if op is None or not op.tracked_by:
+        return None
+    by = op.tracked_by.get(source.target.schema.returns[node.args[1]].name)
+    if by is None:
+        return None
+    found = overload(by)
+    name = source.target.schema.returns[node.args[1]].name
+    return found, [r.name for r in found.schema.returns].index(name)

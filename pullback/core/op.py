@@ -57,6 +57,8 @@ class Op:
     constant: tuple = ()  # inputs whose derivative is zero
     nondiff: tuple = ()  # inputs that are ignored even if they require grad
     diff_outputs: tuple | str | None = None  # which are differentiable; text: a run-time condition
+    # output without a derivative -> operator of the same arguments that gives it with one
+    tracked_by: dict[str, str] = {}
     number: int | None = None  # at the end of the node's name, if not the place in the family
     inplace_node: str | None = None  # the node's name after an in-place call, if another
     dispatch: dict = {}  # backend key -> {input or output: formula}, where a backend has its own

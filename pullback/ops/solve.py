@@ -71,6 +71,7 @@ class _linalg_solve_ex(Op):
     grad = {"A, B": "solve_grads(grad, A, B.shape, result, LU, pivots, left, grad_input_mask)"}
     push = {"result": "solve_push(A_p, A_t, B_t, result, LU, pivots, left)"}
     diff_outputs = (True, False, False, False)
+    tracked_by = {"LU": "linalg_lu_factor_ex"}
     method = False
     complex = True
 
@@ -354,6 +355,7 @@ class _linalg_det(Op):
     grad = {"A": "det_grad(grad, A, LU, pivots)"}
     push = {"result": "det_push(A_p, A_t, LU, pivots)"}
     diff_outputs = (True, False, False)
+    tracked_by = {"LU": "linalg_lu_factor_ex"}
     batch = stacked()
     method = False
     complex = True
@@ -457,6 +459,7 @@ class _linalg_slogdet(Op):
     grad = {"A": "slogdet_grad(grad_sign, grad_logabsdet, A, sign, LU, pivots)"}
     push = {"sign, logabsdet": "slogdet_push(A_p, A_t, sign, LU, pivots)"}
     diff_outputs = (True, True, False, False)
+    tracked_by = {"LU": "linalg_lu_factor_ex"}
     batch = stacked()
     method = False
     complex = True

@@ -99,7 +99,17 @@ def module_hook(x):
     return layer(x * x)
 
 
+def matrix(x):
+    return torch.outer(x, x.sin()) + torch.eye(3, dtype=x.dtype) * 2
+
+
 PROGRAMS = {
+    "logdet": lambda x: torch.logdet(matrix(x)),
+    "det": lambda x: torch.det(matrix(x)),
+    "slogdet": lambda x: torch.linalg.slogdet(matrix(x))[1],
+    "solve": lambda x: torch.linalg.solve(matrix(x), x.exp()),
+    "solve_right": lambda x: torch.linalg.solve(matrix(x), matrix(x * 2), left=False),
+    "inverse": lambda x: torch.linalg.inv(matrix(x)),
     "straight": lambda x: Straight.apply(x) ** 2,
     "steeper": lambda x: Steeper.apply(x).sin(),
     "from_result": lambda x: FromResult.apply(x * x),
