@@ -289,7 +289,7 @@ def bind(ov, flat: tuple):
     nearest = level - (owner is not None and owner.shares)  # whose histories this tape goes on
     for t in tensors_in(flat):
         if t._link is not None:
-            if t._link.seen >= -1 or not ov.is_view or type(t._data) is _ndarray:
+            if not ov.is_view or ~t._link.seen != t._cell.version or type(t._data) is _ndarray:
                 surface.refresh(t)  # else PyTorch takes views of it as it is, and again later
             if adopts and ov.name != "detach":
                 surface.refuse_left_behind(t, level)

@@ -83,7 +83,9 @@ def inplace(ov, flat: tuple) -> Tensor:
         owner.adopt(x)
     raw, tracked, space = stack.gather(ov, flat)
     same = ov.name in ("fill.Scalar", "zero")
-    if same and x._link is not None and x._link.steps and x._link.steps[1][0].name == "expand":
+    link = x._link
+    if same and link is not None and link.steps and link.steps[1][0].name == "expand" and not (
+            link.apart and is_buffer(x._data)):
         return _fill_expanded(ov, flat)
     same = same and not (tracked and state.record[0])
     may_write(x, tracked, stack.level_of(ov, x), same)
@@ -264,6 +266,8 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
     record = state.record[level]
     link = x._link
     real = is_buffer(x._data) and is_buffer(new._data)
+    if real and link is not None and link.apart:
+        link = None  # it has the memory, and nothing of the history
     base = x if link is None else link.base
     if real or (type(x._data) is Fake and type(new._data) is Fake):
         if real:
@@ -307,12 +311,14 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
                 base._link.writes += 1
                 state.stack[level].uncounted(root)
             chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
-            whole = scatter(make(root._data), chain, make(new._data))
+            whole = laid_like(root, scatter(make(root._data), chain, make(new._data)))
             if not is_buffer(root._data):
                 whole = make(root._data.rewritten(whole._data, True))
             rebind(root, whole)
     if not moved:
         bump(x)
+    if base._link is not None:
+        base._link.seen = base._cell.version  # it has its own value, and its own history
     if link is not None:
         follow(x, new)
         x._edge, link.seen = new._edge, -1

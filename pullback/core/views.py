@@ -8,6 +8,7 @@ overwritten part to what was written.  Read next: `surface.py`, which does the w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import math
@@ -38,7 +39,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         return
     if ov.op.diff_outputs == (False,):
         out._cell = cell  # an alias that has nothing to do with derivatives
-        if level:
+        if len(state.stack) > 1:  # a transform may write to it, or to its source
             link_detached(out, source, None if ov.name == "detach" else (ov, flat[1:], None))
         return
     link = source._link
@@ -72,7 +73,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
 class Detached(Link):
     """How a detached alias in a transform or a capture follows its source: values only.
 
-    Real memory needs none: there both look at the same array.
+    As long as both look at the same array there is nothing to follow.
     """
 
     __slots__ = ("counts", "silent", "writes")
@@ -87,6 +88,8 @@ class Detached(Link):
     def stale(self, t: Tensor) -> None:
         """The values were written through another alias."""
         self.seen = t._cell.version
+        if is_buffer(t._data) and is_buffer(self.base._data):
+            return
         with _recording(tape.level_own(t._data), False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
@@ -194,7 +197,7 @@ def refresh(t: Tensor) -> None:
         if level and link.seen != -1 and state.stack[level].literal:
             state.stack[level].looked_at()
         link.seen = version
-        with _recording(level, not link.hidden):
+        with _recording(level, False) if link.hidden else _recording_below(level):
             again = replay(base, link.chain)
         t._edge = again._edge
         follow(t, again)
@@ -250,11 +253,14 @@ def unhooked(t: Tensor):
     if edge is None or link.__class__ is not Link:
         return edge
     base, at = link.base, edge
+    # one by strides is of the memory, not of the view it was taken of; `literal` levels see to it
+    around = link.chain[0][0].name == "as_strided" and not getattr(
+        getattr(t._data, "interp", None), "literal", False)
     for _ in range(link.steps[2]):
         node = at.node if type(at) is tape.Port else at
-        if at is base._edge or not node.edges:
+        if not around and (at is base._edge or not node.edges):
             break
-        if node.hooks:
+        if around or node.hooks:
             if is_buffer(t._data) and is_buffer(base._data):
                 return _history(t, link, base)
             return replay(make(base._data, base._edge), link.chain)._edge
@@ -373,6 +379,18 @@ class _recording:
 
     def __exit__(self, *exc):
         state.record[self.level] = self.before
+
+
+@contextlib.contextmanager
+def _recording_below(level: int):
+    """Switch the tapes of a level and of those below it on for a moment: a view that is made again
+    has the histories of its base, whatever mode the program is in by now."""
+    before = state.record[: level + 1]
+    state.record[: level + 1] = [True] * (level + 1)
+    try:
+        yield
+    finally:
+        state.record[: level + 1] = before
 
 
 # writing through views
@@ -523,9 +541,9 @@ def _last(places: np.ndarray) -> np.ndarray | None:
 
 def _places_by_strides(base: Tensor, rest: tuple) -> np.ndarray:
     """The numbers, among the elements of a tensor with gaps, of those that `as_strided` shows."""
-    size, stride, offset = rest
-    start = base.storage_offset()
-    own = _cells(tuple(base.shape), base.stride(), start)
+    size, stride, offset = map(_fixed, rest)
+    start = _fixed(base.storage_offset())
+    own = _cells(_fixed(tuple(base.shape)), _fixed(tuple(base.stride())), start)
     shown = _cells(tuple(size), tuple(stride), start if offset is None else offset)
     number = {cell: k for k, cell in enumerate(own.tolist())}
     found = [number.get(cell, -1) for cell in shown.tolist()]
@@ -728,9 +746,8 @@ def copy_slices(base: Tensor, view: Tensor, new: Tensor) -> CopySlices:
     node.chain, node.places, node.size = (), None, tuple(view._data.shape)
     chain = link.chain if link.steps[2] <= _FEW else ()
     moved = link.of is not base._data and is_buffer(base._data)
-    if not chain or moved or any(
-            ov.op.scatter is None or ov.name == "as_strided" and may_overlap(*rest[:2])
-            for ov, rest, _ in chain):
+    if not chain or moved or any(  # a gradient lies in memory otherwise than what it belongs to
+            ov.op.scatter is None or ov.name == "as_strided" for ov, _, _ in chain):
         node.places = _places(base, view)
     if node.places is None:
         node.chain = link.chain

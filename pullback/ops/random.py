@@ -664,6 +664,7 @@ class normal_fill(Random):
     """What `normal_` fills a tensor with."""
 
     schema = "normal.fill(Tensor self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor"
+    lies = "self"
     inplace = "default"
     constant = ("self",)
     shape = "tuple(self.shape)"

@@ -29,7 +29,7 @@ def _rounding(name: str):
     def run(xp, self):
         refuse(f"{name}_vml_cpu", self, "bc")
         if self.dtype.kind in "iu":
-            return self.copy()
+            return self.copy(order="K")
         return getattr(xp, name if name != "round" else "rint")(self)
 
     return run

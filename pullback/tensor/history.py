@@ -61,7 +61,7 @@ def _requires_grad(self) -> bool:
     link = self._link
     if link is None:
         return self._edge is not None
-    if isinstance(self._data, Box):
+    if link.apart or isinstance(self._data, Box):
         surface.refresh(self)
         return self._edge is not None
     edge = self._edge

@@ -59,6 +59,21 @@ def windows(x):
     return y, part, y.unfold(0, 3, 3)
 
 
+def drawn(x):
+    y = x * 1
+    y.detach().unfold(0, 2, 2).normal_()
+    return y, y.view(-1)
+
+
+def test_windows_are_filled_as_they_lie():
+    x = torch.ones(2, 3)
+    graph = make_fx(drawn, tracing_mode="fake")(x)
+    torch.manual_seed(3)
+    found = graph(x)[0]
+    torch.manual_seed(3)
+    assert torch.equal(found, drawn(x)[0])
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("f", [scans, transposed, windows])
 def test_layout_stays(f, way):

@@ -133,3 +133,9 @@ def test_rows_may_be_viewed():
     assert pb.cat([x, x]).view(-1).shape == (24,)
     assert x.cumsum(0).view(2, 6).shape == (2, 6)
     assert turned(2, 3, 4).sum(0).view(-1).shape == (12,)
+
+
+@pytest.mark.parametrize("name", ["floor", "ceil", "round", "trunc", "abs", "neg", "sign"])
+def test_rounded_integers_lie_as_they_did(name):
+    x = pb.arange(6).reshape(3, 2).t()
+    assert getattr(pb, name)(x).stride() == (1, 2)
