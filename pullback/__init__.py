@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module="pullback")
 
 from . import tensor as _tensor
+from .core import catalog as _catalog
 from .core import dtype as _dt
 from .core import layout as _layout
 from .core import op as _op
@@ -218,6 +219,8 @@ def __getattr__(name: str):
         value = getattr(importlib.import_module(f".{_FROM[name]}", __package__), name)
     elif name in _operators:
         value = getattr(_operators, name)
+    elif name == "__all__":
+        value = _exported()
     elif name == "torch":  # PyTorch contains itself, and programs say `torch.torch`
         value = importlib.import_module(__package__)
     else:
@@ -230,7 +233,15 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY, *_FROM, *_op.families})
+    listed = [name for name, _, _, _ in _catalog.PUBLIC]
+    return sorted({*globals(), *_LAZY, *_FROM, *listed, *_op.families.known()})
+
+
+def _exported() -> list[str]:
+    """What `from pullback import *` brings, as PyTorch has it: all public names but modules."""
+    modules = {name for name, value in globals().items() if type(value) is type(_sys)}
+    return [name for name in __dir__()
+            if name[0] != "_" and (name == "compile" or name not in modules | {*_LAZY})]
 
 
 class _Below:

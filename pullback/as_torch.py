@@ -271,6 +271,13 @@ class Installation:
         uninstall_as_torch()
 
 
+def _is_ours(module: object) -> bool:
+    """Is this a module of this package, under whatever name a program has put it?"""
+    name = getattr(getattr(module, "__spec__", None), "name", None) or ""
+    return isinstance(module, Facade) or (
+        name.partition(".")[0] == OWN and sys.modules.get(name) is module)
+
+
 def install_as_torch() -> Installation:
     """Make `import torch` give this package, for files that cannot be changed.
 
@@ -282,7 +289,7 @@ def install_as_torch() -> Installation:
         return Installation()
     own = sys.modules[OWN]
     other = next((n for n in sys.modules if n.partition(".")[0] in NAMES
-                  and sys.modules[n] is not own), None)
+                  and not _is_ours(sys.modules[n])), None)
     if other is not None:
         raise errors.InstallError(errors.text(
             f"PyTorch itself is already imported here ({errors.user_line(2)})",

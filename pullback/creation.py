@@ -172,7 +172,9 @@ def get_default_dtype() -> dt.DType:
 
 def promote_types(type1: dt.DType, type2: dt.DType) -> dt.DType:
     """The smallest dtype that holds both."""
-    return dt.promote_types(type1, type2)
+    return dt.promote_types(
+        dt.wanted(type1, "promote_types(): argument 'type1' (position 1)"),
+        dt.wanted(type2, "promote_types(): argument 'type2' (position 2)"))
 
 
 def result_type(tensor1, tensor2) -> dt.DType:
@@ -182,7 +184,8 @@ def result_type(tensor1, tensor2) -> dt.DType:
 
 def can_cast(from_, to) -> bool:
     """May a value be stored in another dtype without changing its category?"""
-    return dt.can_cast(from_, to)
+    return dt.can_cast(dt.wanted(from_, "can_cast(): argument 'from_' (position 1)"),
+                       dt.wanted(to, "can_cast(): argument 'to' (position 2)"))
 
 
 def broadcast_shapes(*shapes) -> Size:

@@ -326,13 +326,39 @@ def can_cast(source: DType, target: DType) -> bool:
     return source.category <= target.category or (source.category == 1 and target.category == 1)
 
 
-class finfo:
+def wanted(value, where: str) -> DType:
+    """A dtype that a function was given, as such or as Python's float, int, bool or complex."""
+    if type(value) is DType or value in (bool, int, float, complex):
+        return as_dtype(value)
+    if isinstance(value, Unheld):
+        return value.np  # refuses
+    raise TypeError(f"{where} must be torch.dtype, not "
+                    f"{value.__name__ if isinstance(value, type) else type(value).__name__}")
+
+
+class _Limits:
+    """What `finfo` and `iinfo` have in common: they are compared and printed by their facts."""
+
+    printed: tuple[str, ...] = ()
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __repr__(self) -> str:
+        facts = [f"{name}={getattr(self, name):g}" for name in self.printed]
+        return f"{type(self).__name__}({', '.join(facts)}, dtype={self.dtype})"
+
+
+class finfo(_Limits):
     """Limits of a floating dtype."""
 
-    def __init__(self, dtype: DType | None = None):
-        dtype = dtype or default()
+    printed = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+
+    def __init__(self, type: DType | None = None):
+        dtype = default() if type is None else wanted(type, "finfo(): argument 'type' (position 1)")
         if dtype.category < 2:
-            raise TypeError(f"finfo() wants a floating dtype, got {dtype}")
+            raise TypeError(f"finfo() requires a floating point dtype, got {dtype}; use iinfo()")
         real = dtype.to_real()
         info = ml_dtypes.finfo(real.np)
         self.dtype, self.bits = real.name, info.bits
@@ -341,12 +367,15 @@ class finfo:
         self.resolution = float(info.resolution)
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype."""
 
-    def __init__(self, dtype: DType):
+    printed = ("min", "max")
+
+    def __init__(self, type: DType):
+        dtype = wanted(type, "iinfo(): argument 'type' (position 1)")
         if dtype.category != 1:
-            raise TypeError(f"iinfo() wants an integer dtype, got {dtype}")
+            raise TypeError(f"iinfo() requires an integer dtype, got {dtype}; use finfo()")
         info = np.iinfo(dtype.np)
         self.dtype, self.bits, self.max, self.min = (
             dtype.name,

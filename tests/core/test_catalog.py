@@ -111,3 +111,27 @@ print(sorted(set(found)))
 def test_threads_that_use_the_table_for_the_first_time_at_once():
     count = run("from pullback.core.op import registry; print(len(registry))")
     assert run(THREADS) == f"[(torch.Size([2, 2]),), (torch.Size([2, 2]), {count})]"
+
+
+def test_listings_of_the_package_have_what_is_loaded_later():
+    assert run(
+        "import sys, pullback as p\n"
+        "names = dir(p)\n"
+        "print({'arccos', 'add', 'nn', 'no_grad'} <= set(names), len(names) == len(set(names)),"
+        " 'pullback.ops.fft' in sys.modules, 'pullback.nn' in sys.modules)"
+    ) == "True True False False"
+    assert run(
+        "from pullback import *\n"
+        "import pullback as p\n"
+        "print(arccos is p.arccos, float32, no_grad is p.no_grad, compile is p.compile,"
+        " vmap is p.vmap, 'nn' in globals(), 'core' in globals())"
+    ) == "True torch.float32 True True True False False"
+
+
+def test_a_copy_of_the_namespace_finds_what_is_loaded_later():
+    assert run(
+        "import types, pullback as p\n"
+        "copy = types.ModuleType('copy')\n"
+        "copy.__dict__.update(vars(p))\n"
+        "print(copy.nn.Linear is p.nn.Linear, copy.arccos is p.arccos)"
+    ) == "True True"

@@ -175,3 +175,27 @@ def test_finfo_and_iinfo():
         torch.finfo(torch.int32)
     with pytest.raises(TypeError):
         torch.iinfo(torch.float32)
+
+
+def test_limits_take_python_types_and_print_their_facts():
+    assert repr(torch.finfo(float)) == (
+        "finfo(resolution=1e-15, min=-1.79769e+308, max=1.79769e+308, eps=2.22045e-16, "
+        "smallest_normal=2.22507e-308, tiny=2.22507e-308, dtype=float64)")
+    assert str(torch.iinfo(int)) == "iinfo(min=-9.22337e+18, max=9.22337e+18, dtype=int64)"
+    assert repr(torch.iinfo(torch.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
+    assert torch.finfo(complex) == torch.finfo(torch.float64) != torch.finfo(torch.float32)
+    assert torch.finfo(type=torch.float16).eps == 2.0**-10
+    for call in (lambda: torch.iinfo(bool), lambda: torch.finfo(int), lambda: torch.iinfo(float)):
+        with pytest.raises(TypeError, match=r"requires|supported"):
+            call()
+    with pytest.raises(TypeError, match=r"finfo\(\): argument 'type' \(position 1\) must be torch"):
+        torch.finfo("float32")
+
+
+def test_promotion_takes_python_types():
+    assert torch.promote_types(float, torch.int32) is torch.float64
+    assert torch.promote_types(torch.float16, int) is torch.float16
+    assert torch.promote_types(bool, complex) is torch.complex128
+    assert not torch.can_cast(float, torch.int32) and torch.can_cast(torch.int8, float)
+    with pytest.raises(TypeError, match=r"'type1' \(position 1\) must be torch.dtype, not str"):
+        torch.promote_types("float32", torch.int32)

@@ -311,3 +311,22 @@ def test_what_pytorch_does_not_have_is_missing_as_ever():
         pullback.fx.nothing
     with pytest.raises(ModuleNotFoundError, match=r"pullback\._functorch\.nothing"):
         importlib.import_module("pullback._functorch.nothing")
+
+
+def test_installing_after_a_program_has_named_the_modules_itself():
+    """`sys.modules["torch.nn"] = pullback.nn` is no other library."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent("""
+        import sys, types, pullback, pullback.nn
+        sys.modules["torch"], sys.modules["torch.nn"] = pullback, pullback.nn
+        sys.modules["torch.nn.functional"] = pullback.nn.functional
+        with pullback.install_as_torch():
+            import torch.nn.functional as F
+            import torch.optim
+            print(F is pullback.nn.functional, torch.optim is pullback.optim)
+        sys.modules["torch"] = types.ModuleType("torch")
+        try:
+            pullback.install_as_torch()
+        except pullback.errors.InstallError as error:
+            print("PyTorch itself" in str(error))
+    """)], capture_output=True, text=True)
+    assert done.stdout == "True True\nTrue\n", done.stderr
