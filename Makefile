@@ -18,7 +18,7 @@ JOBS   ?= auto
 # Arguments for the parity run, for instance: make parity OPS="^(mul|sin)$$" ARGS="--max-samples 2"
 OPS    ?=
 
-.PHONY: help demo test test-cuda fuzz bench soak accuracy lint pyright stubs docs docs-check parity parity-env \
+.PHONY: help demo test test-cuda fuzz bench soak accuracy sanitize lint pyright stubs docs docs-check parity parity-env \
         compat compat-env clean
 
 help:
@@ -26,6 +26,7 @@ help:
 	@echo "make test        the tests (no torch, no GPU needed)"
 	@echo "make lint        style, import contract, types, generated files in step"
 	@echo "make fuzz        random programs in many modes: make fuzz ARGS=\"--minutes 5\""
+	@echo "make sanitize    compiled code and its runtime under the C compiler's sanitizers"
 	@echo "make pyright     types once more, by pyright (installs it)"
 	@echo "make bench       our benchmarks"
 	@echo "make soak        100,000 training steps at constant memory"
@@ -91,6 +92,10 @@ soak: $(DEV)
 
 accuracy: $(DEV)
 	$(PY) tools/accuracy.py $(ARGS)
+
+# Some of it: make sanitize ARGS="threads", or ARGS="memory -- tests/compile/test_ops.py -k sum"
+sanitize: $(DEV)
+	$(PY) tools/sanitize.py $(ARGS)
 
 lint: $(DEV)
 	$(PY) -m ruff check .

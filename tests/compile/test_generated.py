@@ -54,6 +54,6 @@ def test_every_width_compiles(width, tmp_path):
     for name in ("cross_entropy", "integers"):
         source = tmp_path / f"{name}.c"
         source.write_text(corpus.generated(name, width).source)
-        toolchain.find().build(
-            str(source), str(tmp_path / "x.so"), ("-I", str(native.SOURCES), "-fsyntax-only")
-        )
+        tools = toolchain.find()
+        flags = [*tools.flags, "-w", "-I", str(native.SOURCES), "-fsyntax-only"]
+        subprocess.run([*tools.command, *flags, str(source)], check=True)
