@@ -6,8 +6,6 @@ keeps it one.
 """
 
 import numpy as np
-import pytest
-import table_graphs
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -310,16 +308,3 @@ def test_compiled_loss(shapes, program):
     expected = with_gradients(f, tensors)
     compiled = pb.compile(lambda *ts: f(*ts)[0])
     agree(with_gradients(lambda *ts: (compiled(*ts),), tensors), expected, "compiled loss")
-
-
-@pytest.mark.parametrize("seed", range(0, 160, 8))
-def test_graphs_of_table_entries(seed):
-    """Any entry, dtype, shape and layout, gradients included: what eager mode gives or refuses."""
-    ways = {"numpy": table_graphs.WAYS["numpy"]}
-    assert table_graphs.check(seed, ways) is None, table_graphs.Program(seed)
-
-
-@pytest.mark.parametrize("seed", (14, 20, 43, 51))
-def test_native_graphs_of_table_entries(seed):
-    ways = {w: table_graphs.WAYS[w] for w in ("native", "dynamic")}
-    assert table_graphs.check(seed, ways) is None, table_graphs.Program(seed)
