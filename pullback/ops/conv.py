@@ -122,8 +122,60 @@ def _rows(values, groups: int):
     return parts.reshape(groups, channels // groups, n * size)
 
 
+def _finite(array) -> bool:
+    """Are all elements finite?  The sum of squares mostly tells, in one product."""
+    flat = array.reshape(-1)
+    total = flat @ flat
+    return bool(total - total == 0) or bool((flat - flat == 0).all())
+
+
+def _touching(win: Windows):
+    """For each element of a window: the part of the map where it lies in the image, not in the
+    padding, and the part of the image there.
+    """
+    for place in itertools.product(*map(range, win.kernel)):
+        of_map, of_image = [], []
+        for k, n, count, stride, pad, dilation in zip(
+                place, win.image, win.counts, win.stride, win.padding, win.dilation, strict=True):
+            shift = k * dilation - pad
+            first = max(0, -(shift // stride))
+            last = min(count, (n - 1 - shift) // stride + 1)
+            of_map.append(slice(first, max(first, last)))
+            start = first * stride + shift
+            of_image.append(slice(start, max(start, (last - 1) * stride + shift + 1), stride))
+        if all(s.stop > s.start for s in of_map):
+            yield place, (..., *of_map), (..., *of_image)
+
+
+def _gather_inside(xp, image, weight, win: Windows, groups: int):
+    """`gather` element by element of a window, without the padding: zeros times what is infinite
+    would be NaN.
+    """
+    n, channels = image.shape[0], weight.shape[0]
+    out = xp.zeros((n, channels, *win.counts), dtype=image.dtype)
+    for place, of_map, of_image in _touching(win):
+        part = image[of_image]
+        matrix = weight[(..., *place)].reshape(groups, channels // groups, -1)
+        product = xp.matmul(matrix, _rows(part, groups))
+        out[of_map] += product.reshape(channels, n, *part.shape[2:]).swapaxes(0, 1)
+    return out
+
+
+def _correlate_inside(xp, image, values, win: Windows, groups: int):
+    """`correlate` without the padding."""
+    rows, inner = values.shape[1], image.shape[1] // groups
+    out = xp.zeros((rows, inner, *win.kernel), dtype=image.dtype)
+    for place, of_map, of_image in _touching(win):
+        product = xp.matmul(_rows(values[of_map], groups),
+                            _rows(image[of_image], groups).swapaxes(1, 2))
+        out[(..., *place)] = product.reshape(rows, inner)
+    return out
+
+
 def gather(xp, image, weight, win: Windows, groups: int):
     """The map of an image: (n, image channels, *image) -> (n, map channels, *counts)."""
+    if any(win.padding) and not _finite(weight):
+        return _gather_inside(xp, image, weight, win, groups)
     n, channels = image.shape[0], weight.shape[0]
     out = xp.empty((n, channels, *win.counts), dtype=image.dtype)
     matrix = weight.reshape(groups, channels // groups, -1)
@@ -171,6 +223,8 @@ def scatter(xp, values, weight, win: Windows, groups: int):
 
 def correlate(xp, image, values, win: Windows, groups: int):
     """The weight of an image and a map: (map channels, image channels of a group, *kernel)."""
+    if any(win.padding) and not _finite(values):
+        return _correlate_inside(xp, image, values, win, groups)
     n, channels = image.shape[:2]
     rows, inner = values.shape[1], channels // groups
     total = xp.zeros((groups, rows // groups, inner * math.prod(win.kernel)), dtype=image.dtype)

@@ -201,3 +201,34 @@ def test_output_size_of_a_transposed_layer():
     assert layer(x, output_size=[1, 1, 5, 7]).shape == (1, 1, 5, 7)
     with pytest.raises(ValueError, match="valid sizes range"):
         layer(x, output_size=[7, 8])
+
+
+@pytest.mark.parametrize("shape, weight, geometry", [
+    ((2, 3, 7), (4, 3, 3), {"padding": 1}),
+    ((2, 3, 7), (4, 3, 3), {"stride": 2, "padding": 2, "dilation": 2}),
+    ((2, 4, 6, 5), (4, 1, 3, 3), {"padding": 1, "groups": 4}),
+    ((1, 4, 6, 6), (6, 2, 3, 3), {"padding": (0, 2), "groups": 2})])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_padding_takes_no_part_beside_infinite_weights(shape, weight, geometry, compiled):
+    """Zeros times infinity would be NaN: results where only padding meets it stay numbers."""
+    inf = float("inf")
+
+    def convolve(*tensors):
+        return getattr(F, f"conv{len(shape) - 2}d")(*tensors, **geometry)
+
+    def run(x, w, b, incoming=1.0):
+        x, w, b = (t.detach().requires_grad_() for t in (x, w, b))
+        out = (pb.compile(convolve) if compiled else convolve)(x, w, b)
+        return out, pb.autograd.grad(out, (x, w, b), pb.full_like(out, incoming))
+
+    x, w, b = pb.randn(shape), pb.randn(weight), pb.randn(weight[0])
+    plain, grads = run(x, w, b)
+    single = pb.zeros(weight)
+    single[0, 0].view(-1)[0] = 1
+    met = run(pb.ones(shape), single, b * 0)[0] > 0  # where the first weight meets the image
+    out, (of_x, of_w, _) = run(x, w.masked_fill(single > 0, inf), b)
+    assert not met.all() and pb.allclose(out[~met], plain[~met], atol=1e-5)
+    assert (out[met].abs() == inf).all()
+    assert not of_x.isnan().any() and pb.allclose(of_w, grads[1], atol=1e-4)
+    _, (_, of_w, of_b) = run(pb.ones(shape), w, b, inf)
+    assert (of_w == inf).all() and (of_b == inf).all()

@@ -511,11 +511,64 @@ static void N_(direct)(N_(conv_task) *t) {
   }
 }
 
+// Are there infinities or NaN in what the zeros of the padding are multiplied by?
+static int N_(unbounded)(const N_(conv_task) *t) {
+  const pb_conv *c = t->c;
+  if (c->what == 1 || !(c->padding[0] | c->padding[1] | c->padding[2])) return 0;
+  const T *x = c->what ? c->map : c->weight;
+  int64_t n = c->groups * c->outer * (c->what ? c->n * t->pixels : t->k), i = 0;
+  V zero = {0};
+  for (; i + N_(L) <= n; i += N_(L)) {
+    V v = (V) * (const N_(mem) *)(x + i);
+    zero += v - v;
+  }
+  T sum = 0;
+  for (int j = 0; j < N_(L); j++) sum += zero[j];
+  for (; i < n; i++) sum += x[i] - x[i];
+  return sum != 0;  // 0 of finite numbers, else NaN
+}
+
+// Element by element of a window, without the padding: rows of channels [begin, end) of the map, or of
+// the weight.  Zeros times what is infinite would be NaN.
+static void N_(run_inside)(void **p, int64_t begin, int64_t end) {
+  const N_(conv_task) *t = (const N_(conv_task) *)p;
+  const pb_conv *c = t->c;
+  int64_t size = c->image[0] * c->image[1] * c->image[2], rows = c->groups * c->outer;
+  for (int64_t i = begin; i < end; i++) {
+    int64_t o = i % rows, g = o / c->outer, e = c->what ? 0 : i / rows, last = c->what ? c->n : e + 1;
+    T *out = c->what ? (T *)c->weight + o * t->k : (T *)c->map + (e * rows + o) * t->pixels;
+    T first = c->bias && !c->what ? ((const T *)c->bias)[o] : 0;
+    for (int64_t j = 0; j < (c->what ? t->k : t->pixels); j++) out[j] = first;
+    for (; e < last; e++)
+      for (int64_t k = 0; k < t->k; k++) {
+        int64_t tap = k % t->taps, x[3], at[3] = {tap / c->kernel[2] / c->kernel[1], tap / c->kernel[2] % c->kernel[1],
+                                                  tap % c->kernel[2]};
+        const T *image = (const T *)c->x + ((e * c->groups + g) * c->inner + k / t->taps) * size;
+        const T *map = (const T *)c->map + (e * rows + o) * t->pixels;
+        T weight = c->what ? 0 : ((const T *)c->weight)[o * t->k + k], sum = 0;
+        for (int64_t q = 0; q < t->pixels; q++) {
+          int64_t w[3] = {q / c->counts[2] / c->counts[1], q / c->counts[2] % c->counts[1], q % c->counts[2]};
+          int in = 1;
+          for (int d = 0; d < 3; d++) {
+            x[d] = w[d] * c->stride[d] + at[d] * c->dilation[d] - c->padding[d];
+            in &= x[d] >= 0 && x[d] < c->image[d];
+          }
+          if (!in) continue;
+          T v = image[(x[0] * c->image[1] + x[1]) * c->image[2] + x[2]];
+          if (c->what) sum += map[q] * v;
+          else out[q] += weight * v;
+        }
+        if (c->what) out[k] += sum;
+      }
+  }
+}
+
 // nothing is empty: sizes of 0 do not come here
 void N_(conv)(const pb_conv *c) {
   N_(conv_task) t = {0};
   N_(conv_plan)(&t, c);
-  if (c->inner == 1 && c->outer <= 4) N_(direct)(&t);
+  if (N_(unbounded)(&t)) pb_parallel(N_(run_inside), (void **)&t, c->groups * c->outer * (c->what ? 1 : c->n), 1);
+  else if (c->inner == 1 && c->outer <= 4) N_(direct)(&t);
   else if (c->what == 0) N_(gather)(&t);
   else if (c->what == 1) N_(scatter)(&t);
   else N_(correlate)(&t);
