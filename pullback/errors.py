@@ -185,10 +185,12 @@ class DeviceError(PullbackError, RuntimeError):
 class DimError(PullbackError, IndexError):
     """A dimension or an index is out of range.
 
-    Cure: dimensions run from `-ndim` to `ndim - 1`.
+    Cure: dimensions run from `-ndim` to `ndim - 1`, indices in brackets from `-n` to `n - 1`, rows
+    of `embedding` and `index_select` from 0 to `n - 1`.
     """
 
-    cure = "dimensions and indices run from -n to n - 1"
+    cure = ("dimensions and indices in brackets run from -n to n - 1, rows of embedding and "
+            "index_select from 0 to n - 1")
 
 
 class ArgumentError(PullbackError, TypeError):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pullback as torch
+from pullback.nn import functional as F
 from pullback.ops.index import add_rows
 
 
@@ -31,3 +32,15 @@ def test_gradients_for_rows_that_are_not_there(count, place):
     with pytest.raises(IndexError, match=f"index {place} is out of bounds"):
         torch.ops.aten._embedding_bag_dense_backward(
             torch.ones(1, 40), index, bags, torch.tensor([count]), bags[:1], 50, False, 0, None)
+
+
+@pytest.mark.parametrize("call", [
+    lambda i: F.embedding(i, torch.zeros(4, 3)),
+    lambda i: torch.compile(F.embedding)(i, torch.zeros(4, 3)),
+    lambda i: torch.zeros(4, 3).index_select(0, i)], ids=["embedding", "compiled", "select"])
+def test_the_cure_for_negative_indices(call):
+    """Rows of a table are not counted from the end, and nobody is told so."""
+    with pytest.raises(IndexError) as caught:
+        call(torch.tensor([0, -1]))
+    cure = str(caught.value).splitlines()[-1]
+    assert "embedding" in cure and "from 0 to n - 1" in cure
