@@ -26,6 +26,13 @@ def is_users(filename: str) -> bool:
     return not filename.startswith(_INTERNAL) and filename != _BLOCKS
 
 
+def module_of(thing: object) -> str:
+    """The module that a function or class says it is from; empty where that is no text, as for
+    classes in C with a descriptor of this name."""
+    found = getattr(thing, "__module__", None)
+    return found if isinstance(found, str) else ""
+
+
 def user_line(depth: int = 1) -> str:
     """The innermost `file:line` outside of this package."""
     frame = sys._getframe(depth)

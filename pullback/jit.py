@@ -89,6 +89,9 @@ class ScriptFunction:
     def save(self, f, **kwargs) -> None:
         save(self, f)
 
+    def __repr__(self) -> str:
+        return f"<script function {self.__qualname__}>"
+
 
 class ScriptModule(Module):
     """A module with TorchScript's interface around an ordinary one, whose tensors it shares."""

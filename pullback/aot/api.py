@@ -29,7 +29,7 @@ from ..fx.traits import viewed
 from . import sharing
 from .capture import Postponed, capture
 from .context import config, dynamo
-from .effects import Effects
+from .effects import Effects, Filled
 from .grafts import with_histories
 from .holding import Parts, roots_of
 from .hooking import Overheard
@@ -128,6 +128,7 @@ class Compiled:
     kinds: tuple = int, float  # of numbers that may be symbols
     again: Callable | None = None  # compiles another function in the same way
     heard: list | None = None  # hooks of inputs, while a function is captured that calls them
+    filled = False  # was it said that it fills a cache?
     checks = False  # are the first calls of every program compared with the function?
 
     def __init__(self, function, backend: Backend, dynamic: bool | None = None):
@@ -146,6 +147,14 @@ class Compiled:
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        function = self.function
+        code = getattr(function, "__code__", None)
+        place = f" ({errors.describe_place((code, 0))})" if code is not None else ""
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        count = len(self.programs)
+        return f"<compiled {name}{place}, {count} program{'' if count == 1 else 's'}>"
 
     def __copy__(self) -> Compiled:  # as functions are
         return self
@@ -268,7 +277,10 @@ class Compiled:
         except Effects as error:
             if error.__cause__ is not None and self.backend.undecided is None:
                 raise error.__cause__  # noqa: B904
-            refused = str(error)
+            refused, filled = str(error), isinstance(error, Filled)
+            if filled and not self.filled:
+                self.filled = True
+                self.backend.written(self.function, f"{refused}; it is compiled when that is done")
         except errors.DataDependentError as error:
             if self.backend.undecided is None:
                 raise
@@ -276,7 +288,7 @@ class Compiled:
             self.backend.undecided(self.function, str(error).splitlines()[0])
             return self.function(*args, **kwargs)
         if refused:
-            return self._as_written(refused, self._family(key, flat), args, kwargs)
+            return self._as_written(refused, self._family(key, flat), filled, args, kwargs)
         if self.checks and program.seen < CHECKED and not isinstance(self.function, Inside):
             from .checking import check
 
@@ -289,11 +301,13 @@ class Compiled:
                 return program.run(tensors)
         return program.run(tensors)
 
-    def _as_written(self, why: str, family: Family, args: tuple, kwargs: dict):
-        """Call a function that does what no program does; perhaps it does that only once."""
+    def _as_written(self, why: str, family: Family, filled: bool, args: tuple, kwargs: dict):
+        """Call a function that does what no program does; perhaps it does that only once, or, where
+        it has filled a cache, for some sizes."""
         out = self.function(*args, **kwargs)
-        family.effects += 1
-        if family.effects == EFFECTS:
+        before = family.effects
+        family.effects += EFFECTS / DECISIONS if filled else 1
+        if before < EFFECTS <= family.effects:
             self.backend.written(self.function, why)
         return out
 
@@ -457,7 +471,9 @@ class Compiled:
         family, numbers = self._family(key, flat), self.numbers(flat)
         varying = self._varying()
         wishes = dynamic.Wishes(tensors, varying, family.seen, list(numbers.values()))
-        family.seen.append(([t._data.shape for t in tensors], list(numbers.values())))
+        now = [t._data.shape for t in tensors], list(numbers.values())
+        if now not in family.seen:  # a capture that fails comes again
+            family.seen.append(now)
         reads = self.reads()
         if not (wishes or reads) or family.fixed:
             return self.build(flat, spec)
@@ -468,6 +484,11 @@ class Compiled:
             program = self.build(flat, spec, sizes=sizes, wishes=wishes)
         except Postponed:
             raise
+        except Filled:
+            if wishes.demanded:
+                raise
+            family.fixed = True  # a cache takes a symbol for something new, each time
+            return self.build(flat, spec)
         except Exception as error:
             failed = getattr(error, "__cause__", None) if isinstance(error, Effects) else error
             if isinstance(failed or error, errors.DataDependentError):
@@ -581,7 +602,7 @@ class Family:
         self.seen: list = []  # shapes of the arguments, of each capture
         self.programs: list = []  # with symbolic sizes
         self.instances: list = []  # keys of the programs made of these
-        self.effects = 0  # captures in which the function changed what no program can change
+        self.effects = 0.0  # captures in which the function changed what no program can change
         self.fixed = False  # did a symbolic capture fail that nobody had asked for?
 
 
@@ -785,6 +806,9 @@ class Stepwise:
         inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
         self.module, self.run = module, boxed(module)
         self.lying = [strides_of(n) if n.name.startswith("tangents_") else None for n in inputs]
+
+    def __repr__(self) -> str:
+        return f"<backward graph on NumPy: {len(self.module.graph.nodes)} nodes>"
 
     def _laid(self, arrays) -> list:
         """The arguments, tangents as the graph expects them to lie in memory."""

@@ -24,7 +24,7 @@ _HARMLESS = {"fspath", "fsdecode", "fsencode", "getLogger", "isEnabledFor", "get
 
 
 def _root(thing: Any) -> str:
-    return (getattr(thing, "__module__", None) or type(thing).__module__).partition(".")[0]
+    return (errors.module_of(thing) or errors.module_of(type(thing))).partition(".")[0]
 
 
 def _is_impure(thing: Any) -> bool:

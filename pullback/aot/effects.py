@@ -29,6 +29,10 @@ class Effects(errors.DataDependentError):
     """A function changes something that no program can change for it."""
 
 
+class Filled(Effects):
+    """A function fills a cache: perhaps it does that only once."""
+
+
 class Slot:
     """A place that holds something: an entry of a dict."""
 
@@ -150,8 +154,8 @@ class Before:
         for table, items in self.lists:
             if not alike(table, items):
                 return f"changes a {type(table).__name__} outside of it"
-        if any(cache.cache_info().misses != misses for cache, misses in self.caches):
-            return "fills a cache of functools"
+        if (name := self._filled()) is not None:
+            return f"fills a cache of functools ({name})"
         if not self.tensors_only and self.switches != _switches():
             return "leaves a setting of the library changed"
         return "" if self._undrawn() else "draws random numbers from Python or NumPy"
@@ -162,7 +166,12 @@ class Before:
         if not what and known is not None and len(self.changed()) != known:
             what = "changes things outside of it in its backward"
         if what:
-            raise Effects(f"it {what}")
+            raise (Effects if self._filled() is None else Filled)(f"it {what}")
+
+    def _filled(self) -> str | None:
+        """The name of a cached function that was called with something new."""
+        return next((getattr(cache, "__name__", "?") for cache, misses in self.caches
+                     if cache.cache_info().misses != misses), None)
 
     def _undrawn(self) -> bool:
         if self.tensors_only:

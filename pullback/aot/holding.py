@@ -17,6 +17,7 @@ import numpy as np
 from ..core.handle import Tensor
 from ..core.hooks import of_all_modules, of_all_steps
 from ..core.pytree import tree_flatten
+from ..errors import module_of
 from . import objects
 from .calls import Watch
 from .effects import Before, Effects, Slot, alike
@@ -76,7 +77,7 @@ class Holding:
         before.put_back()
         if before.tensors_only or not failed:
             return
-        if changed or not type(error).__module__.startswith("pullback."):
+        if changed or not module_of(type(error)).startswith("pullback."):
             # if it is the user's it comes again, then with all that the function does before
             raise Effects(f"it fails while it is captured ({type(error).__name__})") from error
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.handle import Tensor
+from ..errors import module_of
 
 PLAIN = {bool, int, float, complex, str, bytes, type(None)}
 TABLES = (list, tuple, dict, set, frozenset, collections.deque)
@@ -116,12 +117,12 @@ def _counts(steps: list[dis.Instruction]) -> bool:
 
 def of_library(thing: Any) -> bool:
     """Is a function or class none of the user's?"""
-    return (getattr(thing, "__module__", None) or "").partition(".")[0] in LIBRARIES
+    return module_of(thing).partition(".")[0] in LIBRARIES
 
 
 def of_ours(kind: type) -> bool:
     """Is it a class of this package, or of those that it computes with?"""
-    return kind.__module__.partition(".")[0] in _OURS
+    return module_of(kind).partition(".")[0] in _OURS
 
 
 def _itself(thing: Any) -> Any:
@@ -249,7 +250,7 @@ class Reach:
         elif isinstance(thing, weakref.ref):
             if isinstance(thing(), Tensor):
                 self.odd = "it uses a weak reference to a tensor"
-        elif isinstance(thing, np.ndarray) or type(kind) is type and kind.__module__ == "builtins" \
+        elif isinstance(thing, np.ndarray) or type(kind) is type and module_of(kind) == "builtins" \
                 and not isinstance(thing, TABLES):
             pass
         else:

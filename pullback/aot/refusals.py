@@ -5,6 +5,7 @@ Each says what was given in the user's words, with their line, and what is wante
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,25 @@ def functions(entry: str, optional: dict[str, Any], **needed: Any) -> None:
             raise errors.ArgumentError(errors.text(
                 f"{entry}(): {name} must be a function, got {_shown(value)} "
                 f"({errors.user_line(2)})", cure=_WANTED.get(name, "give a function")))
+
+
+def later(entry: str, function: Any) -> None:
+    """Refuse functions whose code runs when somebody awaits or iterates what they return."""
+    code = getattr(function, "forward", function)
+    called = getattr(type(code), "__call__", None)  # noqa: B004  (of an object)
+    kind = next((name for name, test in _LATER.items() if test(code) or test(called)), None)
+    if kind is not None:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise errors.ArgumentError(errors.text(
+            f"{entry}() cannot compile {name}, {kind}: calling it computes nothing, its code runs "
+            f"later, piece by piece ({errors.user_line(2)})",
+            cure="compile the function that computes, and call it from there: "
+            "step = compile(compute), then `y = step(x)` between await or yield"))
+
+
+_LATER = {"a coroutine function (async def)": inspect.iscoroutinefunction,
+          "an asynchronous generator": inspect.isasyncgenfunction,
+          "a generator (it has a yield)": inspect.isgeneratorfunction}
 
 
 def table(entry: str, decompositions: Any) -> None:

@@ -202,6 +202,12 @@ class Program:
         self.make = make  # what makes a result a tensor
         self.enter = self.run_on  # how calls come in by the short way
 
+    def __repr__(self) -> str:
+        parts = ", ".join(self._made) or "nothing"
+        inputs = len(self.numbers)
+        return (f"<program of {inputs} input{'' if inputs == 1 else 's'} and {self.count} "
+                f"result{'' if self.count == 1 else 's'}, compiled: {parts}>")
+
     def look_at_saved(self) -> None:
         """Find out what the backward reads that is memory of inputs or outputs."""
         joint, count = self.joint, self.count

@@ -125,6 +125,7 @@ def compile(
         raise errors.ArgumentError(errors.text(
             f"compile() wants a function, got {type(model).__name__} ({errors.user_line()})",
             cure="pass a function or a module, not what it returns"))
+    refusals.later("compile", model)
     if options is not None and not isinstance(options, dict):
         raise errors.ArgumentError(errors.text(
             f"compile(): options must be a dict, got {type(options).__name__} "

@@ -6,7 +6,7 @@ of overloads under one name.  Read next: `stack.py` for what a call does.
 
 from __future__ import annotations
 
-from ..errors import ArgumentError, DataDependentError, user_line
+from ..errors import ArgumentError, DataDependentError, module_of, user_line
 from . import surface
 from .catalog import load, load_all
 from .handle import Tensor
@@ -185,7 +185,7 @@ class Packet:
             chosen, flat = self.resolve(args, kwargs)
         except Strangers:
             given = members((*args, *kwargs.values()))
-            if not all(type(v).__module__.startswith("pullback.") for v in given):
+            if not all(module_of(type(v)).startswith("pullback.") for v in given):
                 arm()  # our own (a symbolic trace's) see to the rest themselves
             return answered(self._public(), given, args, kwargs)
         if requires_grad is not None and "pin_memory" not in chosen.schema.names:

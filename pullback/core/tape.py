@@ -337,6 +337,16 @@ def place(depth: int = 2) -> tuple:
     return None
 
 
+def placed(out):
+    """The result of a generated function that one of ours has called for the first time: it has
+    taken that for the user's place."""
+    node = getattr(out, "_edge", None)
+    if isinstance(node, Node) and node.where is not None and _internal[
+            node.where[0].co_filename]:
+        node.where = place(3)
+    return out
+
+
 def level_own(data) -> int:
     interp = getattr(data, "interp", None)
     return 0 if interp is None else interp.level

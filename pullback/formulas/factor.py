@@ -318,14 +318,16 @@ def _refuse_rotations(name, inner, weights, what):
 # Singular values
 
 
-def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors):
-    """Gradient of A = U S V^H.
+def svd_grad(grad_u, grad_s, grad_vh, u, s, vh, full, has_vectors, matrix=None):
+    """Gradient of A = U S V^H; of the values alone it computes the vectors itself, from A.
 
     With a = skew(U^H gU), b = skew(V^H gV): gA = U (C + diag(gs)) V^H, where
     C_ij = ((a + b)_ij / (s_j - s_i) + (a - b)_ij / (s_j + s_i)) / 2, and a (b) leaves over what
     moves U (V) out of its span: (I - U U^H) gU S^-1 V^H and U S^-1 gV^H (I - V V^H).
     """
     size = s.shape[-1]
+    if not has_vectors and matrix is not None:
+        return ops.zeros_like(matrix) if grad_s is None else svdvals_grad(grad_s, matrix)
     _check_vectors("_linalg_svd", has_vectors, "compute_uv is False", "linalg.svdvals")
     grad_v = None if grad_vh is None else grad_vh.mH
     v = vh.mH
@@ -378,13 +380,14 @@ def _thin(vectors, grad, size, what):
     return first, grad[..., :size] - rest @ (grad_rest.mH @ first)
 
 
-def svd_push(tangent, u, s, vh, full, has_vectors):
-    """Tangents of U, S and V^H.
+def svd_push(tangent, u, s, vh, full, has_vectors, matrix):
+    """Tangents of U, S and V^H; of the values alone it computes the vectors itself, from A.
 
     With P = U^H dA V: ds = Re diag(P), and the rotations of U and V are half the sum and half the
     difference of (P + P^H)_ij / (s_j - s_i) and (P - P^H)_ij / (s_j + s_i).
     """
-    _check_vectors("_linalg_svd", has_vectors, "compute_uv is False", "linalg.svdvals")
+    if not has_vectors:
+        return ops.zeros_like(u), svdvals_push(tangent, matrix), ops.zeros_like(vh)
     size = s.shape[-1]
     whole_u, whole_v = u, vh.mH
     u, v = whole_u[..., :size], whole_v[..., :size]
@@ -444,11 +447,14 @@ def svdvals_push(tangent, matrix):
 # Eigenvalues
 
 
-def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors):
-    """Gradient of a Hermitian A = V diag(l) V^H.
+def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors, matrix=None, uplo="L"):
+    """Gradient of a Hermitian A = V diag(l) V^H; of the values alone it computes V itself, from A.
 
     gA = V (K + diag(gl)) V^H with K_ij = skew(V^H gV)_ij / (2 (l_j - l_i)).
     """
+    if not has_vectors and matrix is not None:
+        return (ops.zeros_like(matrix) if grad_values is None
+                else eigvalsh_grad(grad_values, matrix, uplo))
     _check_vectors("_linalg_eigh", has_vectors, "compute_v is False", "linalg.eigvalsh")
     if grad_vectors is None:
         return (vectors * grad_values[..., None, :].to(vectors.dtype)) @ vectors.mH
@@ -464,10 +470,11 @@ def eigh_grad(grad_values, grad_vectors, values, vectors, has_vectors):
     return vectors @ _set_diagonal(inner, diagonal) @ vectors.mH
 
 
-def eigh_push(tangent, values, vectors, has_vectors):
+def eigh_push(tangent, values, vectors, has_vectors, matrix, uplo):
     """Tangents of eigenvalues and eigenvectors: with E = V^H dA V, dl = diag(E), and
     dV = V K with K_ij = E_ij / (l_j - l_i).  Only the Hermitian part of dA counts."""
-    _check_vectors("_linalg_eigh", has_vectors, "compute_v is False", "linalg.eigvalsh")
+    if not has_vectors:
+        return eigvalsh_push(tangent, matrix, uplo), ops.zeros_like(vectors)
     if values.shape[-1] == 0:
         return ops.zeros_like(values), ops.zeros_like(vectors)
     inner = vectors.mH @ ((tangent + tangent.mH) / 2) @ vectors

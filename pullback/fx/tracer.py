@@ -27,6 +27,7 @@ from ..core.dtype import DType as dtype
 from ..core.handle import Tensor
 from ..core.state import count
 from ..creation import _assert
+from ..errors import module_of
 from .errors import NodeError, TraceError
 from .graph import Graph
 from .graph_module import GraphModule, for_users
@@ -165,7 +166,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Any, module_qualified_name: str) -> bool:
         """Whether calls of a module stay calls: yes for the layers of `nn`, containers aside."""
-        own = type(m).__module__.startswith((f"{_OWN}.nn", "torch.nn"))
+        own = module_of(type(m)).startswith((f"{_OWN}.nn", "torch.nn"))
         return own and type(m).__name__ not in ("Sequential", "ModuleList", "ModuleDict")
 
     def path_of_module(self, mod: Any) -> str:
@@ -443,8 +444,8 @@ def _spaces(root: Any) -> list[dict[str, Any]]:
 
 def _is_users(cls: type) -> bool:
     """Whether a class is one that a graph cannot write down: of the user, and no enumeration."""
-    return cls.__module__ == "__main__" or not (
-        cls.__module__.partition(".")[0] in (_OWN, "builtins", "enum", "numpy", "ml_dtypes")
+    return module_of(cls) == "__main__" or not (
+        module_of(cls).partition(".")[0] in (_OWN, "builtins", "enum", "numpy", "ml_dtypes")
         or issubclass(cls, (enum.Enum, FunctionType, type)))
 
 

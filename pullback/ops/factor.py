@@ -538,8 +538,8 @@ class _linalg_svd(Op):
     schema = ("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *,"
               " str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)")
     promote = "keep"
-    grad = {"A": "svd_grad(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv)"}
-    push = {"U, S, Vh": "svd_push(A_t, U, S, Vh, full_matrices, compute_uv)"}
+    grad = {"A": "svd_grad(grad_U, grad_S, grad_Vh, U, S, Vh, full_matrices, compute_uv, A)"}
+    push = {"U, S, Vh": "svd_push(A_t, U, S, Vh, full_matrices, compute_uv, A_p)"}
     batch = stacked()
     invariant = _svd_invariant
     method = False
@@ -673,8 +673,9 @@ class _linalg_eigh(Op):
               " -> (Tensor eigenvalues, Tensor eigenvectors)")
     promote = "keep"
     grad = {"A": ("eigh_grad(grad_eigenvalues, grad_eigenvectors, eigenvalues, eigenvectors,"
-                  " compute_v)")}
-    push = {"eigenvalues, eigenvectors": "eigh_push(A_t, eigenvalues, eigenvectors, compute_v)"}
+                  " compute_v, A, UPLO)")}
+    push = {"eigenvalues, eigenvectors": ("eigh_push(A_t, eigenvalues, eigenvectors, compute_v,"
+                                          " A_p, UPLO)")}
     batch = stacked()
     structure = {"A": hermitian}
     invariant = _eigh_invariant

@@ -19,6 +19,7 @@ from ..core.op import families, overload_of
 from ..core.overriding import NobodyAnswers
 from ..core.state import fast as space
 from ..core.table import method_packet, ops
+from ..core.tape import placed
 
 _ndarray = np.ndarray
 
@@ -97,7 +98,7 @@ def _first_time(dunder: str, base: str, overload: str):
         entry = overload_of(family[f"{base}.{overload}" if overload else base])
         made = fast.compile_fast(entry, slow, "operator") or slow
         setattr(Tensor, dunder, made)
-        return made(self, *rest)
+        return placed(made(self, *rest))
 
     first.__name__ = dunder
     return first
@@ -226,7 +227,7 @@ def _first_call(name: str, self, args: tuple, kwargs: dict):
             made = fast.compile_fast(entry, slow, f"method_{name}")
     function = vars(Tensor)[name]
     fast.become(function, made or slow)  # it stays the object that users have
-    return function(self, *args, **kwargs)
+    return placed(function(self, *args, **kwargs))
 
 
 space["first_call"] = _first_call

@@ -145,7 +145,7 @@ def caches():
     def f(x):
         return x[:, 0] * mask(x.shape[0]) + square(x.shape[0])
 
-    return f, lambda: (mask.cache_info().currsize, square.cache_info().currsize)
+    return f, lambda: None  # how full they are, a capture may change
 
 
 @case
