@@ -133,6 +133,7 @@ def difference(got: list[Seen], wanted: list[Seen], eps: float, slack: list | No
     """What is not the same, in words; None if all is. `slack` adds to the tolerance of each."""
     if len(got) != len(wanted):
         return f"{len(got)} values seen, not {len(wanted)}"
+    floor = eps * usual_size(wanted)  # what cancels need not cancel to the last bit
     for i, (a, b) in enumerate(zip(got, wanted)):
         if a.is_text or b.is_text:
             if a.is_text and b.is_text and a.value != b.value or a.is_text != b.is_text:
@@ -141,7 +142,7 @@ def difference(got: list[Seen], wanted: list[Seen], eps: float, slack: list | No
         x, y = a.value, b.value
         if a.dtype != b.dtype or x.shape != y.shape:
             return f"{b.place}: {a.dtype}{list(x.shape)}, not {b.dtype}{list(y.shape)}"
-        same = alike(x, y, b.dtype, eps, None if slack is None else slack[i])
+        same = alike(x, y, b.dtype, eps, None if slack is None else slack[i], floor)
         if not np.all(same):
             at = tuple(int(k) for k in np.argwhere(~same)[0])
             return (f"{b.place} at {at}: {x[at]}, not {y[at]} ({(~same).sum()} of {same.size} "
@@ -149,7 +150,14 @@ def difference(got: list[Seen], wanted: list[Seen], eps: float, slack: list | No
     return None
 
 
-def alike(x, y, dtype: str, eps: float, slack=None) -> np.ndarray:
+def usual_size(seen: list[Seen]) -> float:
+    """The largest value among all that were seen, a hundred at most."""
+    tops = [np.abs(s.value[np.isfinite(s.value)]).max(initial=0.0) for s in seen
+            if not s.is_text and s.value.dtype.kind in "fc"]
+    return float(min(max(tops, default=0.0), 100.0))
+
+
+def alike(x, y, dtype: str, eps: float, slack=None, floor: float = 0.0) -> np.ndarray:
     """Which values are the same, to rounding."""
     if x.dtype.kind not in "fc":
         same = x == y
@@ -158,7 +166,8 @@ def alike(x, y, dtype: str, eps: float, slack=None) -> np.ndarray:
         eps = max(eps, ROUNDING.get(dtype, 0.0))
         fine = np.isfinite(y)
         scale = np.abs(y[fine]).astype(np.float64).max(initial=0.0)
-        room = MANY * eps * np.maximum(np.abs(np.where(fine, y, 0)), 0.05 * scale) + 1e-30
+        room = MANY * eps * np.maximum(np.abs(np.where(fine, y, 0)), 0.05 * scale)
+        room = room + floor + 1e-30
         if slack is not None:
             room = room + slack
         x64, y64 = x.astype(np.complex128), y.astype(np.complex128)
