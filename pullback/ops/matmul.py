@@ -565,7 +565,8 @@ class addr(Op):
         return addr._check(self, vec1, vec2)
 
     def batch(n, batched, self, vec1, vec2, beta, alpha):
-        value = vec1.unsqueeze(-1) * vec2.unsqueeze(-2)
+        wanted = dt.promote_types(dt.promote_types(self.dtype, vec1.dtype), vec2.dtype)
+        value = vec1.to(wanted).unsqueeze(-1) * vec2.unsqueeze(-2)
         if value.ndim == 2:
             value = value.unsqueeze(0)
         return _batched_affine(n, _aligned(self, batched[0], 2), value, beta, alpha)

@@ -92,3 +92,11 @@ def test_tensordot_takes_a_number_or_lists():
     expected = np.tensordot(a.numpy(), b.numpy(), 2)
     np.testing.assert_allclose(tensordot(a, b).numpy(), expected)
     np.testing.assert_allclose(tensordot(a, b, dims=([1, 2], [0, 1])).numpy(), expected)
+
+
+def test_outer_products_of_narrow_vectors_are_wide_under_vmap():
+    rng = np.random.default_rng(0)
+    a, u, v = rng.normal(size=(2, 3, 4)), rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
+    a, u, v = (pb.from_numpy(x.astype(d)) for x, d in ((a, "f8"), (u, "f4"), (v, "f4")))
+    found = pb.func.vmap(pb.addr)(a, u, v)
+    assert pb.equal(found, pb.stack([pb.addr(*each) for each in zip(a, u, v)]))
