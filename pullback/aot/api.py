@@ -27,6 +27,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.passes import eliminate_common_subexpressions, eliminate_dead_code, remove_noops
 from ..fx.traits import viewed
 from . import sharing
+from .absent import without
 from .capture import Postponed, capture
 from .context import config, dynamo
 from .effects import Effects, Filled
@@ -349,7 +350,7 @@ class Compiled:
             (i, name): part
             for i, program in enumerate(self.programs.values())
             for name, part in program._made.items()
-            if name != "eager"
+            if "eager" not in (name, name[0])
         }
 
     def source_paths(self) -> list[str]:
@@ -701,8 +702,12 @@ def make_program(
         halves = lambda: tuple(cut())[:2]
         makers["forward"] = lambda: backend.forward(halves()[0], "forward")
         makers["backward"] = lambda: backend.backward(halves()[1], "backward")
-        makers["eager"] = lambda: eager_module(
-            without_forward_effects(with_histories(joint.grafted or simplified())), values)
+        layout = backend.layout  # what a user's compiler sees is PyTorch's: all of the backward
+        makers["backward without"] = lambda absent: (
+            backend.backward(without(halves()[1], absent), "backward") if layout is None
+            else layout.backward(eager_module(without(halves()[1], absent), values)))
+        makers["eager"] = lambda absent=(): eager_module(without(
+            without_forward_effects(with_histories(joint.grafted or simplified())), absent), values)
         if backend.fuse and is_loss(module, count):
 
             def together():

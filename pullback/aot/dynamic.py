@@ -311,7 +311,7 @@ class SymbolicProgram:
         self.halves = functools.cache(
             lambda: backend.partition(joint.module, joint.forward_count))
         self.seeded = functools.cache(backend.seeded)
-        self._shared: dict[str, Any] = {}
+        self._shared: dict[tuple, Any] = {}  # by name, and by the tangents that it does without
         self.first: Any = None  # the first instance
         found = [(k, _symbolic_dims(shape)) for k, shape in enumerate(joint.shapes)]
         self.marks = [(k, dims) for k, dims in found if dims and (
@@ -320,14 +320,15 @@ class SymbolicProgram:
 
     def part(self, name: str, module: GraphModule, compiler: Callable, values: dict) -> Callable:
         """A compiled part for given sizes."""
-        found = self._shared.get(name)
+        key = name, getattr(module, "absent", ())
+        found = self._shared.get(key)
         if found is None:
             for node in module.graph.nodes:
                 if is_symbolic(node.args) or is_symbolic(node.kwargs.values()):
                     raise errors.CompileError(
                         f"a symbolic size is written into the graph: {node.name} {node.args}")
             lifted, numbers, place = with_numbers(module)
-            found = self._shared[name] = compiler(lifted, name), numbers, place
+            found = self._shared[key] = compiler(lifted, name), numbers, place
         run, numbers, place = found
         at = getattr(run, "at", None)
         run = run if at is None else at(values)

@@ -247,6 +247,17 @@ class Program:
             found = self._made[name] = self._makers[name]()
         return found
 
+    def part_without(self, name: str, grads: list):
+        """A part that takes gradients of outputs, where some have not got any."""
+        absent = tuple([i for i, g in enumerate(grads) if g is None])
+        if not absent or self.joint.late:
+            return self.part(name)
+        found = self._made.get((name, absent))
+        if found is None:
+            make = self._makers["backward without" if name == "backward" else name]
+            found = self._made[name, absent] = make(absent)
+        return found
+
     def report(self):
         """What the partitioner decided, as far as it tells."""
         cut = self.cut()
@@ -573,8 +584,10 @@ class Program:
         late = self.joint.late
         if self.symbolic is not None:  # a backward takes sizes first
             saved = sorted(saved, key=lambda s: isinstance(s, np.ndarray))
-        part = self.part("backward")
+        whole = self.layout is not None
+        part = self.part("backward") if whole else self.part_without("backward", grads)
         args = [*saved, *tangents]
+        again = (list(args), list(grads)) if whole and not late and None in grads else None
         del tangents, saved
         last = state.task is not None and not state.task.keep  # will nobody come here again?
         quiet = node.hooks is None and not late and engine.WATCH is None
@@ -583,6 +596,8 @@ class Program:
             grads.clear()
         if self.layout is not None:
             out = part(args)
+            if again is not None and not _finite(out):  # zeros for what is absent met infinities
+                out = self.part_without("backward", again[1])(again[0])
         elif last and quiet and hasattr(part, "consume"):
             node.release()
             out = part.consume(args)
@@ -642,11 +657,16 @@ class Program:
             for g, k in zip(grads, joint.tangent_of)
         ]
         with uncast(), same_random_numbers(node.random):
-            out = self.part("eager")(*inputs, *tangents)[self.count:]
+            out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]
         if joint.late:
             self._write_late(node, grads, [None if o is None else o._data for o in out])
             out = out[: len(node.edges)]
         return gathered(joint.wrapped, out) if joint.wrapped else list(out)
+
+
+def _finite(arrays: tuple) -> bool:
+    """Are there only numbers?"""
+    return all(a is None or a.dtype.kind not in "fc" or np.isfinite(a).all() for a in arrays)
 
 
 def _users_place(depth: int) -> tuple:
