@@ -420,6 +420,16 @@ def coerced(array: np.ndarray, strides: tuple | Order) -> np.ndarray:
     return made
 
 
+def relaid(t: Tensor, strides: tuple | Order) -> Tensor:
+    """The same for a handle with a history, which goes on."""
+    order = strides.dims if isinstance(strides, Order) else strides_order(t.shape, strides)
+    order = order or tuple(range(t.ndim))
+    lying = t.permute(order)
+    if lying.is_contiguous():
+        return t
+    return lying.contiguous().permute(tuple([order.index(d) for d in range(t.ndim)]))
+
+
 def called(compiled, args: list, quiet: bool = True):
     """Call what a compiler returned; `quiet`: without a tape, which inference does not need."""
     record, policy, before = state.record, state.autocast, state.record[0]

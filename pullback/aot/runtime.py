@@ -622,6 +622,14 @@ class Program:
                 np.copyto(t._data, out[k])
                 mark_written(t)
 
+    def _relaid(self, tangents: list[Tensor]) -> list[Tensor]:
+        """Tangents as the joint graph expects them to lie in memory: it may view them."""
+        from .layout import relaid, strides_of
+
+        names = [n for n in self.joint.module.graph.nodes
+                 if n.op == "placeholder" and n.name.startswith("tangents_")]
+        return [relaid(t, strides_of(n)) for t, n in zip(tangents, names, strict=True)]
+
     def differentiable_backward(self, node: CompiledNode, grads: list) -> list:
         """The same with history: run the joint graph on handles."""
         self.waiting = 0
@@ -652,10 +660,10 @@ class Program:
         for i, edge, meta in zip(joint.grad_of, node.edges, node.metas):
             if edge is not None:
                 inputs[i]._edge = Identity(edge, meta)
-        tangents = [
+        tangents = self._relaid([
             make(self._zeros(node, k)) if g is None else g
             for g, k in zip(grads, joint.tangent_of)
-        ]
+        ])
         with uncast(), same_random_numbers(node.random):
             out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]
         if joint.late:
