@@ -306,10 +306,10 @@ def in_half(ov, xp, raw, half) -> list:
 
 def rounded(number, half):
     """A Python number with the digits of half precision."""
-    if type(number) is complex or half.kind == "c":
+    if type(number) is complex:
         return number
     with np.errstate(over="ignore"):
-        fitting = float(np.asarray(number, np.float64).astype(half))
+        fitting = float(np.asarray(number, np.float64).astype(dt.of(half).to_real().np))
     return number if fitting == number else fitting
 
 

@@ -139,4 +139,5 @@ def _send(results: connection.Connection, task: int, value, where: str) -> None:
     except Exception as error:  # something that cannot be pickled
         failure = value if isinstance(value, Failure) else Failure(error, where)
         failure.kind = RuntimeError
+        failure.text += "\n  Fix: samples and batches of a worker must be what pickle takes"
         transport.send(results, task, failure)
