@@ -125,6 +125,8 @@ class Call:
         shape = tuple(value.shape)
 
         def fits(v):
+            if v.dtype.is_complex and not self.op.complex:
+                return False
             if (v.dtype.is_floating_point or v.dtype.is_complex) != category and b.chance(0.9):
                 return False
             return loose or tuple(v.shape) == shape

@@ -100,6 +100,8 @@ class Builder:
         value = self.values[name]
 
         def fits(other):
+            if other.dtype.is_complex and not value.dtype.is_complex:
+                return False
             try:
                 return np.prod(np.broadcast_shapes(value.shape, other.shape)) <= MOST
             except ValueError:

@@ -48,14 +48,40 @@ BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / ({y} * {y} + 0.5)", "tor
           "F.smooth_l1_loss({x}, {y}, reduction='none')", "torch.where({y} > 0, {x}, 0.5)")
 
 
+COMPLEX = ("{x}.abs()", "{x}.conj() * {x}", "{x}.exp()", "{x}.real", "{x}.imag", "{x}.angle()",
+           "torch.view_as_real({x})", "{x}.sin()", "{x}.cosh()", "1 / ({x} + 3)", "{x} ** 2",
+           "{x}.sum()", "{x} * 2j", "{x}.reciprocal()", "({x} * {x}).mean(0)", "{x}.tanh()",
+           "torch.polar({x}.abs(), {x}.real)", "{x}.mH", "{x}.resolve_conj()", "{x}.log()",
+           "{x}.sqrt()", "torch.complex({x}.imag, {x}.real)", "{x}.cumsum(0)", "{x}.prod()",
+           "{x} @ {x}.mH", "torch.fft.fft({x})", "torch.fft.ifft({x}).real", "{x}.sgn()",
+           "{x}.norm()", "{x}.conj()", "{x}.sigmoid()", "torch.linalg.vector_norm({x}, dim=-1)")
+
+
+def complex_(b) -> bool:
+    """A step on complex numbers, or one that makes them."""
+    if not any(v.dtype.is_complex for v in b.values.values()):
+        x = b.real(1)
+        text = b.choose(["torch.complex({x}, {x} * 0.5)", "torch.fft.rfft({x})", "{x} + 1j",
+                         "torch.fft.fft({x})", "{x}.to(torch.complex64)"])
+    else:
+        x = b.pick(lambda v: v.dtype.is_complex)
+        text = b.choose(COMPLEX)
+    return b.step(text.format(x=x), [x], f"complex {text}")
+
+
+def plain(b) -> str:
+    """A value that is not complex, seldom one that is not floating."""
+    return b.pick(lambda v: not v.dtype.is_complex) if b.chance(0.15) else b.real()
+
+
 def unary(b) -> bool:
-    x = b.pick() if b.chance(0.15) else b.real()
+    x = plain(b)
     text = b.choose(UNARY)
     return b.step(text.format(x=x), [x], f"unary {text}")
 
 
 def binary(b) -> bool:
-    x = b.pick() if b.chance(0.15) else b.real()
+    x = plain(b)
     y = b.partner(x)
     text = b.choose(BINARY)
     return b.step(text.format(x=x, y=y), [x, y], f"binary {text}")
@@ -102,7 +128,7 @@ REDUCE = ("sum", "mean", "amax", "amin", "prod", "var", "std", "logsumexp", "nor
 
 
 def reduce(b) -> bool:
-    x = b.pick(lambda v: v.ndim > 0) if b.chance(0.3) else b.real(1)
+    x = b.pick(lambda v: v.ndim and not v.dtype.is_complex) if b.chance(0.3) else b.real(1)
     name, d = b.choose(REDUCE), b.dim(x)
     keep = ", keepdim=True" if b.chance(0.4) else ""
     if name in ("cumsum", "cumprod", "logcumsumexp", "softmax", "count_nonzero", "cummax", "sort",
@@ -122,7 +148,7 @@ def reduce(b) -> bool:
 
 
 def reduce_all(b) -> bool:
-    x = b.pick() if b.chance(0.2) else b.real()
+    x = plain(b)
     name = b.choose(["sum", "mean", "amax", "prod", "std", "var", "norm", "max", "min", "argmax"])
     return b.step(f"{x}.{name}()", [x], name)
 
@@ -414,7 +440,7 @@ def loss(b) -> bool:
 
 
 FAMILIES = (*[unary] * 8, *[binary] * 8, *[normalise] * 6, *[combine] * 6, *[reduce] * 8,
-            *[reduce_all] * 2, *[view] * 8, *[index] * 5, *[matmul] * 4, *[cast] * 3, *[write] * 8,
+            *[reduce_all] * 2, *[complex_] * 3, *[view] * 8, *[index] * 5, *[matmul] * 4, *[cast] * 3, *[write] * 8,
             *[control] * 2, *[transform] * 3, own, hook, *[silent] * 3, *[random] * 2, *[loss] * 2)
 
 
