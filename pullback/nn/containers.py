@@ -129,7 +129,7 @@ class Sequential(_Numbered):
             for i, module in enumerate(args):
                 self.add_module(str(i), module)
 
-    def forward(self, input) -> Any:
+    def forward(self, input):
         for module in self:
             input = module(input)
         return input

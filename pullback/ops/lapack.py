@@ -18,7 +18,7 @@ from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Op, overload
 from ..core.table import ops
 from ..core.xp import linalg
-from ..errors import DTypeError, LinAlgError, ShapeError
+from ..errors import DTypeError, LinAlgError, RefusedValue, ShapeError, text
 
 FLOATS = ("float32", "float64", "complex64", "complex128")
 
@@ -315,12 +315,34 @@ def factor_ldl(xp, matrix, hermitian):
     return factors, pivots, info
 
 
+def _check_exchanges(xp, pivots) -> None:
+    """Refuse pivots that are none: LAPACK would exchange rows outside of the matrix.
+
+    A row k is exchanged with row `pivots[k]`; two negative ones that are equal belong to a block
+    of two rows, of which the second one is exchanged.
+    """
+    n = pivots.shape[-1]
+    inside = (pivots != 0) & (abs(pivots) <= n)
+    negative = pivots < 0
+    paired = ~negative
+    for k in range(n - 1):  # blocks do not overlap
+        first = negative[..., k] & ~paired[..., k] & (pivots[..., k] == pivots[..., k + 1])
+        paired[..., k] |= first
+        paired[..., k + 1] |= first
+    if not (inside & paired).all():
+        raise RefusedValue(text(
+            "torch.linalg.ldl_solve: these are not the pivots of a factorization",
+            f"pivots: {pivots.tolist()} for matrices of {n} rows",
+            "give LD and pivots as torch.linalg.ldl_factor returned them"))
+
+
 @on_host
 def solve_ldl(xp, factors, pivots, right, hermitian):
     """Solutions of symmetric (Hermitian) systems given by their packed factors."""
     factors, right, lead = spread(xp, factors, right)
     pivots = xp.broadcast_to(pivots, lead + pivots.shape[-1:])
     out = xp.zeros(right.shape, dtype=right.dtype)
+    _check_exchanges(xp, pivots)
     if out.size:
         solve = lapack(xp, f"{_kind(factors, hermitian)}trs", factors, right)
         for index in positions(lead):

@@ -564,3 +564,25 @@ def test_random_projections_are_drawn_for_the_shorter_side(shape):
     assert s.shape == (*shape[:-2], 2)
     full = pb.svd_lowrank(x, q=min(shape[-2:]))[1]
     assert pb.allclose(full, pb.linalg.svdvals(x), atol=1e-4)
+
+
+@pytest.mark.parametrize("pivots", [[0, 2, 3], [1, 2, 4], [-9, -9, 3], [-2, 2, 3], [1, 2, -3]])
+def test_pivots_of_nothing_are_refused(pivots):
+    """LAPACK would exchange rows outside of the matrix."""
+    factors, right = pb.eye(3), pb.ones(3, 2)
+    with pytest.raises(errors.RefusedValue, match="not the pivots of a factorization"):
+        pb.linalg.ldl_solve(factors, pb.tensor(pivots, dtype=pb.int32), right)
+
+
+@pytest.mark.parametrize("indefinite", [False, True])
+def test_pivots_of_a_factorization_are_taken(indefinite):
+    random = np.random.default_rng(0)
+    a = random.normal(size=(4, 5, 5))
+    a = a + a.swapaxes(-1, -2) if indefinite else a @ a.swapaxes(-1, -2) + np.eye(5)
+    if indefinite:
+        a[:, range(5), range(5)] = 0  # blocks of two rows
+    factors, pivots = pb.linalg.ldl_factor(pb.tensor(a))
+    assert bool((pivots < 0).any()) == indefinite
+    right = pb.ones(5, 2, dtype=pb.float64)
+    np.testing.assert_allclose(a @ pb.linalg.ldl_solve(factors, pivots, right).numpy(),
+                               np.ones((4, 5, 2)), atol=1e-10)
