@@ -605,6 +605,7 @@ _COMPILER = (
     "CompilerFailed",
     "CompilerNotFound",
     "GraphNotSupported",
+    "GraphTooLarge",
 )
 
 

@@ -29,6 +29,7 @@ from .errors import (
     CompilerFailed,
     CompilerNotFound,
     GraphNotSupported,
+    GraphTooLarge,
     warn,
 )
 from .interpret import Interpreter, attribute, kernel_of, returns_one
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from .unit import Unit
 
 _CHECKS = {"dim": errors.DimError, "shape": errors.ShapeError}  # what a failed check raises
+
+# From here on a C compiler would take minutes: nodes of a graph, and characters of kernels.
+MOST_NODES, MOST_TEXT = 100_000, 4_000_000
 
 _warned = False
 
@@ -101,6 +105,9 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
         return _elsewhere(gm, name, CacheUnusable(cache.folder(), error), error)
     try:
         return _compile(gm, name, tools)
+    except GraphTooLarge as error:
+        warn(f"{error}\n  It runs on NumPy, operator by operator.")
+        return Interpreter(gm, name)
     except (GraphNotSupported, _NoRuntime):
         return Interpreter(gm, name)
     except CodeNotSound as error:
@@ -159,10 +166,16 @@ def make_native(gm: object, name: str, tools: toolchain.Toolchain, sized: bool =
     from .schedule import schedule
     from .unit import make_unit
 
+    count = len(gm.graph.nodes)
+    if count > MOST_NODES:
+        raise GraphTooLarge(name, f"{count:,} nodes", f"{MOST_NODES:,} nodes")
     lowered = lower(gm)
     writes = getattr(gm, "writes", None)
     unit = make_unit(lowered, schedule(lowered), name, tools.vector_bytes, writes, sized,
                      given_away(gm), is_tight(gm))
+    if unit.length > MOST_TEXT:
+        raise GraphTooLarge(name, f"{count:,} nodes, with kernels of {unit.length:,} characters,",
+                            f"{MOST_TEXT:,} characters")
     unit.plan["products"] = [
         kind
         for kind, letter in ("fs", "dd")

@@ -244,8 +244,33 @@ class Emitter:
         level = self.nest.level(key)
         found = self.cache[level].get(key)
         if found is None:
-            found = self.cache[level][key] = self._compute(key, level)
+            self._prepare(key)
+            found = self.cache[level][key]
         return found
+
+    def _prepare(self, key: Key) -> None:
+        """Compute a value after all that it is made of, so that no expression is deep to follow."""
+        todo: list[tuple[Key, bool]] = [(key, False)]
+        while todo:
+            key, ready = todo.pop()
+            level = self.nest.level(key)
+            if key in self.cache[level]:
+                continue
+            if ready:
+                self.cache[level][key] = self._compute(key, level)
+            else:
+                todo.append((key, True))
+                todo += [(k, False) for k in reversed(self._made_of(key, level))]
+
+    def _made_of(self, key: Key, level: int) -> list[Key]:
+        """The values that computing one asks for, but for those that always have a name."""
+        if key in self.walks.loads[self.walk]:
+            return []
+        keys = self.nest.needs(key)
+        if level == 2 and self.nest.narrow(key):
+            keys = [k for k in keys if self.nest.level(k) < 2]
+        return [k for k in keys if k[0] not in self.kernel.own
+                and (k[0].op != "const" or k in self.kernel.loads)]
 
     def _compute(self, key: Key, level: int) -> Operand:
         v, access = key

@@ -16,6 +16,7 @@ __all__ = [
     "CompilerFailed",
     "CompilerNotFound",
     "GraphNotSupported",
+    "GraphTooLarge",
     "UserError",
 ]
 
@@ -137,3 +138,20 @@ class GraphNotSupported(CompileError):
 
     Cause: for instance an input that is no array. `compile` runs such a graph operator by operator.
     """
+
+
+class GraphTooLarge(GraphNotSupported):
+    """A graph would take a C compiler many minutes.
+
+    Cause: a loop of Python was unrolled thousands of times. A warning says so, and the graph runs
+    operator by operator. Cure: write the loop as `scan`, whose body is compiled once, or compile
+    the body alone.
+    """
+
+    def __init__(self, name: str, found: str, limit: str):
+        super().__init__(errors.text(
+            f"{name}: a graph of {found} is too large for native code",
+            f"limit: {limit}",
+            "write a loop that was unrolled as control.scan, which compiles its body once, or "
+            "compile the body alone"))
+

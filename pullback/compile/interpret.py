@@ -140,12 +140,10 @@ class Interpreter:
                 {"name": n.name, "target": str(n.target)} for n in nodes if n.op == "call_function"
             ],
         }
-        self._last = {}
-        for node in nodes:
-            _map(
-                [list(node.args), list(node.kwargs.values())],
-                lambda n, user=node: self._last.__setitem__(n, user),
-            )
+        last = {source: node for node in nodes for source in node.all_input_nodes}
+        self._ends: dict = {}  # node -> what nothing reads after it
+        for source, node in last.items():
+            self._ends.setdefault(node, []).append(source)
 
     def __call__(self, *arrays: np.ndarray) -> tuple:
         return self.consume(list(arrays))
@@ -168,7 +166,7 @@ class Interpreter:
                 args = _map(list(node.args), env.__getitem__)
                 kwargs = {k: _map(v, env.__getitem__) for k, v in node.kwargs.items()}
                 env[node] = evaluate(node.target, args, kwargs)
-                for used in [n for n in env if self._last.get(n) is node]:
+                for used in self._ends.get(node, ()):
                     del env[used]  # let go of what nothing reads any more
         raise ValueError("the graph has no output")
 

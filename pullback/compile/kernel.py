@@ -15,11 +15,13 @@ Pointwise values on the way are computed inline; values stored by other kernels 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from math import prod
 
 from .ir import Const, Ref, Split, Value, compose, contiguous, refine
+
+_MOST = 512  # elements that results may need in order to share a kernel
 
 
 class NoFuse(Exception):
@@ -155,7 +157,7 @@ class Kernel:
             if settle(self):
                 return True
             raise NoFuse
-        except NoFuse:
+        except (NoFuse, MustStore) as why:
             (
                 self.dims,
                 self.columns,
@@ -170,6 +172,8 @@ class Kernel:
             ) = saved
             for r, access, target in kept:
                 r.access, r.target = access, target
+            if isinstance(why, MustStore):
+                raise
             return False
 
     def _adopt(self, root: Root, dims: list[int], columns: int | None) -> None:
@@ -213,7 +217,31 @@ class Kernel:
     # ---- following values ----------------------------------------------------------------------
 
     def walk(self, v: Value, access: tuple) -> None:
-        """Everything needed for an element of a value: loads, inline values, own reductions."""
+        """Everything needed for an element of a value: loads, inline values, own reductions.
+
+        Visits ask for others before they go on; they wait here, not on Python's stack.
+        """
+        waiting, raised = [self._visit(v, access)], None
+        while waiting:
+            try:
+                asked = waiting[-1].throw(raised) if raised else next(waiting[-1])
+                raised = None
+                if asked not in self.memo:
+                    if len(self.memo) > _MOST and len(self.roots) > 1:
+                        raise NoFuse  # what it computes in several ways is stored for others
+                    waiting.append(self._visit(*asked))
+            except StopIteration:
+                waiting.pop()
+                raised = None
+            except NoFuse:
+                raise
+            except (MustStore, Split) as error:
+                waiting.pop()
+                raised = error
+        if raised:
+            raise raised
+
+    def _visit(self, v: Value, access: tuple) -> Iterator[tuple[Value, tuple]]:
         key = (v, access)
         if key in self.memo:
             return
@@ -245,12 +273,14 @@ class Kernel:
             while len(inner) > len(self.dims) + 1 and not inner[-1]:
                 inner = inner[:-1]  # virtual loops that no longer matter: one name per element
             accesses.append(inner)
-            self.walk(ref.value, inner)
+            yield ref.value, inner
         if v.op == "gather":
-            accesses[0] = self._gathered(v, access, accesses)
+            accesses[0] = yield from self._gathered(v, access, accesses)
         self.memo[key] = tuple(accesses)
 
-    def _gathered(self, v: Value, access: tuple, accesses: list) -> tuple:
+    def _gathered(
+        self, v: Value, access: tuple, accesses: list
+    ) -> Generator[tuple[Value, tuple], None, tuple]:
         """The access of an indirect read: each index is one more, virtual, loop."""
         base = v.args[0]
         inner = compose(access, self.sizes(), v.shape, base.offset, base.strides)
@@ -267,7 +297,7 @@ class Kernel:
             strides += [0] * (at + 1 - len(strides))
             strides[at] += stride
         try:
-            self.walk(base.value, tuple(strides))
+            yield base.value, tuple(strides)
         except Split as split:
             if split.dim >= len(self.dims):
                 raise self._elsewhere(base.value) from None

@@ -14,8 +14,11 @@ Read `unit.py` next.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import islice
 
 from ..aot.eager import inside_of
 from ..aot.simulate import Meter, Taken
@@ -28,6 +31,8 @@ from .number import varies
 from .schedule import CallItem, Schedule
 
 _ALIGN = 64
+_TRIED = 512  # arrays in whose memory a place is looked for
+_MANY = 2048  # buffers from where on not all pairs of them are looked at
 _LARGE = 64 << 10  # arrays from here on come from the allocator of the runtime (`function.c`)
 
 
@@ -89,22 +94,28 @@ class Memory:
         arenas = sorted(((n, b, []) for n, b in large if b.gives), key=lambda a: a[1].bytes)
         outputs = sorted((b for _, b in large if b.kind == "output"), key=lambda b: -b.bytes)
         for b in outputs:
-            any(self._into(b, *arena) for arena in arenas)
+            self._hosted(b, arenas)
         arenas += [(n, b, []) for n, b in large if b.kind == "output"]
         arenas.sort(key=lambda a: a[1].bytes)
         work = sorted((b for b in self.buffers if b.kind == "work"), key=lambda b: -b.bytes)
         left = [b for b in work if not (b.spare and tight)
-                and not any(self._into(b, *arena) for arena in arenas)]
+                and not self._hosted(b, arenas)]
         self.workspace = packed(left)
         for b in (b for b in work if b.spare and tight):
-            if any(self._into(b, *arena) for arena in arenas):
+            if self._hosted(b, arenas):
                 continue
-            b.at = _gap(b, [(o.at, o) for o in left])
+            few = len(left) <= _MANY
+            b.at = _gap(b, [(o.at, o) for o in left]) if few else self.workspace
             if b.at + b.bytes > self.workspace:
                 b.kind, b.at = "none", 0
             else:
                 left.append(b)
         sound.check_places(self)
+
+    def _hosted(self, b: Buffer, arenas: list[tuple[int, Buffer, list]]) -> bool:
+        """Place a buffer in one of many, sorted by size, if that is possible."""
+        first = bisect_left(arenas, b.bytes, key=lambda a: a[1].bytes)
+        return any(self._into(b, *arena) for arena in islice(arenas, first, first + _TRIED))
 
     def _into(self, b: Buffer, n: int, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
         """Place a buffer in the memory of an input that has been read, or of an output before it
@@ -136,11 +147,52 @@ class Memory:
 
 def packed(buffers: list[Buffer]) -> int:
     """Give buffers offsets in one piece of memory, the largest first; returns its size."""
+    if len(buffers) > _MANY:
+        return _in_order(buffers)
     placed: list[tuple[int, Buffer]] = []
     for b in sorted(buffers, key=lambda b: -b.bytes):
         b.at = _gap(b, placed)
         placed.append((b.at, b))
     return max((at + b.bytes for at, b in placed), default=0)
+
+
+def _in_order(buffers: list[Buffer]) -> int:
+    """The same as they come to life, each in the smallest gap that is free then: among many
+    buffers all pairs cannot be looked at."""
+    free: list[tuple[int, int]] = []  # (bytes, offset), sorted
+    starts: dict[int, int] = {}  # free gaps: offset -> bytes, and end -> offset
+    ends: dict[int, int] = {}
+    living: list[tuple[float, int, int]] = []
+    end = 0
+
+    def release(at: int, size: int) -> None:
+        if at in ends:  # together with the gap before
+            before = ends.pop(at)
+            size += (gap := starts.pop(before))
+            del free[bisect_left(free, (gap, before))]
+            at = before
+        if at + size in starts:  # and the one behind
+            gap = starts.pop(at + size)
+            del free[bisect_left(free, (gap, at + size))]
+            del ends[at + size + gap]
+            size += gap
+        starts[at], ends[at + size] = size, at
+        insort(free, (size, at))
+
+    for b in sorted(buffers, key=lambda b: (b.born, -b.bytes)):
+        while living and living[0][0] < b.born:
+            release(*heappop(living)[1:])
+        size = -(-b.bytes // _ALIGN) * _ALIGN
+        k = bisect_left(free, (size, -1))
+        if k < len(free):
+            gap, b.at = free.pop(k)
+            del starts[b.at], ends[b.at + gap]
+            if gap > size:
+                release(b.at + size, gap - size)
+        else:
+            b.at, end = end, end + size
+        heappush(living, (b.dies, b.at, size))
+    return end
 
 
 def plan(
@@ -169,6 +221,7 @@ def plan(
             born[v] = min(n, born.get(v, n))
             dies[v] = max(n, dies.get(v, n))
     outputs = {r.value for r in lowered.outputs if isinstance(r, Ref)}
+    internal = _internal(schedule, outputs)
     memory = Memory([Buffer("status", 0)])
     stays = outputs.union(inplace.values())
     for n, v in enumerate(lowered.inputs):
@@ -188,7 +241,7 @@ def plan(
             if v in outputs:
                 buffer.kind, buffer.value, buffer.dies = "output", v, math.inf
             continue
-        if _internal(v, schedule, outputs):
+        if v in internal:
             continue
         size = v.numel * item_size(v.dtype)
         if v.call is not None and v.call.kind == "python":
@@ -260,6 +313,7 @@ class Planned(Meter):
         """The loops and calls of a graph, and the width of vectors; None if it will run on NumPy,
         or is laid out when its sizes are known."""
         from . import toolchain
+        from .backend import MOST_NODES
         from .errors import CompilerNotFound, GraphNotSupported
         from .lower import lower
         from .schedule import schedule
@@ -272,6 +326,8 @@ class Planned(Meter):
                     for node in module.graph.nodes if node.op == "placeholder"
                     for size in getattr(node.meta.get("val"), "shape", ())
                 ):
+                    if len(module.graph.nodes) > MOST_NODES:
+                        raise GraphNotSupported
                     width = toolchain.find().vector_bytes
                     self._known[module] = schedule(lower(module)), width
             except (GraphNotSupported, CompilerNotFound, OSError):
@@ -325,14 +381,13 @@ def _add(memory: Memory, buffer: Buffer) -> None:
     memory.buffers.append(buffer)
 
 
-def _internal(v: Value, schedule: Schedule, outputs: set[Value]) -> bool:
-    """A row reduction that only its own kernel reads."""
-    if v.kind != "reduce" or v.attrs["how"] != "row" or v in outputs:
-        return False
+def _internal(schedule: Schedule, outputs: set[Value]) -> set[Value]:
+    """Row reductions that only their own kernels read."""
+    made, read = set(), set(outputs)
     for item in schedule.items:
         if isinstance(item, Kernel):
-            if v not in item.own and any(w is v for w, _ in item.loads):
-                return False
-        elif any(r.value is v for r in item.call.args):
-            return False
-    return True
+            made.update(v for v, root in item.own.items() if root.how == "row")
+            read.update(v for v, _ in item.loads if v not in item.own)
+        else:
+            read.update(r.value for r in item.call.args)
+    return made - read

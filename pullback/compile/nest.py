@@ -28,6 +28,8 @@ class Nest:
         self._passes: dict = {}
         self.lanes = vector_bytes // self._widest()
         self._chunks()
+        for key in kernel.memo:  # what a value is made of comes before it: nothing is far to look
+            self.pass_of(key)
 
     # ---- merging -------------------------------------------------------------------------------
 

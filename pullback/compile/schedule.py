@@ -9,6 +9,8 @@ compute than to load are stored, and the schedule is made once more. Read `kerne
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
 from math import prod
 
 from .ir import SIZES, SLOW, Call, Const, Ref, Value
@@ -18,6 +20,7 @@ from .number import likely
 
 HEAVY = {*SLOW, "pow", "template", "div", "sqrt", "rsqrt", "recip"}
 _MAX_POINTERS, _MAX_INLINE = 28, 260
+_LOOK_BACK = 1024  # items; what is further away is no candidate for a common loop nest
 
 
 class CallItem:
@@ -37,7 +40,7 @@ class Schedule:
         self.where: dict[Value, tuple] = {}
         self.items: list = []
         self.stored = stored
-        self.cones: dict[Value, set[Value]] = {}
+        self.late: set[Value] = set()  # found out while kernels were made: must be stored, too
         self.empty: list[Value] = []  # stored values without elements: they need a buffer only
         self.order = reachable(lowered)
         for value in self.order:
@@ -56,9 +59,8 @@ class Schedule:
         elif v.kind == "reduce":
             self._put(Root(v, v.attrs["how"], v.args[0]))
         elif v.kind == "join":
-            items = []
-            for ref, place in zip(v.args, v.attrs["places"]):
-                items.append(self._put(Root(v, "store", ref, place)))
+            parts = zip(v.args, v.attrs["places"])
+            items = [self._put(Root(v, "store", ref, place)) for ref, place in parts]
             self.where[v] = tuple(dict.fromkeys(items))
         elif v.kind == "pointwise" and v in self.stored:
             self._put(Root(v, "store", v.ref()))
@@ -70,50 +72,64 @@ class Schedule:
             self.where[v] = (item,)
 
     def _put(self, root: Root) -> Kernel:
-        """Into a kernel that can take it, or a new one."""
-        for kernel in self._candidates(root):
-            if not kernel.join(root, self._settle):
+        """Into a kernel that can take it, or a new one; what must be stored for it comes first."""
+        todo = [root]
+        while True:
+            try:
+                kernel = self._placed(todo[-1])
+            except MustStore as found:
+                if found.value in self.stored:
+                    raise AssertionError(f"{found.value} cannot be addressed") from None
+                self.stored.add(found.value)
+                self.late.add(found.value)
+                todo.append(Root(found.value, "store", found.value.ref()))
                 continue
-            self.where[root.value] = (
-                (*self.where.get(root.value, ()), kernel)
-                if root.value.kind == "join"
-                else (kernel,)
-            )
-            return kernel
-        root.level = "vec"
-        kernel = Kernel(root, self.where)
-        self._append(kernel, [])
+            if todo.pop() is root:
+                return kernel
+
+    def _placed(self, root: Root) -> Kernel:
+        for kernel in self._candidates(root):
+            if kernel.join(root, self._settle):
+                break
+        else:
+            root.level = "vec"
+            kernel = Kernel(root, self.where)
+            self._append(kernel, [])
         if root.value.kind != "join":
             self.where[root.value] = (kernel,)
         return kernel
 
     def _candidates(self, root: Root) -> list[Kernel]:
         """Kernels over the same domain that share something, those with needed reductions first."""
-        size = prod(root.source.shape)
-        found = [
-            k
-            for k in self.items
-            if isinstance(k, Kernel)
-            and (k.total == size or (k.columns and k.rows == size))
-            and len(k.inlined) < _MAX_INLINE
-        ]
+        size, found = prod(root.source.shape), []
+        for k in islice(reversed(self.items), _LOOK_BACK):
+            if (
+                isinstance(k, Kernel)
+                and (k.total == size or (k.columns and k.rows == size))
+                and len(k.inlined) < _MAX_INLINE
+            ):
+                found.append(k)
+                if len(found) == 12:
+                    break
         if not found:
             return []
         cone = self._cone(root.source.value)
-        scored = [(self._sharing(k, root, cone), k.position, k) for k in found[-12:]]
+        scored = [(self._sharing(k, root, cone), k.position, k) for k in found]
         return [k for score, _, k in sorted(scored, key=lambda s: s[:2], reverse=True) if score]
 
     def _cone(self, v: Value) -> set[Value]:
-        """Everything that a value is made of, up to what only exists stored."""
-        found = self.cones.get(v)
-        if found is None:
-            found = {v} if v.op != "const" else set()
-            if v.kind == "pointwise":
-                for a in v.args:
-                    if isinstance(a, Ref):
-                        found = found | self._cone(a.value)
-            self.cones[v] = found
-        return found
+        """What a value is made of, the nearest first: as much of it as one kernel may hold."""
+        order = [v]
+        found = {v}
+        for x in order:
+            if len(order) > _MAX_INLINE:
+                break
+            if x.kind == "pointwise":
+                for a in x.args:
+                    if isinstance(a, Ref) and a.value not in found:
+                        found.add(a.value)
+                        order.append(a.value)
+        return {x for x in found if x.op != "const"}
 
     def _sharing(self, kernel: Kernel, root: Root, cone: set[Value]) -> int:
         """2: the root needs the kernel's reductions; 1: both use one value; 0: nothing shared."""
@@ -139,10 +155,11 @@ class Schedule:
         between = self.items[kernel.position + 1 : last + 1]
         if any(kernel in item.deps for item in between):
             return False
-        self.items.remove(kernel)
+        first = kernel.position
+        del self.items[first]
         self.items.insert(last, kernel)
-        for i, item in enumerate(self.items):
-            item.position = i
+        for i in range(first, last + 1):
+            self.items[i].position = i
         return True
 
 
@@ -182,23 +199,22 @@ def schedule(lowered: Lowered) -> Schedule:
 
 
 def _attempt(lowered: Lowered, stored: set[Value]) -> Schedule:
-    for _ in range(64):
-        try:
-            return Schedule(lowered, stored)
-        except MustStore as found:
-            if found.value in stored:
-                raise AssertionError(f"{found.value} cannot be addressed") from None
-            stored.add(found.value)
-    raise AssertionError("the schedule does not settle")
+    """A schedule; values that turned out late to be needed are known from the start next time."""
+    for _ in range(_ATTEMPTS):
+        plan = Schedule(lowered, stored)
+        if not plan.late:
+            break
+    return plan
 
 
 # ---- store or compute again -------------------------------------------------------------------
 
 _STORE, _LOAD, _LIGHT_OP, _HEAVY_OP = 12.0, 4.0, 0.6, 8.0  # in units of bytes of memory traffic
-_MANY_LEAVES = 8
+_MANY_LEAVES, _MOST_LEAVES = 8, 64
+_ATTEMPTS = 8
 
 
-def _consumers(order: list[Value]) -> dict[Value, list[Value]]:
+def _consumers(order: Iterable[Value]) -> dict[Value, list[Value]]:
     out: dict[Value, list[Value]] = {}
     for v in order:
         for a in v.args:
@@ -210,20 +226,52 @@ def _consumers(order: list[Value]) -> dict[Value, list[Value]]:
 def _long_chains(lowered: Lowered, stored: set[Value]) -> set[Value]:
     """Values read more than once that are made of many arrays: states of unrolled loops, residuals.
 
-    Computing these inline again and again would make kernels (and compile time) grow without end.
+    Computing these inline again and again would make kernels (and compile time) grow without end;
+    so would chains of any kind that never end: what is made of too much is stored as well.
     """
     order = reachable(lowered)
     consumers, leaves, out = _consumers(order), {}, set()
+    counts: dict[Value, int] = {}  # not less than what each takes inline
     for v in order:
         if v.kind != "pointwise" or v in stored:
             leaves[v] = frozenset((v,)) if v.numel > 1 else frozenset()
             continue
-        mine = frozenset().union(*(leaves[a.value] for a in v.args if isinstance(a, Ref)))
-        if len(mine) >= _MANY_LEAVES and len(consumers.get(v, ())) > 1:
+        sources = {a for a in v.args if isinstance(a, Ref)}
+        mine = frozenset().union(*(leaves[a.value] for a in sources))
+        count = 1 + sum(counts.get(a.value, 0) for a in sources)
+        if count > _MAX_INLINE:  # some may have been counted twice
+            count = _inline_count(v, counts)
+        if (
+            len(mine) >= _MANY_LEAVES and len(consumers.get(v, ())) > 1
+            or len(mine) > _MOST_LEAVES
+            or count > _MAX_INLINE
+        ):
             out.add(v)
-            mine = frozenset((v,))
-        leaves[v] = mine
+            mine, count = frozenset((v,)), 0
+        leaves[v], counts[v] = mine, count
     return out
+
+
+def _inline_count(v: Value, counts: dict[Value, int]) -> int:
+    """How many values are computed on the way to one, itself included, up to those with none.
+
+    A value that is looked at in several ways (shifted, turned, by an index) is computed for each.
+    """
+    looks: dict[tuple, int] = {}  # each way to look, from the way that its reader is looked at
+    seen, todo = {(v, 0)}, [(v, 0)]
+    while todo and len(seen) <= _MAX_INLINE:
+        reader, look = todo.pop()
+        for n, a in enumerate(reader.args):
+            if isinstance(a, Ref) and counts.get(a.value, 0):
+                way = look
+                if reader.op == "gather" and n == 0:
+                    way = looks.setdefault((look, reader), len(looks) + 1)
+                elif not a.plain or a.shape != a.value.shape:
+                    way = looks.setdefault((look, a.shape, a[2:], a.value.shape), len(looks) + 1)
+                if (a.value, way) not in seen:
+                    seen.add((a.value, way))
+                    todo.append((a.value, way))
+    return len(seen)
 
 
 def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:
@@ -259,8 +307,12 @@ def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:
 def _worth_storing(plan: Schedule) -> set[Value]:
     """Values that several kernels compute inline and that are cheaper to store once."""
     users: dict[Value, list[Kernel]] = {}
+    makers: dict[Value, list[Kernel]] = {}  # who computes a value, inline or as a result
+    readers: dict[Kernel, dict] = {}
     for kernel in plan.items:
         if isinstance(kernel, Kernel):
+            for v in (*kernel.inlined, *(r.value for r in kernel.roots)):
+                makers.setdefault(v, []).append(kernel)
             for v in kernel.inlined:
                 if v not in plan.stored and v.op not in ("const", "iota", "gather"):
                     users.setdefault(v, []).append(kernel)
@@ -269,23 +321,24 @@ def _worth_storing(plan: Schedule) -> set[Value]:
         first, *later = sorted(users[v], key=lambda k: k.position)
         if likely(v.numel) < likely(first.total) // 4:
             continue
-        made = {r.value for k in later for r in k.roots}
+        others = {*later}
         if all(
-            u in first.inlined
+            u in first.inlined or others.isdisjoint(makers.get(u, ()))
             for u in consumers.get(v, ())
-            if u in made or any(u in k.inlined for k in later)
         ):
             continue  # a later value on the same way will be the one to look at
         gain = 0.0
         for kernel in later:
-            gain += _extra(v, kernel, consumers, out) - _LOAD
+            if kernel not in readers:
+                readers[kernel] = _consumers(kernel.inlined)
+            gain += _extra(v, kernel, readers[kernel], out) - _LOAD
             if gain > _STORE:
                 out.add(v)
                 break
     return out
 
 
-def _extra(v: Value, kernel: Kernel, consumers: dict, stored: set[Value]) -> float:
+def _extra(v: Value, kernel: Kernel, readers: dict, stored: set[Value]) -> float:
     """Cost of computing v inside a kernel: operations, and loads that nothing else there needs."""
     mine, todo = {v}, [v]
     while todo and len(mine) < 48:
@@ -296,7 +349,7 @@ def _extra(v: Value, kernel: Kernel, consumers: dict, stored: set[Value]) -> flo
                     todo.append(a.value)
     cost = 0.0
     for x in mine:
-        if x is not v and any(u in kernel.inlined and u not in mine for u in consumers.get(x, ())):
+        if x is not v and any(u not in mine for u in readers.get(x, ())):
             continue  # needed there anyway
         if x in kernel.inlined and x not in stored:
             cost += _HEAVY_OP if x.op in HEAVY else _LIGHT_OP

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -27,7 +28,7 @@ from . import sound
 from .builder import item_size, numpy_name
 from .emit import Emitter
 from .inplace import place
-from .ir import CTYPES, SIZES, Const, Ref
+from .ir import CTYPES, SIZES, SLOW, Const, Ref
 from .kernel import Kernel
 from .lower import Lowered
 from .memory import Buffer, plan
@@ -38,6 +39,16 @@ from .toolchain import last_level_cache
 _KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "none": 3, "status": 2, "numbers": 4,
           "placed": 5, "taken": 6, "hosted": 7}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
+_LONG_STAGE, _MANY_USES = 64, 128
+_COSTLY = re.compile(rf"\b({'|'.join(SLOW)})_([fd])(\d+)\(")
+_AS_IS = """\
+#ifdef __clang__
+#define PB_AS_IS __attribute__((noinline, optnone))
+#else
+#define PB_AS_IS __attribute__((noinline, optimize("O0")))
+#endif
+
+"""
 
 
 @dataclass
@@ -47,6 +58,7 @@ class Unit:
     source: str  # C text; empty when nothing is native
     plan: dict
     report: dict
+    length: int  # characters of its kernels
 
 
 def type_number(code: str) -> int:
@@ -74,6 +86,33 @@ def _double(x: float) -> str:
     if math.isfinite(x):
         return repr(x)
     return '__builtin_nan("")' if x != x else f"{'-' if x < 0 else ''}__builtin_inf()"
+
+
+def _in_parts(lines: list[str], most: int) -> Iterator[list[str]]:
+    """Statements in pieces; one that is written on several lines stays in one."""
+    part: list[str] = []
+    depth = 0
+    for line in lines:
+        part.append(line)
+        depth += line.count("{") - line.count("}")
+        if len(part) >= most and not depth:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _apart(kernels: str) -> str:
+    """Functions for what kernels compute very often: written out at each place it would take a
+    compiler minutes."""
+    counts = Counter(_COSTLY.findall(kernels))
+    text = ""
+    for (op, code, lanes), count in sorted(counts.items()):
+        if count > _MANY_USES:
+            name, kind = f"{op}_{code}{lanes}", f"v{code}{lanes}"
+            text += f"static __attribute__((noinline)) {kind} pb_{name}({kind} x) {{\n"
+            text += f"  return {name}(x);\n}}\n#define {name} pb_{name}\n"
+    return text
 
 
 class UnitWriter:
@@ -126,7 +165,8 @@ class UnitWriter:
         sound.check_steps(self.name, self.schedule, self.memory, self.inplace)
         if not self.numbers:  # else when the sizes are known
             self.memory.pack(self.tight)
-        return Unit(self._source(), self._plan(), self._report())
+        length = sum(map(len, self.functions))
+        return Unit(self._source(), self._plan(), self._report(), length)
 
     # ---- items --------------------------------------------------------------------------------
 
@@ -310,10 +350,22 @@ class UnitWriter:
             return
         symbol = f"pb_stage_{len(self.stages)}"
         numbers = declared("\n".join(self.stage), lambda: self.numbers)
-        body = "".join(f"  {line}\n" for line in numbers + self.stage)
+        calls = self.stage if len(self.stage) <= _LONG_STAGE else self._parts(symbol, numbers)
+        body = "".join(f"  {line}\n" for line in numbers + calls)
         self.stages.append(f"void {symbol}(void **p) {{\n{body}}}\n")
         self.steps.append((symbol, compared(self.stage_cost, ">", _RELEASE_NS)))
         self.stage, self.stage_cost = [], 0.0
+
+    def _parts(self, symbol: str, numbers: list[str]) -> list[str]:
+        """A long stage as functions that it calls, which the compiler takes as they are: its time
+        for one function grows faster than the function, and there is nothing to improve in calls.
+        """
+        calls = []
+        for n, part in enumerate(_in_parts(self.stage, _LONG_STAGE)):
+            body = "".join(f"  {line}\n" for line in numbers + part)
+            self.stages.append(f"static PB_AS_IS void {symbol}_{n}(void **p) {{\n{body}}}\n")
+            calls.append(f"{symbol}_{n}(p);")
+        return calls
 
     # ---- results ------------------------------------------------------------------------------
 
@@ -335,7 +387,11 @@ class UnitWriter:
         for lanes in sorted(self.lanes):
             text += f'#undef PB_L\n#define PB_L {lanes}\n#include "vec.h"\n#include "vmath.h"\n'
         text += "\nstatic const pb_api *pb;\nvoid pb_bind(const pb_api *api) { pb = api; }\n\n"
-        return text + "\n".join(self.functions) + "\n" + "\n".join(self.stages)
+        kernels = "\n".join(self.functions)
+        text += _apart(kernels)
+        if any("PB_AS_IS" in stage for stage in self.stages):
+            text += _AS_IS
+        return text + kernels + "\n" + "\n".join(self.stages)
 
     def _buffer(self, b: Buffer) -> tuple:
         if b.value is None or b.kind not in ("output", "extern", "taken"):
