@@ -204,7 +204,7 @@ def _by_segments(
                 and plain.again[node] == math.inf else work
                 for node, work in free.again.items()
             }
-            dear = {n: size for n, size in new.items() if n in before and n not in fixed}
+            dear = {n: size for n, size in new.items() if n not in fixed and line.behind[n] < end}
             problem = priced(dataclasses.replace(free, again=again), dear, UNIT * DEAR)
             try:
                 _, saved = solve(problem)
@@ -229,6 +229,12 @@ class _Line:
         for node, end in self.until.items():
             change[place[node]] += own_bytes(node)
             change[end] -= own_bytes(node)
+        # every value's last operand of the forward: what only the backward reads is no way out,
+        # either, when a segment is to be computed again
+        self.behind: dict[Node, int] = {}
+        for node in joint.nodes:
+            operands = (self.behind.get(n, -1) for n in node.all_input_nodes)
+            self.behind[node] = place.get(node, max(operands, default=-1))
         self.width = list(accumulate(change))[:-1]
         self.done = list(accumulate(map(own_bytes, self.nodes)))
         self.place = place
