@@ -28,7 +28,7 @@ from .core.overriding import (
     members,
     takes_part,
 )
-from .core.state import count, state
+from .core.state import count, state, tied
 from .core.table import Packet
 
 __all__ = [
@@ -60,6 +60,7 @@ class TorchFunctionMode:
         count("ACTIVE", 1)
         return self
 
+    @tied
     def __exit__(self, *exc: Any) -> None:
         state.function_modes = state.function_modes[:-1]
         count("ACTIVE", -1)

@@ -28,7 +28,7 @@ from ..core.op import overload
 from ..core.project import project
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.size import from_data
-from ..core.state import intact, state, turn, uncast
+from ..core.state import intact, state, tied, turn, uncast
 from ..core.table import ops
 from ..core.tape import Accumulate
 from ..core.views import (
@@ -491,10 +491,11 @@ class Capture(Hooking, Placing, Trace):
         self.packing, state.packing = state.packing, ()  # they are for the run time
         return super().__enter__()
 
+    @tied
     def __exit__(self, *exc):
         state.packing = self.packing
         self.give_back()
-        return super().__exit__(*exc)
+        Trace.__exit__(self, *exc)
 
     def give_back(self) -> None:
         """Let tensors from outside be what they were; a second time does nothing."""

@@ -27,7 +27,7 @@ from ..core.layout import copied_like
 from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
-from ..core.state import count, fast, state
+from ..core.state import fast, off, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
@@ -380,7 +380,7 @@ class _sweeping:
     differentiated.
     """
 
-    reached = callbacks = wanted = parent = number = None
+    reached = callbacks = wanted = parent = number = saved = None
     depth = 0
 
     def __init__(
@@ -391,29 +391,32 @@ class _sweeping:
         self.keep = keep  # may there be another sweep through the same nodes?
 
     def __enter__(self):
-        parent = state.task
+        parent, record = state.task, state.record
         if parent is not None:
             self.parent, self.depth = parent, parent.depth + 1
-        state.task = self
-        self.before = state.record[self.level]
-        state.record[self.level] = self.create
-        self.outer, state.into_leaves = state.into_leaves, self.into_leaves
-        self.shared = self.level if self.level and state.stack[self.level].shares else 0
-        if self.shared:
-            self.below = state.record[self.shared - 1]
-            state.record[self.shared - 1] = self.create
-        self.counted = not self.create
-        if self.counted:
-            count("GRADOFF", 1)
+        level = self.level
+        shared = level if level and state.stack[level].shares else 0
+        self.saved = (level, record[level], shared - 1, record[shared - 1], state.into_leaves)
+        state.task, state.into_leaves = self, self.into_leaves
+        record[level] = self.create
+        if shared:
+            record[shared - 1] = self.create
+        if not self.create:
+            off.add(self)
 
     def __exit__(self, *exc):
-        state.record[self.level] = self.before
-        state.task = self.parent
-        state.into_leaves = self.outer
-        if self.shared:
-            state.record[self.shared - 1] = self.below
-        if self.counted:
-            count("GRADOFF", -1)
+        """Make the state what it was before; once more does no harm."""
+        level, before, below, there, state.into_leaves = self.saved
+        record, state.task = state.record, self.parent
+        record[level] = before
+        if below >= 0:
+            record[below] = there
+        off.discard(self)
+
+    def interrupted(self) -> None:
+        """An exception may have come before the last step of `__enter__` or `__exit__`."""
+        if self.saved is not None:
+            self.__exit__()
 
     def at_end(self, callback) -> None:
         """Call a function when the sweep is through."""
@@ -453,11 +456,15 @@ def run(
         from .deep import elsewhere
 
         return elsewhere(task, sweep, (roots, seeds, targets, keep, into_leaves, create))
-    with task:
-        captured = sweep(roots, seeds, targets, keep, into_leaves, create)
-        if task.callbacks is not None:
-            for callback in task.callbacks:
-                callback()
+    try:
+        with task:
+            captured = sweep(roots, seeds, targets, keep, into_leaves, create)
+            if task.callbacks is not None:
+                for callback in task.callbacks:
+                    callback()
+    except BaseException:
+        task.interrupted()
+        raise
     return captured
 
 

@@ -16,7 +16,7 @@ from ..core import surface, tape
 from ..core.device import address, namespace, owner
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.stack import bind, tensors_in
-from ..core.state import state
+from ..core.state import state, tied
 from ..core.surface import assign, current, refresh, store
 from ..core.table import ops
 from ..interp.box import map_tensors
@@ -149,8 +149,9 @@ class DualLevel(Jvp):
         if handle._link is not None:
             handle._link.seen = handle._cell.version
 
+    @tied
     def __exit__(self, *exc):
-        super().__exit__(*exc)
+        Jvp.__exit__(self, *exc)
         for ref in list(self.handles.values()):
             handle = ref()
             if handle is not None:
@@ -363,6 +364,7 @@ class set_fwd_grad_enabled(_Switch):
     def __enter__(self) -> None:
         state.forward = self.mode
 
+    @tied
     def __exit__(self, *exc) -> None:
         state.forward = self.before
 

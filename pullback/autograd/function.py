@@ -26,7 +26,7 @@ from ..core.dispatching import detach_kept, proper
 from ..core.handle import Link, Tensor, cell_of, is_buffer, make, one_more
 from ..core.hooks import Packed, SavedTensor, packed
 from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.state import _lock, fast, sequence, state
+from ..core.state import fast, off, sequence, state
 from ..core.surface import bump, copy_slices, may_write, refresh
 from ..core.table import ops
 from ..core.tape import (
@@ -537,21 +537,24 @@ class Function(metaclass=_Meta):
         notes = ctx.__dict__
         notes["needs_input_grad"] = tuple(needs)
         record, tangents = state.record, state.forward
-        before, state.forward = record[0], False
-        if before:
-            record[0] = False
-            with _lock:  # `count`, without the call
-                fast["GRADOFF"] += 1
+        before, key = record[0], id(ctx)
         try:
+            state.forward = False
+            if before:
+                off.add(key)
+                record[0] = False
             out = plan.run(ctx, args)
-        finally:
             state.forward = tangents
             if before:
                 record[0] = True
-                with _lock:
-                    fast["GRADOFF"] -= 1
-            else:
-                tracked = False
+                off.discard(key)
+        except BaseException:  # `finally` would leave its own steps out
+            state.forward = tangents
+            if before:
+                record[0] = True
+                off.discard(key)
+            raise
+        tracked = tracked and before
         if (
             out.__class__ is not Tensor
             or out._link is not None

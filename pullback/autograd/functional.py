@@ -15,7 +15,7 @@ from ..core.handle import Tensor
 from ..core.state import state
 from ..core.table import ops
 from .engine import grad
-from .grad_mode import enable_grad, set_grad_enabled
+from .grad_mode import _Switch, enable_grad
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
@@ -168,8 +168,8 @@ def _unpacked(values: tuple, many: bool):
     return values if many else values[0]
 
 
-def _recording(create_graph: bool) -> set_grad_enabled:
-    return set_grad_enabled(create_graph or state.record[-1])
+def _recording(create_graph: bool) -> _Switch:
+    return _Switch(create_graph or state.record[-1])
 
 
 def vjp(func: Callable, inputs, v=None, create_graph: bool = False, strict: bool = False) -> tuple:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+import weakref
 from collections.abc import Callable
+from threading import get_ident
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from ..core.state import count, fast, state
+from ..core.state import fast, off, state, tied
 
 
 def _levels() -> range:
@@ -42,30 +45,90 @@ class _awaitable:
         return self.steps
 
 
+class _Tie(weakref.ref):
+    """One block of a switch: what was before, None until it is entered.
+
+    It is tied to the life of the bound `__exit__`; `core/state.py` says why.
+    """
+
+    __slots__ = ("switch", "levels", "before", "inference")
+
+
+def _lost(tie: _Tie) -> None:
+    """A block was left, and its `__exit__` has not run to its end."""
+    switch = getattr(tie, "switch", None)
+    if switch is None:
+        return  # it was not even entered
+    if getattr(tie, "before", None) is not None:
+        switch._restore(tie)
+    off.discard(id(tie))
+    if tie in switch._ties:
+        switch._ties.remove(tie)
+
+
+class _Leave:
+    """`__exit__` of switches: each block gets a bound method of its own, and a tie to its life."""
+
+    def __get__(self, switch: Any, owner: Any = None) -> Callable[..., None]:
+        if switch is None:
+            return _leave
+        leave = MethodType(_leave, switch)
+        tie = _Tie(leave, _lost)
+        tie.switch, tie.before = switch, None
+        switch._ties.append(tie)
+        return leave
+
+
+def _leave(self: Any, *exc: object) -> None:
+    ties = self._ties
+    tie = ties[-1]
+    while tie.before is None:  # called by hand: this call has made one more
+        ties.pop()
+        tie = ties[-1]
+    self._restore(tie)
+    off.discard(id(tie))
+    tie.before = None
+    ties.pop()
+
+
 class _Switch:
     """Base: sets recording, restores it on exit; works as decorator too."""
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
-        self._before: list = []
+        self._ties: list = []  # one for each block that runs
 
     def __enter__(self) -> None:
-        levels, record = _levels(), state.record
-        self._before.append((levels, [record[i] for i in levels]))
-        count("GRADOFF", 1)
+        ties, own = self._ties, state.__dict__
+        tie = ties[-1] if ties and ties[-1].before is None else self._tie()
+        record = own["record"]
+        tie.levels = levels = _GROUND if len(record) == 1 else _levels()
+        tie.before = record[:] if levels is _GROUND else [record[i] for i in levels]
+        off.add(id(tie))
         for i in levels:
             record[i] = self.mode
-        if state.keeping is not None:  # a trace that records it (`make_fx`, `pre_dispatch`)
-            state.keeping.switched(self.mode, False)
+        if "keeping" in own and state.keeping is not None:
+            state.keeping.switched(self.mode, False)  # a trace that records it (`make_fx`)
 
-    def __exit__(self, *exc: object) -> None:
-        levels, before = self._before.pop()
-        record = state.record
-        for i, value in zip(levels, before):
+    __exit__ = _Leave()
+
+    def _tie(self) -> _Tie:
+        """The block that is being entered."""
+        ties = self._ties
+        if ties and ties[-1].before is None:
+            return ties[-1]
+        tie = _Tie(self)  # by hand
+        tie.switch, tie.before = self, None
+        ties.append(tie)
+        return tie
+
+    def _restore(self, tie: _Tie) -> None:
+        own = state.__dict__
+        record = own["record"]
+        for i, value in zip(tie.levels, tie.before):
             record[i] = value
-        if state.keeping is not None:
-            state.keeping.switched(before[-1], True)
-        count("GRADOFF", -1)
+        if "keeping" in own and state.keeping is not None:
+            state.keeping.switched(tie.before[-1], True)
 
     def clone(self):
         return type(self)()
@@ -164,7 +227,7 @@ class _Fixed(_Switch):
         return made(function)
 
     def __init__(self, function: Any = None) -> None:
-        super().__init__(self.to)
+        self.mode, self._ties = self.to, []
 
 
 class no_grad(_Fixed):
@@ -184,34 +247,35 @@ class set_grad_enabled(_Switch):
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
-        levels = _levels()
-        self._outer = levels, [state.record[i] for i in levels]
-        self._set(levels, [self.mode] * len(levels))
-        count("GRADOFF", 1)  # stays if there is no block: the fast path merely looks twice then
-        self._counted = True
+        tie = self._outer = _Tie(self)
+        tie.levels, tie.switch = _levels(), self
+        tie.before = [state.record[i] for i in tie.levels]
+        self._first = get_ident() not in off
+        off.add(get_ident())  # stays if there is no block: the fast path merely looks twice then
+        self._set(tie.levels)
 
-    def _set(self, levels: range, values: list) -> None:
-        for i, value in zip(levels, values):
-            state.record[i] = value
+    def _set(self, levels: range) -> None:
+        for i in levels:
+            state.record[i] = self.mode
         if state.keeping is not None:
-            state.keeping.switched(values[-1], False)
+            state.keeping.switched(self.mode, False)
 
     def __enter__(self) -> None:
-        self._before.append(self._outer)
-        levels = _levels()
-        self._set(levels, [self.mode] * len(levels))
-        if not self._counted:
-            count("GRADOFF", 1)
-        self._counted = False
+        tie, outer = self._tie(), self._outer
+        tie.levels, tie.before = outer.levels, outer.before
+        off.add(get_ident())
+        self._set(_levels())
+
+    def _restore(self, tie: _Tie) -> None:
+        super()._restore(tie)
+        if self._first:
+            off.discard(get_ident())
 
     def clone(self):
         return set_grad_enabled(self.mode)
 
     def __call__(self, function: _F) -> _F:
-        self._set(*self._outer)  # used as decorator: undo the immediate effect
-        if self._counted:
-            count("GRADOFF", -1)
-            self._counted = False
+        self._restore(self._outer)  # used as decorator: undo the immediate effect
         return super().__call__(function)
 
 
@@ -244,16 +308,20 @@ class inference_mode(_Switch):
         self._inference = bool(mode)
 
     def __enter__(self) -> None:
-        self._outer_inference = state.inference
-        state.inference = self._inference
+        tie = self._tie()
+        tie.inference = state.inference
         if self._inference:
             super().__enter__()
+        else:
+            tie.levels = tie.before = ()
+            off.add(id(tie))
+        state.inference = self._inference
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        state.inference = self._outer_inference
+    def _restore(self, tie: _Tie) -> None:
+        state.inference = tie.inference
         if self._inference:
-            super().__exit__(*exc)
+            super()._restore(tie)
 
     def clone(self):
         return inference_mode(self._inference)
@@ -285,6 +353,7 @@ class _force_original_view_tracking(_Switch):
     def __enter__(self) -> None:
         state.replay_views = self.mode
 
+    @tied
     def __exit__(self, *exc) -> None:
         state.replay_views = self.before
 

@@ -16,7 +16,7 @@ from .. import errors
 from ..core import surface
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.hooks import RemovableHandle, SavedTensor
-from ..core.state import count, state
+from ..core.state import count, state, tied
 from ..core.surface import bump
 from ..core.tape import Node, Port
 from .engine import GradientEdge, edge_of
@@ -161,6 +161,7 @@ class saved_tensors_hooks:
         state.packing = (*state.packing, (self.pack_hook, self.unpack_hook))
         count("ACTIVE", 1)  # off the fast path, which saves without asking
 
+    @tied
     def __exit__(self, *exc) -> None:
         state.packing = state.packing[:-1]
         count("ACTIVE", -1)

@@ -16,7 +16,7 @@ from .. import errors
 from ..core.handle import Tensor, is_buffer, make
 from ..core.project import project
 from ..core.stack import outlive
-from ..core.state import count, fast, state
+from ..core.state import fast, off, state, tied
 from ..core.surface import assign, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Node, level_own, make_node, on_tape
@@ -47,17 +47,18 @@ class _silent:
     def __enter__(self):
         self.before = list(state.record)
         state.record[:] = [False] * len(self.before)
-        count("GRADOFF", 1)
+        off.add(self)
         mode = state.stack[state.mode] if state.mode else None
         self.capture = mode if hasattr(mode, "joined") else None
         if self.capture is not None:  # `backward` is their history: it is not cut off
             self.joined, mode.joined = mode.joined, True
 
+    @tied
     def __exit__(self, *exc):
         if self.capture is not None:
             self.capture.joined = self.joined
         state.record[:] = self.before
-        count("GRADOFF", -1)
+        off.discard(self)
 
 
 class _below:

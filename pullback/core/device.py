@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import errors
-from .state import count, state
+from .state import count, state, tied
 
 
 class Device:
@@ -61,6 +61,7 @@ class Device:
         use(*state.devices, self)
         return self
 
+    @tied
     def __exit__(self, *exc) -> None:
         use(*state.devices[:-1])
 

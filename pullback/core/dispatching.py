@@ -20,7 +20,7 @@ from .fake import Fake
 from .handle import Tensor, cell_of, make
 from .op import overload
 from .overriding import _slot, method_of, plainly
-from .state import count, fast, state
+from .state import count, fast, off, state
 
 _new = object.__new__
 
@@ -275,7 +275,7 @@ class Below:
     def __enter__(self):
         self.before = state.record[:], state.operator_modes
         state.record[:] = [False] * len(state.record)
-        count("GRADOFF", 1)
+        off.add(self)
         if self.mode is not None:
             state.operator_modes = state.operator_modes[:-1]
         level = state.stack[state.mode]
@@ -286,7 +286,7 @@ class Below:
 
     def __exit__(self, *exc):
         state.record[:], state.operator_modes = self.before
-        count("GRADOFF", -1)
+        off.discard(self)
         if self.recorder is not None:
             self.recorder.origin = self.origin
 

@@ -14,7 +14,7 @@ import weakref
 
 from .. import errors
 from .handle import Tensor, cell_of, make, meta_of
-from .state import count, state
+from .state import count, off, state
 from .surface import _recording
 from .tape import Accumulate, Node, Port, freed, modified, port
 
@@ -273,11 +273,11 @@ class Packed:
         level = len(state.record) - 1
         before = t._cell.version if t._cell is not None else 0
         with _recording(level, False):
-            count("GRADOFF", 1)
+            off.add(id(self))
             try:
                 made = pack(t)
             finally:
-                count("GRADOFF", -1)
+                off.discard(id(self))
         if t._cell is not None and t._cell.version != before:
             raise errors.SavedValueModified(
                 errors.text(
@@ -466,3 +466,20 @@ def raw_saved(node: Node, name: str) -> SavedTensor | tuple[SavedTensor, ...]:
                 return tuple([_Item(node, i, k) for k in range(len(node.saved[i]))])
             return SavedTensor(node, i)
     raise AttributeError(f"{node.name()} saved no tensor '{name}'")
+
+
+# of modules
+
+
+def hooks_as_now(module: object):
+    """A function that gives a module and its submodules the hooks back that they have now."""
+    kept = [(table, table.copy()) for inner in getattr(module, "modules", tuple)()
+            for name, table in vars(inner).items()
+            if name.startswith("_forward") and isinstance(table, dict)]
+
+    def put_back() -> None:
+        for table, before in kept:
+            table.clear()
+            table.update(before)
+
+    return put_back

@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import errors
 from .handle import Tensor, disabled
-from .state import count, fast, state
+from .state import count, fast, state, tied
 
 _slot, _meta_slot = Tensor._data, Tensor._meta
 _ndarray = np.ndarray
@@ -40,6 +40,7 @@ class plainly:
         state.plainly = max(self.before, self.level)
         return self
 
+    @tied
     def __exit__(self, *exc):
         state.plainly = self.before
 

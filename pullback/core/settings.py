@@ -13,6 +13,7 @@ import types
 from typing import Any
 
 from .. import errors
+from .state import tied
 
 
 class Settings(types.ModuleType):
@@ -85,11 +86,18 @@ class Patch:
         self.before.append({n: held[n] for n in self.changes if n in held})
         held.update(self.changes)
 
+    @tied
     def __exit__(self, *exc: object) -> None:
-        held = self.settings.__dict__
-        for name in self.changes:
-            held.pop(name, None)
-        held.update(self.before.pop())
+        self.lost()
+
+    def lost(self) -> None:
+        """Give the settings their values back."""
+        if self.before:
+            held, before = self.settings.__dict__, self.before[-1]
+            held.update(before)
+            for name in self.changes.keys() - before.keys():
+                held.pop(name, None)
+            self.before.pop()
 
     def __call__(self, function: Any) -> Any:
         if isinstance(function, type):  # of tests, as `unittest.mock.patch` has it

@@ -17,7 +17,7 @@ from .dims import broadcast_shapes
 from .evaluate import escaped, raw_of, run_raw, wrap_all
 from .fake import Fake
 from .handle import Box, Tensor, cell_of, is_buffer, make
-from .state import count, fast, state, turn, uncast
+from .state import count, fast, state, tied, turn, uncast
 
 _ndarray = np.ndarray
 
@@ -40,6 +40,7 @@ class Interpreter:
     keeps_functions = False  # are custom functions nodes of its graph (`function_call`)?
     leaves_values = False  # is a handle that outlives it the value below, or an error?
     title = "a transform"
+    rebound: list | tuple = ()  # handles of lower levels that were bound to boxes of this one
 
     def reviewed(self, t: Tensor, step: tuple, new: Box, base: Tensor) -> None:
         """Told of `t_()` and the like on a handle of this level (`adopts` only)."""
@@ -116,7 +117,7 @@ class Interpreter:
     def __enter__(self):
         self.level = len(state.stack)
         self.alive = True
-        self.rebound: list = []  # handles of lower levels that were bound to boxes of this one
+        self.rebound = []
         self.born: set[int] = set()  # identities of handles of lower levels that were made inside
         state.stack.append(self)
         state.record.append(True if self.owns_tape else state.record[-1])
@@ -129,13 +130,18 @@ class Interpreter:
         count("ACTIVE", 1)
         return self
 
+    @tied
     def __exit__(self, kind, value, trace):
         state.stack.pop()
         state.record.pop()
         state.mode, state.random = self.previous
         state.births -= self.counts_births
-        self.alive = False
         count("ACTIVE", -1)
+        self.lost()
+
+    def lost(self) -> None:
+        """The level has ended: handles of lower levels get values of theirs back."""
+        self.alive = False
         for ref, old in reversed(self.rebound):
             handle = ref()
             if handle is not None and type(handle._data) is not type(old):

@@ -1,7 +1,8 @@
 """Thread-local state of the dispatcher, and the two counters that the fast path looks at.
 
 `fast` is the namespace that generated functions run in: ACTIVE counts transforms in any thread,
-GRADOFF counts `no_grad` blocks in any thread; both zero means that nothing unusual is going on.
+GRADOFF holds the `no_grad` blocks of all threads (a set: adding to it is one step, so that neither
+threads nor interrupts come in between); if both are false, nothing unusual is going on.
 WATCHED counts checkpoints outside of transforms, which ACTIVE counts too: if both are equal, they
 are all there is.
 """
@@ -9,12 +10,16 @@ are all there is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import threading
-from collections.abc import Iterator
+import types
+import weakref
+from collections.abc import Callable, Iterator
 
-fast: dict = {"ACTIVE": 0, "GRADOFF": 0, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
+off: set = set()  # whatever has switched recording off somewhere
+fast: dict = {"ACTIVE": 0, "GRADOFF": off, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
               "OVERRIDES": 0, "DISPATCHES": 0,  # are there classes, or modes, that take part?
               "REPLAYS": 0,  # has anybody asked for `replay_views`?
               "__name__": "pullback.generated", "__builtins__": __builtins__}
@@ -119,28 +124,84 @@ def turn() -> Iterator[None]:
             _capturing.release()
 
 
+# Interrupts.  An exception may come between any two steps, those of `__enter__` and `__exit__`
+# included, whose changes would then stay for ever.  What can be relied on is this: the frame that
+# runs a `with` block holds the bound method `__exit__` from before `__enter__` is called, nobody
+# else does, and it lets go of it whichever way the block is left.  So a block's end is tied to
+# the life of that method: if it dies without having run to its end, the state becomes what it was
+# when the method was made.
+
+
+def snapshot() -> tuple:
+    """The state of this thread, and the counters."""
+    own = vars(state)
+    return (own.copy(), own["stack"][:], own["record"][:],
+            fast["ACTIVE"], fast["WATCHED"], fast["DISPATCHES"], off.copy())
+
+
+def put_back(before: tuple) -> None:
+    """Make the state of this thread what it was."""
+    own, stack, record, *counters, silent = before
+    now = vars(state)
+    now.update(own)
+    for name in now.keys() - own.keys():
+        delattr(state, name)
+    state.stack[:], state.record[:] = stack, record
+    if threading.active_count() == 1:  # others may have counted since; too much is only slow
+        fast.update(zip(("ACTIVE", "WATCHED", "DISPATCHES"), counters))
+        off.intersection_update(silent)
+        off.update(silent)
+
+
+class tied:
+    """Decorates `__exit__` of blocks that change the state of the thread."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __get__(self, block, owner=None):
+        if block is None:
+            return self.function
+        run = [self.function, block, None]
+        leave = types.MethodType(_leave, run)
+        try:
+            run[2] = weakref.ref(leave, functools.partial(_lost, snapshot(), block))
+            return leave
+        except BaseException:
+            run[2] = None  # the traceback has the method, and would tell when it goes
+            raise
+
+
+def _leave(run: list, *exc):
+    function, block, _ = run
+    out = function(block, *exc)
+    run[2] = None  # nobody is told of the method's death any more
+    return out
+
+
+def _lost(before: tuple, block: object, tie: weakref.ref) -> None:
+    put_back(before)
+    if hasattr(block, "lost"):  # what is not of the thread
+        block.lost()
+
+
 class intact:
-    """On an exception, the state of the thread as it was: an interrupt may come between the steps
-    of anybody's `__enter__` or `__exit__`.  `again` are functions that clean up, once more."""
+    """On an exception, the state of the thread as it was, for functions that change it in many
+    ways.  `again` are functions that clean up, once more."""
 
     def __init__(self, *again):
         self.again = again
 
     def __enter__(self):
-        self.before = dict(vars(state)), state.stack[:], state.record[:], dict(fast)
+        self.before = snapshot()
 
     def __exit__(self, kind, value, trace):
         if kind is None:
             return
         for function in self.again:
             function()
-        own, stack, record, counters = self.before
-        vars(state).update(own)
-        for name in vars(state).keys() - own.keys():
-            delattr(state, name)
-        state.stack[:], state.record[:] = stack, record
-        if threading.active_count() == 1:  # others may have counted since; too much is only slow
-            fast.update({name: counters[name] for name in ("ACTIVE", "GRADOFF", "WATCHED")})
+        put_back(self.before)
 
 
 def tick() -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import itertools
 import re
@@ -19,8 +20,10 @@ from .. import control, errors
 from ..aot.export import Exported, finish, trace
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core.handle import Tensor, make
+from ..core.hooks import hooks_as_now
 from ..core.pytree import tree_flatten, tree_flatten_with_path
 from ..core.size import Symbolic
+from ..core.state import intact
 from ..core.surface import assign
 from ..fx import traceback
 from ..fx.graph import Graph
@@ -100,7 +103,10 @@ def export(
         kept.clear()
         kept.update({path: [] for path in preserve_module_call_signature})
         again = isinstance(mod, ExportedModule)  # whose nodes say already where they come from
-        with _unchanged(mod), noted(mod, kept), traceback.preserve_node_meta(again):
+        parts = _parts(mod)
+        back = functools.partial(_put_back, parts)
+        with (intact(hooks_as_now(mod), back), _unchanged(parts), noted(mod, kept),
+              traceback.preserve_node_meta(again)):
             return trace(call, (*held.values(), *args), kwargs, joint=False, pre_dispatch=True,
                          title="GraphModule", sizes=sizes, history=history,
                          literal=False), sizes
@@ -152,14 +158,12 @@ def _replace(old: Tensor, new: Any) -> None:
 
 
 @contextlib.contextmanager
-def _unchanged(mod: Module) -> Iterator[None]:
+def _unchanged(parts: list) -> Iterator[None]:
     """Attributes that the module gets or changes in between are taken back."""
-    before = [(m, dict(m.__dict__), {k: copy.copy(v) for k, v in m.__dict__.items()
-                                     if type(v) in (list, dict, set)}) for m in mod.modules()]
     try:
         yield
     finally:
-        for m, held, inside in before:
+        for m, held, _ in parts:
             changed = [k for k, v in m.__dict__.items()
                        if isinstance(v, Tensor) and held.get(k) is not v]
             if changed:
@@ -167,12 +171,25 @@ def _unchanged(mod: Module) -> Iterator[None]:
                     f"The tensor attribute self.{changed[0]} was assigned during export. Such "
                     "attributes must be registered as buffers using the `register_buffer` API",
                     stacklevel=5)
-            m.__dict__.clear()
-            m.__dict__.update(held)
-            for name, kept in inside.items():
-                value = held[name]
-                value.clear()
-                value.extend(kept) if type(value) is list else value.update(kept)
+        _put_back(parts)
+
+
+def _parts(mod: Module) -> list:
+    """The attributes of a module and of those in it, and what is in the plain containers there."""
+    return [(m, dict(m.__dict__), {k: copy.copy(v) for k, v in m.__dict__.items()
+                                   if type(v) in (list, dict, set)}) for m in mod.modules()]
+
+
+def _put_back(parts: list) -> None:
+    """Give modules their attributes back; once more does no harm."""
+    for m, held, inside in parts:
+        m.__dict__.update(held)
+        for name in m.__dict__.keys() - held.keys():
+            del m.__dict__[name]
+        for name, kept in inside.items():
+            value = held[name]
+            value.clear()
+            value.extend(kept) if type(value) is list else value.update(kept)
 
 
 def _sizes(

@@ -13,7 +13,7 @@ from typing import Any
 from .. import errors
 from ..autograd import transpose  # noqa: F401  (gives forward mode its last resort)
 from ..autograd.engine import grad as engine_grad
-from ..autograd.grad_mode import set_grad_enabled
+from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
 from ..core.surface import assign, current, hand_back
@@ -255,7 +255,7 @@ def vjp(func, *primals, has_aux: bool = False) -> Any:
                     )
                 )
         recorded = contextlib.nullcontext() if create_graph is None else (
-            set_grad_enabled(create_graph))
+            _Switch(create_graph))
         with recorded, level:  # entered again: it may be long after the function returned
             found = _gradients(level, outputs, edges, lifting, [level.wrap(c) for c in flat])
         results = iter(found)

@@ -22,7 +22,7 @@ from ..core.device import Device
 from ..core.fake import Fake, fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
 from ..core.pytree import tree_leaves
-from ..core.state import count, state
+from ..core.state import count, state, tied
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
@@ -144,6 +144,7 @@ class FakeTensorMode:
         count("ACTIVE", 1)
         return self
 
+    @tied
     def __exit__(self, *exc: Any) -> None:
         count("ACTIVE", -1)
         state.fake, state.faking, state.sizes, state.reals = self._before.pop()

@@ -21,6 +21,7 @@ from ..core.dispatching import NUMBERED, Outer, of_formula, piece
 from ..core.factories import added
 from ..core.fake import Fake, fake_like
 from ..core.handle import Tensor, make
+from ..core.hooks import hooks_as_now
 from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
 from ..core.pytree import tree_flatten, tree_map, tree_unflatten
@@ -377,7 +378,7 @@ def make_fx(
         symbolic, env = tracing_mode == "symbolic", _sizes_of(flat)
         if symbolic or env is not None:
             recorder.sizes = SizeNodes(recorder, None if symbolic else env)
-        with (intact(), level, _module_stack(f, recorder, record_module_stack),
+        with (intact(hooks_as_now(f)), level, _module_stack(f, recorder, record_module_stack),
               sized_by(recorder.sizes), reals.computing(fake)):
             names = _names(f, len(args))
             leaves = [tree_flatten(a)[0] for a in args]

@@ -14,7 +14,7 @@ from .. import errors
 from ..core.formula import push_of
 from ..core.handle import Tensor, make
 from ..core.stack import Interpreter, bind
-from ..core.state import state
+from ..core.state import state, tied
 from ..core.table import ops
 from ..core.tape import _save
 from .box import Wrapped, lower, map_tensors
@@ -62,10 +62,11 @@ class Jvp(Interpreter):
             self.outside, state.forward = state.forward, True
         return super().__enter__()
 
+    @tied
     def __exit__(self, *exc):
         if not self.shares:
             state.forward = self.outside
-        return super().__exit__(*exc)
+        Interpreter.__exit__(self, *exc)
 
     def process(self, ov, flat):
         inside = state.forward

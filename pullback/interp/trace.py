@@ -19,7 +19,7 @@ from ..core.evaluate import promoted, raw_of, rounded, run_raw, shape_of, spec
 from ..core.handle import Tensor, make
 from ..core.size import Symbolic, from_data, hinted
 from ..core.stack import Interpreter, bind, failure, level_of, tensors_in, translated
-from ..core.state import state
+from ..core.state import state, tied
 from ..core.table import ops
 from ..core.views import root
 from .box import Wrapped, map_tensors
@@ -248,9 +248,10 @@ class Trace(Interpreter):
             state.keeping = self
         return super().__enter__()
 
+    @tied
     def __exit__(self, kind, value, trace):
         state.keeping = self.keeping
-        return super().__exit__(kind, value, trace)
+        Interpreter.__exit__(self, kind, value, trace)
 
     def switched(self, mode: bool, leaves: bool) -> None:
         """Recording of histories was switched by the function, not by an operator inside of it."""

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..autograd.grad_mode import enable_grad, set_grad_enabled
+from ..autograd.grad_mode import _Switch, enable_grad
 from ..core.handle import Tensor
 from ..core.state import state as levels
 from ..core.table import ops
@@ -74,7 +74,7 @@ class Descent(Optimizer):
         for group in self.param_groups:
             rows = self.rows(group)
             if scale is not None:
-                with set_grad_enabled(group.get("differentiable", False)):
+                with _Switch(group.get("differentiable", False)):
                     for row in rows:
                         row.grad.div_(scale)
             if rows:

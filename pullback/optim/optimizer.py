@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..autograd.grad_mode import set_grad_enabled
+from ..autograd.grad_mode import _Switch
 from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.hooks import RemovableHandle, of_all_steps
@@ -351,7 +351,7 @@ def _use_grad_for_differentiable(func: Callable) -> Callable:
 
     @functools.wraps(func)
     def step(self, *args, **kwargs) -> Any:
-        with set_grad_enabled(self.defaults["differentiable"]):
+        with _Switch(self.defaults["differentiable"]):
             return func(self, *args, **kwargs)
 
     return step

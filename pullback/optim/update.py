@@ -14,7 +14,7 @@ from itertools import chain, compress
 
 import numpy as np
 
-from ..autograd.grad_mode import set_grad_enabled
+from ..autograd.grad_mode import _Switch
 from ..core.handle import Tensor
 from ..core.state import state
 from ..core.surface import mark_written
@@ -118,7 +118,7 @@ def apply(rule: Rule, names: tuple[str, ...], rows: list[Row], options: dict,
         rows = _eager(rule, names, rows, options)
     if rows:
         symbolic = None if captured else rule.symbolic if differentiable else ()
-        with set_grad_enabled(differentiable):
+        with _Switch(differentiable):
             for row in rows:
                 _on_tensors(rule, names, row, options, symbolic, differentiable)
 

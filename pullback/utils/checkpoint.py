@@ -27,7 +27,7 @@ from ..core.handle import Tensor, make
 from ..core.hooks import pack_node
 from ..core.pytree import tree_flatten, tree_unflatten
 from ..core.random import default_generator
-from ..core.state import count, state
+from ..core.state import count, state, tied
 from ..core.surface import current, refresh
 from ..core.table import ops
 from .selective import (
@@ -225,6 +225,7 @@ class _Watch:
         count("WATCHED", self.interp is None)  # unless it knows that this is all there is
         return self
 
+    @tied
     def __exit__(self, *exc):
         state.saving, state.packing = self.before, self.packing
         count("ACTIVE", -1)

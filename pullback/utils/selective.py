@@ -18,7 +18,7 @@ from ..core.handle import Tensor, make
 from ..core.op import OpOverload, families, overload_of
 from ..core.pytree import tree_map
 from ..core.stack import interpret
-from ..core.state import count, state
+from ..core.state import count, state, tied
 from ..errors import CheckpointError
 
 
@@ -71,6 +71,7 @@ class Hook:
         count("ACTIVE", 1)
         return self
 
+    @tied
     def __exit__(self, *exc):
         state.caching = self.before
         count("ACTIVE", -1)

@@ -14,7 +14,6 @@ from test_layers import CASES, run
 
 import pullback as pb
 from pullback import aot, errors
-from pullback.autograd import grad_mode
 from pullback.core import stack
 from pullback.core.state import fast, state
 from pullback.fx.make_fx import make_fx
@@ -138,7 +137,7 @@ def test_an_interrupt_between_any_two_steps_leaves_nothing_behind(monkeypatch, n
         return checkpoint(pb.sin, layer(x), use_reentrant=False) * y
 
     facts = dict(vars(state)), state.stack[:], state.record[:]
-    for name in ("ACTIVE", "GRADOFF", "WATCHED"):  # may stay too high where there are threads
+    for name in ("ACTIVE", "WATCHED"):  # may stay too high where there are threads
         monkeypatch.setitem(fast, name, fast[name])
     calls = itertools.count(1)
 
@@ -149,7 +148,7 @@ def test_an_interrupt_between_any_two_steps_leaves_nothing_behind(monkeypatch, n
 
     counted = stack.count
     with monkeypatch.context() as patch:
-        for place in (stack, grad_mode, checkpointing):
+        for place in (stack, checkpointing):
             patch.setattr(place, "count", interrupted)
         with contextlib.suppress(KeyboardInterrupt):
             pb.compile(f, backend="numpy")(x) if way == "compile" else make_fx(f)(x)

@@ -7,7 +7,7 @@ import pullback as torch
 from pullback.core import raw, tape
 from pullback.core.op import overload_of, registry
 from pullback.core.project import project
-from pullback.core.state import count, state
+from pullback.core.state import count, off, state
 from pullback.testing import samples
 
 
@@ -41,13 +41,13 @@ def node_of(ov, case):
 def run(node, grads, apply, active: int):
     """The gradients of a node's inputs, while nothing is recorded."""
     count("ACTIVE", active)
-    count("GRADOFF", 1)
+    off.add(run)
     before, state.record[0] = state.record[0], False
     try:
         return apply(node, list(grads), [e is not None for e in node.edges])
     finally:
         state.record[0] = before
-        count("GRADOFF", -1)
+        off.discard(run)
         count("ACTIVE", -active)
 
 
