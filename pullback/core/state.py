@@ -17,6 +17,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
+from typing import Any
 
 off: set = set()  # whatever has switched recording off somewhere
 fast: dict = {"ACTIVE": 0, "GRADOFF": off, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
@@ -160,7 +161,7 @@ class tied:
         self.function = function
         functools.update_wrapper(self, function)
 
-    def __get__(self, block, owner=None):
+    def __get__(self, block: object, owner: object = None) -> Callable[..., Any]:
         if block is None:
             return self.function
         run = [self.function, block, None]
