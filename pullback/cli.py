@@ -48,21 +48,22 @@ def main(arguments: list[str] | None = None) -> int:
     chosen, rest = parser.parse_known_args(arguments)
     if rest and chosen.command != "demo":
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    code = 0
     try:
         if chosen.command == "table":
-            return show_table(chosen.op, chosen.yaml)
-        if chosen.command == "show":
-            return show_program(chosen.file)
-        if chosen.command == "version":
+            code = show_table(chosen.op, chosen.yaml)
+        elif chosen.command == "show":
+            code = show_program(chosen.file)
+        elif chosen.command == "version":
             print(f"pullback {__version__}")
         elif chosen.command == "demo":
-            return run_demo(rest)
+            code = run_demo(rest)
         elif chosen.command == "run":
             parser.error("run wants a file, or -m and a module")
         else:
             parser.print_help()
-        sys.stdout.flush()
-        return 0
+        sys.stdout.flush()  # all of it: what is left until the end fails outside of this block
+        return code
     except BrokenPipeError:  # `... | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
