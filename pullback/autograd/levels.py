@@ -58,6 +58,9 @@ class _silent:
         if self.capture is not None:
             self.capture.joined = self.joined
         state.record[:] = self.before
+        self.lost()
+
+    def lost(self) -> None:
         off.discard(self)
 
 

@@ -20,7 +20,7 @@ from .fake import Fake
 from .handle import Tensor, cell_of, make
 from .op import overload
 from .overriding import _slot, method_of, plainly
-from .state import count, fast, off, state
+from .state import count, fast, off, state, tied
 
 _new = object.__new__
 
@@ -284,10 +284,16 @@ class Below:
             self.origin = self.recorder.origin
             self.recorder.origin = self.origin or self.ov
 
+    @tied
     def __exit__(self, *exc):
         state.record[:], state.operator_modes = self.before
         off.discard(self)
         if self.recorder is not None:
+            self.recorder.origin = self.origin
+
+    def lost(self) -> None:
+        off.discard(self)
+        if getattr(self, "origin", self) is not self:
             self.recorder.origin = self.origin
 
 

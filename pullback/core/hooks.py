@@ -273,8 +273,8 @@ class Packed:
         level = len(state.record) - 1
         before = t._cell.version if t._cell is not None else 0
         with _recording(level, False):
-            off.add(id(self))
             try:
+                off.add(id(self))
                 made = pack(t)
             finally:
                 off.discard(id(self))

@@ -54,6 +54,7 @@ class State(threading.local):
         self.into_leaves = True  # does the sweep that runs collect gradients in leaves?
         self.caching = None  # may know the result of an operator (with ACTIVE counted)
         self.fake = False  # creation operators make fake arrays
+        self.counts: dict = {}  # what this thread has added to the counters of the fast path
 
     replay_views = False  # histories of stale views are made by their steps, not by strides
     looking = 0  # blocks that look at every operator: compiled functions run as they were written
@@ -107,8 +108,10 @@ class uncast:
 
 def count(name: str, step: int) -> None:
     """Change one of the counters of the fast path."""
+    own = state.counts
     with _lock:
         fast[name] += step
+        own[name] = own.get(name, 0) + step
 
 
 @contextlib.contextmanager
@@ -134,24 +137,23 @@ def turn() -> Iterator[None]:
 
 
 def snapshot() -> tuple:
-    """The state of this thread, and the counters."""
+    """The state of this thread."""
     own = vars(state)
-    return (own.copy(), own["stack"][:], own["record"][:],
-            fast["ACTIVE"], fast["WATCHED"], fast["DISPATCHES"], off.copy())
+    return own.copy(), own["stack"][:], own["record"][:], own["counts"].copy()
 
 
 def put_back(before: tuple) -> None:
     """Make the state of this thread what it was."""
-    own, stack, record, *counters, silent = before
+    own, stack, record, counts = before
     now = vars(state)
     now.update(own)
     for name in now.keys() - own.keys():
         delattr(state, name)
     state.stack[:], state.record[:] = stack, record
-    if threading.active_count() == 1:  # others may have counted since; too much is only slow
-        fast.update(zip(("ACTIVE", "WATCHED", "DISPATCHES"), counters))
-        off.intersection_update(silent)
-        off.update(silent)
+    for name in ("ACTIVE", "WATCHED", "DISPATCHES"):
+        step = counts.get(name, 0) - state.counts.get(name, 0)
+        if step:
+            count(name, step)
 
 
 class tied:
