@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import zipfile
 
 import numpy as np
@@ -193,3 +194,76 @@ def broken(file, found):
 def test_refused(change):
     with pytest.raises(errors.FileFormatError):
         torch.export.load(changed("buffers", change))
+
+
+# damaged files: read, or refused in our words, and nothing of them is run
+
+
+ODD = [None, True, -1, 0, 2**31, -(2**63), 2**70, 1e308, float("nan"), "", "x", "os.system", [], {},
+       [[]], {"as_int": -5}, "torch.ops.aten.add.Tensor", "\ud800", ["os", "system"]]
+
+
+def mutate(tree, r):
+    """Change one value somewhere in a tree of JSON."""
+    place = tree
+    while True:
+        keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+        if not keys:
+            return
+        key = r.choice(keys)
+        if isinstance(place[key], (dict, list)) and place[key] and r.random() < 0.9:
+            place = place[key]
+            continue
+        kind = r.randrange(5)
+        if kind == 0:
+            del place[key]
+        elif kind == 1 and isinstance(place, list):
+            place.insert(key, place[r.choice(keys)])
+        elif kind == 2 and isinstance(place[key], int):
+            place[key] += r.choice([-1, 1, 1000])
+        else:
+            place[key] = r.choice(ODD)
+        return
+
+
+@pytest.mark.parametrize("name", ["buffers", "tied", "conv"])
+def test_mutated_files_are_read_or_refused(name, monkeypatch):
+    monkeypatch.setattr("os.system", lambda command: pytest.fail("code of a file was run"))
+    r, refused = random.Random(len(name)), 0
+    for _ in range(40):
+        wanted = r.choice(["model.json", "model_weights_config.json"])
+
+        def change(file, found, wanted=wanted):
+            if file == wanted:
+                for _ in range(r.choice([1, 1, 2])):
+                    mutate(found, r)
+
+        try:
+            torch.export.load(changed(name, change))
+        except (errors.FileFormatError, errors.NotInThisBuild) as error:
+            refused += 1
+            assert str(error)
+    assert refused > 5
+
+
+@pytest.mark.parametrize("cut", [0, 3, 100, -1, -22, -300])
+def test_truncated_files_are_refused(cut):
+    data = (DATA / "buffers.pt2").read_bytes()
+    with pytest.raises((errors.FileFormatError, EOFError)):
+        torch.export.load(io.BytesIO(data[:cut]))
+
+
+def test_declared_sizes_are_not_believed():
+    """A tensor that claims more elements than its record has, however large, takes no memory."""
+    import tracemalloc
+
+    def large(file, found):
+        if file == "model_weights_config.json":
+            meta = found["config"]["linear.weight"]["tensor_meta"]
+            meta["sizes"] = [{"as_int": 2**40}] * len(meta["sizes"])
+
+    tracemalloc.start()
+    with pytest.raises(errors.FileFormatError):
+        torch.export.load(changed("buffers", large))
+    assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    tracemalloc.stop()
