@@ -398,13 +398,14 @@ def _outputs(outputs: list, of: Callable[[str], int]) -> list:
     def one(o: Any) -> Any:
         if type(o) is not Output:
             return valued(o, of)
-        if o.of is o.piece is o.shares is None:
+        if o.of is o.piece is o.shares is o.opaque is None:
             return o
         if id(o) not in done:
             done[id(o)] = replace(
                 o, of=None if o.of is None else one(o.of), chain=valued(o.chain, of),
                 piece=o.piece and (o.piece[0], valued(o.piece[1], of)),
-                shares=o.shares and (o.shares[0], valued(o.shares[1], of)))
+                shares=o.shares and (o.shares[0], valued(o.shares[1], of)),
+                opaque=o.opaque and (o.opaque[0], valued(o.opaque[1], of), o.opaque[2]))
         return done[id(o)]
 
     return [one(o) for o in outputs]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..autograd.engine import node_of
 from ..autograd.function import Opaque
 from ..core import dtype as dt
-from ..core.handle import Link, Tensor, make, one_more
+from ..core.handle import Link, Tensor, make
 from ..core.op import overload
 from ..core.size import from_data
 from ..core.symbolic.number import SymBool, SymFloat, SymInt
@@ -47,7 +47,8 @@ class Output:
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
     retains: bool = False  # was it told to keep its gradient?
-    opaque: tuple | None = None  # (input, link) whose memory it shows, by a function of the user's
+    # (input, views, one of several?): whose memory it shows, by a function of the user's
+    opaque: tuple | None = None
     late: bool = False  # a view of what was written, which nothing else in the function used
     shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
     piece: tuple | None = None  # (input or None, views): one of several results of a view
@@ -154,10 +155,12 @@ class Results:
             if link is not None and link.apart and id(link.base) in self.by_handle and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
                 found.shares = self.by_handle[id(link.base)], link.chain
+            if isinstance(link, Opaque) and id(link.base) in self.by_handle and not any(
+                    isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
+                found.opaque = self.by_handle[id(link.base)], link.chain, link.multi
             number = self.unwritten.get(id(o._data)) if link is None else None
             if number is not None and has_history(o):  # a function returned it as it was
-                step = one_more(None, (overload("alias"), (), None))
-                found.opaque = number, Opaque(o, step, False, None, 0)
+                found.opaque = number, ((overload("alias"), (), None),), False
         if found.kind != "input" and isinstance(o._edge, Accumulate):
             found.leaf = o._edge.leaf() is o
         found.retains = found.kind != "input" and retains(o)

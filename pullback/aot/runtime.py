@@ -25,7 +25,7 @@ from ..autograd import engine
 from ..autograd.engine import accumulate, threads_running
 from ..autograd.function import Opaque
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
-from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of
+from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of, one_more
 from ..core.memory import owner_of, refuse_held
 from ..core.pytree import tree_unflatten
 from ..core.size import Size
@@ -743,10 +743,12 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
     if o.kind == "graph":
         t = made[o.index]
         if o.opaque is not None:
-            number, link = o.opaque
-            base = tensors[number]
-            t._data, t._cell = replay(make(base._data), link.chain)._data, cell_of(base)
-            t._link = Opaque(base, link.steps, link.multi, None, t._cell.version)
+            number, chain, multi = o.opaque
+            base, steps = tensors[number], None
+            t._data, t._cell = replay(make(base._data), chain)._data, cell_of(base)
+            for step in chain:
+                steps = one_more(steps, step)
+            t._link = Opaque(base, steps, multi, None, t._cell.version)
         elif o.shares is not None:
             base = tensors[o.shares[0]]
             t._data, t._cell = replay(make(base._data), o.shares[1])._data, cell_of(base)

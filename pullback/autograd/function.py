@@ -687,7 +687,7 @@ def _finish(plan, ctx, args, places, edges, out, tracked: bool, level: int, kind
                 _written(o, node if differentiable else None, number, level)
             else:
                 bump(o)
-        elif o._link is not None and is_buffer(o._data):
+        elif o._link is not None:
             _detach_view(o, args, places, differentiable)
         if differentiable:
             if not is_dirty:

@@ -35,7 +35,8 @@ THEIRS = ("_ctc_loss", "ctc_loss", "embedding_bag", "_embedding_bag", "special_c
           "_upsample", "upsample", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
           "binary_cross_entropy_with_logits", "margin_ranking_loss", "cosine_embedding_loss",
           "triplet_margin_loss", "bucketize", "searchsorted", "_native_batch_norm",
-          "native_batch_norm", "_batch_norm", "batch_norm_")
+          "native_batch_norm", "_batch_norm", "batch_norm_", "native_layer_norm",
+          "native_group_norm")
 
 
 @functools.cache

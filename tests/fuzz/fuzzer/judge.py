@@ -173,6 +173,7 @@ class Judge:
             self._count(mode, begun, len(part))
 
     def _part(self, mode: str, part: list) -> None:
+        self.tell({"at": part[0].program.seed, "mode": mode})
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -201,6 +202,7 @@ class Judge:
     def _only_together(self, mode: str, kind: str, part: list, words: str) -> None:
         """Programs that are right one by one and wrong in one function."""
         def fails(programs):
+            self.tell({"at": programs[0].seed, "mode": mode})
             cases = [case_of(p) for p in programs]
             try:
                 return bool(batch(mode, cases))
