@@ -106,8 +106,8 @@ def power_pullback(grad, self, exponent):
 
 
 def power_pullback_base(grad, self, exponent):
-    """d x^p = p x^(p-1) dx for a tensor p, with 0 at x = p = 0 instead of 0 * inf."""
-    nowhere = (exponent == 0).logical_and(self == 0)
+    """d x^p = p x^(p-1) dx for a tensor p, with 0 at p = 0 where x is 0 or NaN: x^0 is 1 there."""
+    nowhere = (exponent == 0).logical_and((self == 0).logical_or(self.isnan()))
     slope = exponent * self.masked_fill(nowhere, 1).pow(exponent - 1)
     return grad * slope.masked_fill(nowhere, 0).conj()
 
@@ -176,13 +176,17 @@ def clamp_pullback_high(grad, self, min, max):
     return ops.where(mask, grad, 0)
 
 
-def log_where_used(self, other):
-    """log(y) of x log(y), with 0 where the product is 0 by definition: x = 0 and y <= 0."""
+def copysign_pullback(grad, self, result):
+    """The quotient of both is the sign; 0 at 0, and NaN where the quotient is."""
+    ratio = result.detach() / self.detach()  # it is constant between its steps
+    return grad * ratio.masked_fill(self == 0, 0)
+
+
+def xlogy_pullback(grad, self, other):
+    """d x log(y) by x, 0 where the product is 0 by definition (x = 0, y <= 0) or `grad` is."""
     if isinstance(other, (int, float)):
-        return math.log(other) if other > 0 else ops.where(self == 0, 0.0, _log(other))
+        out = ops.xlogy(grad, other)
+        return out if other > 0 else out.masked_fill(self == 0, 0)
     unused = (self == 0).logical_and(other <= 0)
-    return other.masked_fill(unused, 1).log()
-
-
-def _log(number):
-    return -math.inf if number == 0 else math.nan
+    # the 1 keeps further derivatives finite, the 0 an infinite gradient out
+    return ops.xlogy(grad.masked_fill(unused, 0), other.masked_fill(unused, 1))

@@ -24,11 +24,12 @@ from .linalg import (
     solve_tri,
 )
 from .pointwise import (
-    log_where_used,
+    copysign_pullback,
     power_pullback_base,
     power_pullback_exponent,
     share_of_sum,
     squared_radius,
+    xlogy_pullback,
 )
 from .reduce import _spread_of, norm_pullback, restore, std_pullback
 from .shape import _both, as_strided_backward
@@ -240,6 +241,8 @@ def logaddexp_backward(grad, x, y):
 
 def copysign_backward(grad, self, result):
     """The quotient of both is the sign; 0 at 0."""
+    if recording():
+        return copysign_pullback(grad, self, result)
     ratio = result / self
     return grad * ratio.masked_fill(self == 0, 0)
 
@@ -346,7 +349,7 @@ def as_strided_printed(grad, shape, strides, start, size, stride, offset):
 def xlogy_backward(grad, self, other):
     """d x log(y) by x, with 0 where the product is 0 by definition."""
     if recording():
-        return grad * log_where_used(self, other)
+        return xlogy_pullback(grad, self, other)
     out = ops.xlogy(grad, other)
     low = other <= 0.0
     return out.masked_fill((self == 0.0) & low, 0.0)

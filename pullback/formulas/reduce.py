@@ -60,7 +60,7 @@ def var_push(self_p, self_t, dim, correction, keepdim):
 def _spread_of(self, dim, correction):
     """(2 / degrees of freedom, deviations from the mean); without freedom inf, NaN at the mean."""
     freedom = count_reduced(self.shape, dim) - (1 if correction is None else correction)
-    full = dim is None or len(wrap_dims(dim, self.ndim)) == self.ndim
+    full = dim is None or self.ndim == 0
     slope = 2 / freedom if freedom > 0 or (freedom < 0 and not full) else math.inf
     offset = self - (self.mean() if dim is None else self.mean(dim, True))
     return slope, offset.abs() if slope == math.inf and full else offset
@@ -68,12 +68,18 @@ def _spread_of(self, dim, correction):
 
 def std_pullback(grad, self, result, dim, correction, keepdim):
     """d sqrt(v) = d v / (2 sqrt(v)), and 0 where all elements are equal."""
-    return var_pullback(grad / (2 * _never_zero(result)), self, dim, correction, keepdim)
+    slope = _where_spread(grad, result)
+    return var_pullback(slope, self, dim, correction, keepdim)
 
 
 def std_push(self_p, self_t, result, dim, correction, keepdim):
     """d sqrt(v) = d v / (2 sqrt(v)), and 0 where all elements are equal."""
-    return var_push(self_p, self_t, dim, correction, keepdim) / (2 * _never_zero(result))
+    return _where_spread(var_push(self_p, self_t, dim, correction, keepdim), result)
+
+
+def _where_spread(change, std):
+    """change / (2 std), exactly 0 where `std` is 0, whatever the change, and so its derivatives."""
+    return change.masked_fill(std == 0, 0) / (2 * _never_zero(std))
 
 
 def _never_zero(x):
@@ -213,10 +219,28 @@ def cumsum_pullback(grad, dim):
 
 
 def _shares(self, result, dim, keepdim):
-    """For each element its share of the extreme value: 1 / (number of elements that attain it)."""
-    extreme = restore(result, self.ndim, dim, keepdim)
-    mask = (self == extreme).logical_or(self.isnan())  # one NaN makes the extreme NaN
+    """For each element its share of the extreme value: 1 / (number of elements that attain it).
+
+    Nothing along dims attains a NaN: 0 / 0, so that the gradients are NaN, as PyTorch's are.
+    """
+    mask = self == restore(result, self.ndim, dim, keepdim)
     return mask.to(self.dtype) / mask.sum(dim, True)
+
+
+def _even_shares(self, result):
+    """The same for the extreme of all elements, where a NaN is that of all NaN."""
+    mask = (self == result).logical_or(self.isnan().logical_and(result.isnan()))
+    return mask.to(self.dtype) / mask.sum()
+
+
+def evenly_pullback(grad, self, result):
+    """All elements that attain the extreme of all share its gradient evenly."""
+    return grad * _even_shares(self, result)
+
+
+def evenly_push(self_p, self_t, result):
+    """The mean of the tangents of all elements that attain the extreme of all."""
+    return (_even_shares(self_p, result) * self_t).sum()
 
 
 def extreme_pullback(grad, self, result, dim, keepdim):
@@ -306,7 +330,12 @@ def norm_pullback(grad, self, p, result, dim, keepdim):
     """Pullback of the p-norm; nothing for p = 0, which only counts."""
     norm = restore(result, self.ndim, dim, keepdim)
     direction = _norm_direction(self, p, norm, dim)
-    return None if direction is None else direction * restore(grad, self.ndim, dim, keepdim)
+    if direction is None:
+        return None
+    grad = restore(grad, self.ndim, dim, keepdim)
+    if p > 1 and p != 2 and not math.isinf(p):
+        grad = grad.masked_fill(norm == 0, 0)  # an infinite one, as of a root, is none there
+    return direction * grad
 
 
 def norm_push(self_p, self_t, p, result, dim, keepdim):

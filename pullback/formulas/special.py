@@ -21,14 +21,13 @@ def multivariate_digamma(self, p):
     return total
 
 
-def log1p_where_used(self, other):
-    """log(1 + y) of x log(1 + y), with 0 where the product is 0 by definition: x = 0, y <= -1."""
+def xlog1py_pullback(grad, self, other):
+    """d x log(1 + y) by x, 0 where the product is 0 by definition (x = 0, y <= -1) or `grad` is."""
     if isinstance(other, (int, float)):
-        if other > -1:
-            return math.log1p(other)
-        return ops.where(self == 0, 0.0, -math.inf if other == -1 else math.nan)
+        out = ops.special_xlog1py(grad, other)
+        return out if other > -1 else out.masked_fill(self == 0, 0)
     unused = (self == 0).logical_and(other <= -1)
-    return other.masked_fill(unused, 0).log1p()
+    return ops.special_xlog1py(grad.masked_fill(unused, 0), other.masked_fill(unused, 0))
 
 
 def unit_complex(angle):

@@ -14,26 +14,6 @@ from ..core.table import ops
 from .reduce import norm_pullback, norm_push
 
 # ---------------------------------------------------------------------------------------------
-# Medians that skip NaN
-
-
-def _median_shares(self, result):
-    """1 / (number of elements equal to the median) at those; all NaN are equal to a NaN."""
-    hit = ops.where(result.isnan(), self.isnan(), self == result)
-    return hit.to(self.dtype) / hit.sum()
-
-
-def nanmedian_pullback(grad, self, result):
-    """All elements that equal the median share its gradient evenly."""
-    return grad * _median_shares(self, result)
-
-
-def nanmedian_push(self_p, self_t, result):
-    """The mean of the tangents of all elements that equal the median."""
-    return (_median_shares(self_p, result) * self_t).sum()
-
-
-# ---------------------------------------------------------------------------------------------
 # Slices cut down to a norm
 
 TINY = 1e-7  # keeps the quotient finite; PyTorch's value

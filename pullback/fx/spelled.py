@@ -17,6 +17,7 @@ from ..core.layout import STRIDED
 from ..core.table import ops
 from ..ops.attention import attention, fusable, fused
 from ..ops.contraction import _common_sizes, read_equation
+from ..ops.dropout import _dropped
 
 PARTS: dict[str, Callable] = {}
 TRACED: dict[str, Callable] = {}
@@ -334,7 +335,10 @@ def _check(input, hidden, w_ih, w_hh) -> None:
 
 @spells("dropout", table=TRACED)
 def _dropout(input, p, train):
-    return ops.native_dropout(input, p, True)[0] if train and p != 0 else input.clone()
+    if not train or p == 0:
+        return input.clone()
+    # without any chance nothing is drawn: what comes after it draws the same numbers as in eager
+    return _dropped(input, p, True) if p == 1 else ops.native_dropout(input, p, True)[0]
 
 
 @spells("hardshrink", table=TRACED)

@@ -119,8 +119,6 @@ FORMULAS: dict[str, dict[str, str]] = {
                   "other": "logaddexp_backward(grad, other, self)"},
     "copysign.Tensor": {"self": "copysign_backward(grad, self, result)"},
     "copysign.Scalar": {"self": "copysign_backward(grad, self, result)"},
-    "nansum": {"self": (
-        "spread(grad, self.shape, dim, keepdim) * self.isnan().logical_not()")},
     "prod": {"self": "prod_backward(grad, self)"},
     "prod.dim_int": {"self": "prod_dim_backward(grad, self, dim, keepdim)"},
     "std.correction": {

@@ -124,10 +124,19 @@ class max_other(Composite):
 class _OfAll(Reduction):
     """One of all elements; ties share the gradient."""
 
-    grad = {"self": "extreme_pullback(grad, self, result, None, False)"}
-    push = "extreme_push(self_p, self_t, result, None, False)"
+    grad = {"self": "evenly_pullback(grad, self, result)"}
+    push = "evenly_push(self_p, self_t, result)"
     shape = "()"
     samples = extremes_of_all
+
+
+def _of_rows(extreme, self):
+    """The extreme of each row; its NaN share the gradient, as those of one example do."""
+    if not self.is_floating_point() or not self.requires_grad:
+        return extreme(self, [1])
+    odd = self.isnan()
+    mean = self.masked_fill(odd.logical_not(), 0).sum([1]) / odd.sum([1])
+    return ops.where(odd.any(1), mean, extreme(self.masked_fill(odd, 0), [1]))
 
 
 class _Places(Reduction):
@@ -155,7 +164,7 @@ class max_default(_OfAll):
     run = lambda xp, self: _extreme("max", xp, self, None, False)
 
     def batch(n, batched, self):
-        return rows(n, self).amax([1])
+        return _of_rows(ops.amax, rows(n, self))
 
     def decomp(self):
         return ops.amax(self, [])
@@ -185,7 +194,7 @@ class min_default(_OfAll):
     run = lambda xp, self: _extreme("min", xp, self, None, False)
 
     def batch(n, batched, self):
-        return rows(n, self).amin([1])
+        return _of_rows(ops.amin, rows(n, self))
 
     def decomp(self):
         return ops.amin(self, [])

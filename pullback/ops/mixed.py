@@ -174,7 +174,9 @@ class addcdiv(Pointwise):
 
 def _xlogy(xp, self, other):
     """x log(y), 0 where x is 0 unless y is NaN."""
-    return xp.where((xp.equal(self, 0)) & ~xp.isnan(other), 0, self * xp.log(other))
+    product = self * xp.log(other)
+    refuse("xlogy_cpu", product, "c")
+    return xp.where((xp.equal(self, 0)) & ~xp.isnan(other), 0, product)
 
 
 class xlogy_Tensor(Pointwise):
@@ -182,7 +184,7 @@ class xlogy_Tensor(Pointwise):
     schema = "xlogy.Tensor(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     run = _xlogy
-    grad = {"self": "grad * log_where_used(self, other)", "other": "grad * self / other"}
+    grad = {"self": "xlogy_pullback(grad, self, other)", "other": "grad * self / other"}
     aliases = ("special_xlogy",)
     samples = pairs(low2=0.3, high2=3)
 
@@ -217,7 +219,7 @@ class xlogy_Scalar_Other(Pointwise):
     promote = "float"
     promotes = ("self", "other")
     run = _xlogy
-    grad = {"self": "grad * log_where_used(self, other)"}
+    grad = {"self": "xlogy_pullback(grad, self, other)"}
     samples = with_number(1.5, 2)
 
     def decomp(self, other):
@@ -259,7 +261,7 @@ class copysign_Tensor(Pointwise):
     """Size of the first element with the sign of the second."""
     schema = "copysign.Tensor(Tensor self, Tensor other) -> Tensor"
     promote = "float"
-    grad = {"self": "grad * (self.sgn() * result.sgn())"}
+    grad = {"self": "copysign_pullback(grad, self, result)"}
     constant = ("other",)
     samples = pairs()
 
@@ -278,7 +280,7 @@ class copysign_Scalar(Pointwise):
     schema = "copysign.Scalar(Tensor self, Scalar other) -> Tensor"
     promote = "float"
     promotes = ("self", "other")
-    grad = {"self": "grad * (self.sgn() * result.sgn())"}
+    grad = {"self": "copysign_pullback(grad, self, result)"}
     samples = with_number(-1.5, 2)
 
     def run(xp, self, other):

@@ -185,7 +185,7 @@ class nansum(Reduction):
     schema = ("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor")
     out = ("any",)
-    grad = {"self": "spread(grad, self.shape, dim, keepdim).masked_fill(self.isnan(), 0)"}
+    grad = {"self": "spread(grad, self.shape, dim, keepdim) * self.isnan().logical_not()"}
     push = "self_t.masked_fill(self_p.isnan(), 0).sum(dim, keepdim, dtype=dtype)"
     shape = lambda self, dim, keepdim, dtype: reduced(self.shape, dim, keepdim)
     dtype = lambda self, dim, keepdim, dtype: sum_dtype(self, dtype)

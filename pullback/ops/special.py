@@ -404,7 +404,7 @@ class special_xlog1py(Pointwise):
     schema = "special_xlog1py(Tensor self, Tensor other) -> Tensor"
     promote = "float"
     run = _xlog1py
-    grad = {"self": "grad * log1p_where_used(self, other)", "other": "grad * self / (other + 1)"}
+    grad = {"self": "xlog1py_pullback(grad, self, other)", "other": "grad * self / (other + 1)"}
     inplace = method = False
     samples = pairs(-2, 2, -0.6, 3)
 
@@ -441,7 +441,7 @@ class special_xlog1py_other_scalar(Pointwise):
     promote = "float"
     promotes = ("self", "other")
     run = _xlog1py
-    grad = {"self": "grad * log1p_where_used(self, other)"}
+    grad = {"self": "xlog1py_pullback(grad, self, other)"}
     inplace = method = False
     samples = first_with(1.5)
 

@@ -83,8 +83,8 @@ def _nanmedian_place(xp, x):
 class nanmedian_default(Reduction):
     """Lower median of all elements that are not NaN."""
     schema = "nanmedian(Tensor self) -> Tensor"
-    grad = {"self": "nanmedian_pullback(grad, self, result)"}
-    push = "nanmedian_push(self_p, self_t, result)"
+    grad = {"self": "evenly_pullback(grad, self, result)"}
+    push = "evenly_push(self_p, self_t, result)"
     shape = "()"
 
     def run(xp, self):
