@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ..core.dims import numel
 from .norm import trailing_dims
+from .reduce import single
 
 # ---------------------------------------------------------------------------------------------
 # Normalisation with statistics over `dims` and parameters that are summed over `sums`.
@@ -420,6 +421,7 @@ def weight_norm_grads(grads, v, g, norms, dim):
     bar(g) = sum(bar(w) v) / n.
     """
     grad_w, grad_norms = grads
+    v = single(v)
     dims = weight_norm_dims(v.ndim, dim)
     shape = [1] * v.ndim
     shape[dim] = v.shape[dim]

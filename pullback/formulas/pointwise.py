@@ -41,6 +41,15 @@ def angle_push(self_p, self_t):
     return (self_p.conj() * self_t).imag / size.masked_fill(size == 0, math.inf)
 
 
+def acosh_slope(self):
+    """1 / sqrt(x^2 - 1), which is even: it has a value below -1, where acosh itself is NaN.
+
+    Complex numbers take two roots instead of one of the product: only so is the branch right.
+    """
+    below, above = self - 1, self + 1
+    return below.rsqrt() * above.rsqrt() if self.is_complex() else (below * above).rsqrt()
+
+
 def gelu_second(grad, self, approximate):
     """Second derivative of gelu: (2 - x^2) pdf(x) for the exact form.
 

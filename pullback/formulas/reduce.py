@@ -227,20 +227,21 @@ def _shares(self, result, dim, keepdim):
     return mask.to(self.dtype) / mask.sum(dim, True)
 
 
-def _even_shares(self, result):
-    """The same for the extreme of all elements, where a NaN is that of all NaN."""
-    mask = (self == result).logical_or(self.isnan().logical_and(result.isnan()))
-    return mask.to(self.dtype) / mask.sum()
+def _attained(self, result):
+    """Which elements attain the extreme of all; a NaN is that of all NaN."""
+    return (self == result).logical_or(self.isnan().logical_and(result.isnan()))
 
 
 def evenly_pullback(grad, self, result):
-    """All elements that attain the extreme of all share its gradient evenly."""
-    return grad * _even_shares(self, result)
+    """All elements that attain the extreme of all share its gradient evenly; others get 0."""
+    hit = _attained(self, result)
+    return ops.where(hit, grad / hit.sum(), 0)
 
 
 def evenly_push(self_p, self_t, result):
     """The mean of the tangents of all elements that attain the extreme of all."""
-    return (_even_shares(self_p, result) * self_t).sum()
+    hit = _attained(self_p, result)
+    return ops.where(hit, self_t, 0).sum() / hit.sum()
 
 
 def extreme_pullback(grad, self, result, dim, keepdim):

@@ -456,29 +456,28 @@ class _weight_norm_interface(Op):
         axes = tuple(weight_norm_dims(v.ndim, dim))
         norms = xp.sqrt((x * x).sum(axis=axes, keepdims=True)) if axes else xp.abs(x)
         out = x * (widened(xp, g).reshape(shape) / norms)
-        dtype = x.dtype if v.dtype != g.dtype else g.dtype
-        return narrowed(out, v.dtype), narrowed(norms, dtype).reshape(g.shape)
+        return narrowed(out, v.dtype), norms.reshape(g.shape)  # norms of half precision stay wide
 
     def shape(v, g, dim):
         return [tuple(v.shape), tuple(g.shape)]
 
     def dtype(v, g, dim):
-        wide = dt.float32 if v.dtype.itemsize == 2 else v.dtype
-        return [v.dtype, g.dtype if v.dtype is g.dtype else wide]
+        return [v.dtype, dt.float32 if v.dtype.itemsize == 2 else v.dtype]
 
     def batch(n, batched, v, g, dim):
         v, g = in_front(v, batched[0], n), in_front(g, batched[1], n)
         dim = wrap_dim(dim, v.ndim - 1) + 1
         dims = [d for d in range(1, v.ndim) if d != dim]
-        norms = ops.linalg_vector_norm(v, 2, dims, True) if dims else v.abs()
-        return v * (g.reshape(norms.shape) / norms), norms.reshape(g.shape)
+        x = v.to(dt.float32) if v.dtype.itemsize == 2 else v
+        norms = ops.linalg_vector_norm(x, 2, dims, True) if dims else x.abs()
+        return (x * (g.reshape(norms.shape) / norms)).to(v.dtype), norms.reshape(g.shape)
 
     def decomp(v, g, dim=0):
         dims = weight_norm_dims(v.ndim, _edge_dim(v, dim))
         x = v.to(dt.float32) if v.dtype.itemsize == 2 else v
         norms = (x * x).sum(dims, True).sqrt() if dims else x.abs()
         out = x * (g.reshape(norms.shape) / norms)
-        return out.to(v.dtype), norms.reshape(g.shape).to(g.dtype if v.dtype is g.dtype else x.dtype)
+        return out.to(v.dtype), norms.reshape(g.shape)
 
     def samples(s):
         yield s(s.real(3, 4, 2), s.real(3, 1, 1))

@@ -426,8 +426,7 @@ class acosh(Pointwise):
     promote = "float"
     run = "xp.arccosh(self)"
     c = "acosh({self})"
-    # two roots instead of one of the product: only so is the branch right for complex numbers
-    grad = {"self": "grad * ((self - 1).rsqrt() * (self + 1).rsqrt()).conj()"}
+    grad = {"self": "grad * acosh_slope(self).conj()"}
     complex = True
     aliases = ("arccosh",)
     samples = points(1.2, 3)

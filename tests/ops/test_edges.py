@@ -115,3 +115,32 @@ def test_topk_takes_the_first_of_equals(dtype):
         assert out.tolist() == [0] * 5 and places.tolist() == [0, 3, 6, 9, 12]
     y = torch.arange(100).to(dtype)
     assert y.topk(3)[1].tolist() == [99, 98, 97]
+
+
+def _incoming(function, x, gradient):
+    """The gradient of a function where some gradient comes in: in eager mode, and compiled."""
+    def row(t):
+        return function(t).reshape(-1)
+
+    for way in (row, torch.compile(row)):
+        leaf = torch.tensor(x, requires_grad=True)
+        out = way(leaf)
+        yield torch.autograd.grad(out, leaf, torch.full(out.shape, gradient))[0].tolist()
+
+
+@pytest.mark.parametrize("gradient", [inf, nan])
+def test_what_is_not_chosen_has_no_part_in_a_gradient(gradient):
+    x = [1.0, 2.0, 3.0]
+    for name, at in (("min", 0), ("max", 2), ("median", 1), ("nanmedian", 1)):
+        wanted = [gradient if i == at else 0.0 for i in range(3)]
+        for found in _incoming(getattr(torch, name), x, gradient):
+            assert _same(found, wanted), name
+
+
+def test_acosh_has_the_even_slope_of_its_formula_below_its_domain():
+    for found in _incoming(torch.acosh, [-3.0, -0.5, 1.0, 2.0], 1.0):
+        assert _same(found[1:3], [nan, inf])
+        assert found[0] == pytest.approx(8**-0.5) and found[3] == pytest.approx(3**-0.5)
+    near = torch.tensor([1 + 2.0**-40], dtype=torch.float64, requires_grad=True)
+    slope, = torch.autograd.grad(torch.acosh(near), near)
+    assert slope.item() == pytest.approx(2.0**19.5, rel=1e-11)

@@ -106,3 +106,20 @@ def test_assigned_numbers_in_transforms():
     assert graph(x).tolist() == [[inf, inf], [0, 0]]
     with pytest.raises(RuntimeError, match="without overflow"):
         torch.vmap(write)(torch.zeros(2, 2, dtype=torch.float32) + 0).mul_(1).fill_(1e39)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weight_norm_keeps_its_norms_wide(dtype):
+    """Norms of half precision are float32, and gradients are rounded once, as in PyTorch 2.13."""
+    v = torch.tensor([[3.0, 4.0], [60.0, 80.0]], dtype=dtype, requires_grad=True)
+    g = torch.tensor([[1.0], [2.0]], dtype=dtype, requires_grad=True)
+    for call in (torch.ops.aten._weight_norm_interface.default,
+                 torch.compile(torch.ops.aten._weight_norm_interface.default)):
+        w, norms = call(v, g, 0)
+        assert (w.dtype, norms.dtype) == (dtype, torch.float32)
+        assert norms.tolist() == [[5.0], [100.0]]
+        for_v, for_g = torch.autograd.grad(w, (v, g), torch.ones_like(w))
+        assert (for_v.dtype, for_g.dtype) == (dtype, dtype)
+        wanted = [[0.2 * 0.16, -0.2 * 0.12], [0.02 * 0.16, -0.02 * 0.12]]
+        assert torch.equal(for_v, torch.tensor(wanted).to(dtype))
+        assert torch.equal(for_g, torch.tensor([[1.4], [1.4]]).to(dtype))
