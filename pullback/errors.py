@@ -83,7 +83,7 @@ def variable_of(value, depth: int = 2) -> str:
                     i.offset
                     for i in dis.get_instructions(code)
                     if i.opname.startswith("STORE_")
-                    and i.argval == name
+                    and (i.argval == name or type(i.argval) is tuple and name in i.argval)
                     and i.offset <= frame.f_lasti
                 ]
                 if sets:

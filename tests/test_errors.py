@@ -487,3 +487,10 @@ def test_a_refused_value_is_not_called_a_wrong_shape():
     assert isinstance(info.value, RuntimeError) and "reshape" not in str(info.value)
     with pytest.raises(errors.ShapeError, match="reshape"):
         torch.ones(3, 4) @ torch.ones(3, 4)
+
+
+def test_a_variable_that_is_set_together_with_others_is_found():
+    """Python 3.13 and later store two variables by one instruction."""
+    first, second = object(), object()
+    assert errors.variable_of(second, 1).startswith(", 'second' (set at test_errors.py:")
+    assert errors.variable_of(first, 1).startswith(", 'first' (set at test_errors.py:")

@@ -88,7 +88,9 @@ class Names(NamedTuple):
 
 _STEPS = {"LOAD_GLOBAL": 0, "LOAD_NAME": 0, "STORE_GLOBAL": 1, "DELETE_GLOBAL": 1, "LOAD_ATTR": 2,
           "LOAD_METHOD": 2, "IMPORT_FROM": 2, "STORE_ATTR": 3, "DELETE_ATTR": 3, "IMPORT_NAME": 4,
-          "LOAD_DEREF": 7, "LOAD_CLASSDEREF": 7}
+          "LOAD_DEREF": 7, "LOAD_CLASSDEREF": 7, "LOAD_FROM_DICT_OR_GLOBALS": 0,
+          "LOAD_FROM_DICT_OR_DEREF": 7, "LOAD_SUPER_ATTR": 2}
+_ADDED = (["LOAD_CONST", "BINARY_OP"], ["LOAD_SMALL_INT", "BINARY_OP"])  # 3.14 has the latter
 
 
 @functools.lru_cache(maxsize=4096)
@@ -110,7 +112,7 @@ def names_of(code: types.CodeType) -> Names:
 
 def _counts(steps: list[dis.Instruction]) -> bool:
     """Is a constant added to what is read, and nothing else done with it?"""
-    return [s.opname for s in steps[1:3]] == ["LOAD_CONST", "BINARY_OP"] and (
+    return [s.opname for s in steps[1:3]] in _ADDED and (
         steps[2].argrepr == "+=" and type(steps[1].argval) is int and len(steps) == 4
         and steps[3].opname.startswith("STORE_") and steps[3].argval == steps[0].argval)
 

@@ -12,10 +12,9 @@ import warnings
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from types import MethodType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
-from ..core.state import fast, off, state, tied
+from ..core.state import bound, fast, off, state, tied
 
 
 def _levels() -> range:
@@ -72,7 +71,7 @@ class _Leave:
     def __get__(self, switch: Any, owner: Any = None) -> Callable[..., None]:
         if switch is None:
             return _leave
-        leave = MethodType(_leave, switch)
+        leave = bound(_leave, switch)
         tie = _Tie(leave, _lost)
         tie.switch, tie.before = switch, None
         switch._ties.append(tie)

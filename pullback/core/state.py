@@ -13,6 +13,7 @@ import contextlib
 import functools
 import itertools
 import os
+import sys
 import threading
 import types
 import weakref
@@ -134,6 +135,11 @@ def turn() -> Iterator[None]:
 # else does, and it lets go of it whichever way the block is left.  So a block's end is tied to
 # the life of that method: if it dies without having run to its end, the state becomes what it was
 # when the method was made.
+#
+# Calls of Python 3.14 take bound methods apart and let go of them at once, so it gets something
+# else that holds a function and its first argument.
+
+bound = types.MethodType if sys.version_info < (3, 14) else functools.partial
 
 
 def snapshot() -> tuple:
@@ -167,7 +173,7 @@ class tied:
         if block is None:
             return self.function
         run = [self.function, block, None]
-        leave = types.MethodType(_leave, run)
+        leave = bound(_leave, run)
         try:
             run[2] = weakref.ref(leave, functools.partial(_lost, snapshot(), block))
             return leave

@@ -109,12 +109,13 @@ class GraphAppendingTracer(TracerBase):
 def _asserted() -> str | None:
     """The message, if the truth of a proxy is asked for by the `assert` of the caller's caller."""
     frame = sys._getframe(2)
-    steps = [s for s in dis.get_instructions(frame.f_code) if s.opname not in ("NOP", "CACHE")]
+    steps = [s for s in dis.get_instructions(frame.f_code)
+             if s.opname not in ("NOP", "CACHE", "NOT_TAKEN")]
     at = next(i for i, step in enumerate(steps) if step.offset == frame.f_lasti)
-    at += steps[at].opname == "TO_BOOL"
+    at += steps[at].opname in ("TO_BOOL", "COMPARE_OP")  # from 3.13 on, comparisons ask as well
     jump, then, message = [*steps[at : at + 3], None, None][:3]
     if jump is None or then is None or "IF_TRUE" not in jump.opname or (
-            "AssertionError" not in str(then.argval) and then.opname != "LOAD_ASSERTION_ERROR"):
+            "AssertionError" not in then.argrepr and then.opname != "LOAD_ASSERTION_ERROR"):
         return None
     return message.argval if message and message.opname == "LOAD_CONST" else ""
 
