@@ -1,7 +1,8 @@
 """Functions whose Python form the schema language cannot say.
 
-They take variable numbers of tensors, or numbers in place of lists of dims.  Each one sorts its
-arguments and calls the operator of the same name; see `ops/matmul.py` for those.
+They take variable numbers of tensors, or numbers in place of lists of dims, or have another default
+than the operator.  Each one sorts its arguments and calls the operator of the same name; see
+`ops/matmul.py` for those.
 """
 
 from __future__ import annotations
@@ -184,6 +185,59 @@ def _at_least(name: str):
 atleast_1d, atleast_2d, atleast_3d = map(_at_least, ("atleast_1d", "atleast_2d", "atleast_3d"))
 
 
+# Losses: `reduction` is 0 (none) where it is left out, as in PyTorch's functions of these names;
+# the operators, as their schemas say, and `nn.functional` take the mean.
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None,
+                                     pos_weight: Tensor | None = None,
+                                     reduction: int = 0) -> Tensor:
+    """Cross entropy of probabilities that are given by their logits; not reduced unless asked."""
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                          reduction: int = 0) -> Tensor:
+    """1 - cosine where the target is 1, else its excess over a margin; not reduced unless asked."""
+    return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
+
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Sequence[int] | Tensor,
+             target_lengths: Sequence[int] | Tensor, blank: int = 0, reduction: int = 0,
+             zero_infinity: bool = False) -> Tensor:
+    """Negative log likelihood of targets without alignment; not reduced unless asked."""
+    return ops.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction,
+                        zero_infinity)
+
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
+                         reduction: int = 0) -> Tensor:
+    """Distances where the target is 1, what they lack of a margin elsewhere; not reduced."""
+    return ops.hinge_embedding_loss(input, target, margin, reduction)
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *,
+           log_target: bool = False) -> Tensor:
+    """Terms of the divergence of `target` from exp(`input`); not reduced unless asked."""
+    return ops.kl_div(input, target, reduction, log_target=log_target)
+
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0,
+                        reduction: int = 0) -> Tensor:
+    """What the difference of two scores lacks of a margin; not reduced unless asked."""
+    return ops.margin_ranking_loss(input1, input2, target, margin, reduction)
+
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
+                        p: float = 2.0, eps: float = 1e-06, swap: bool = False,
+                        reduction: int = 0) -> Tensor:
+    """How much nearer than a margin the negative is than the positive; not reduced unless asked."""
+    return ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+
+
+_LOSSES = (binary_cross_entropy_with_logits, cosine_embedding_loss, ctc_loss, hinge_embedding_loss,
+           kl_div, margin_ranking_loss, triplet_margin_loss)
+
 _ELSEWHERE = (
     "align_tensors", "broadcast_shapes", "broadcast_tensors", "istft", "lu", "norm", "pca_lowrank",
     "split", "stft", "svd_lowrank", "unique", "unravel_index",
@@ -198,4 +252,6 @@ def __getattr__(name: str):
 
 
 offer_module(__name__)
+for _loss in _LOSSES:  # PyTorch has them at top level only
+    _loss.__module__ = __package__
 offer((lambda: einsum, _einsum))

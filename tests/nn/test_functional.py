@@ -101,3 +101,27 @@ def test_variances_of_the_gaussian_loss_may_broadcast_in_one_dim():
     for var in (whole[:2], whole[0], whole[:1, :1], pullback.ones(4, 1, 3)):
         with pytest.raises(ValueError, match="incorrect size"):
             loss(x, y, var)
+
+
+def test_losses_of_the_package_itself_are_not_reduced_unless_asked():
+    """`torch.kl_div(x, y)` has one value per element in PyTorch; the operator takes the mean."""
+    x, y = pullback.tensor([[1.0, 2.0]]), pullback.tensor([[1.0, 0.0]])
+    one, labels = pullback.tensor([1]), pullback.tensor([[1], [1]])
+    given = {"binary_cross_entropy_with_logits": (x, y), "kl_div": (x, y),
+             "hinge_embedding_loss": (x, y * 2 - 1), "margin_ranking_loss": (x, y, y),
+             "triplet_margin_loss": (x, y, y), "cosine_embedding_loss": (x, y, one),
+             "ctc_loss": (pullback.zeros(3, 2, 4), labels, [3, 2], [1, 1])}
+    shapes = {"triplet_margin_loss": (1,), "cosine_embedding_loss": (1,), "ctc_loss": (2,)}
+    for name, args in given.items():
+        function = getattr(pullback, name)
+        assert (function.__name__, function.__module__) == (name, pullback.__name__)
+        each = function(*args)
+        assert each.shape == shapes.get(name, (1, 2)), name
+        assert pullback.allclose(function(*args, reduction=2), each.sum()), name
+        assert pullback.allclose(pullback.compile(function)(*args), each), name
+        mean = function(*args, reduction=1)
+        assert pullback.equal(getattr(pullback.ops.aten, name)(*args), mean), name
+        if name != "ctc_loss":  # whose mean is one of quotients by lengths
+            assert pullback.allclose(mean, each.mean()), name
+    assert pullback.kl_div(x, y).tolist() == [[-1.0, 0.0]]
+    assert pullback.hinge_embedding_loss(x, y * 2 - 1).tolist() == [[1.0, 0.0]]
