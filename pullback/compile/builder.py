@@ -14,7 +14,7 @@ import numpy as np
 
 from .expressions import held
 from .ir import CODES, NAMES, SIZES, Call, Const, Ref, Value, contiguous, reshape
-from .number import Number, likely, real, single, varies, worded
+from .number import Number, formula, likely, real, single, varies, worded
 
 Arg = "Ref | Const | float | int | bool"
 
@@ -206,8 +206,8 @@ class Builder:
 
     def full(self, shape: tuple[int, ...], number: float | int | bool, dtype: str) -> Ref:
         """The same number everywhere."""
-        if dtype in NAMES and not isinstance(number, Number):
-            number = held(number, dtype)
+        if dtype in NAMES:
+            number = _as_element(number, dtype)
         key = ("const", tuple(shape), repr(number), dtype)
         value = self.known.get(key)
         if value is None:
@@ -508,8 +508,12 @@ def _as_element(number: float, dtype: str, source: str = "d") -> float:
     """A number as an element type holds it; `source` is the type that it has."""
     if not isinstance(number, Number):
         return held(number, dtype, source if source in "fd" else "d")
-    number = real(number) if dtype in "fd" and number.kind is not float else number
-    return single(number) if dtype == "f" else number
+    if dtype in "fd":
+        number = number if number.kind is float else real(number)
+        return single(number) if dtype == "f" else number
+    if dtype == "b" or number.kind is float:  # whole numbers are converted where they are used
+        return formula(lambda n: held(n, dtype), f"held({{}}, {dtype!r})", number)
+    return number
 
 
 def code_of(dtype: object) -> str:

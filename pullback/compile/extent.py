@@ -26,7 +26,7 @@ class Domain:
 
     def __init__(self, env: ShapeEnv, values: dict[str, int]):
         self.env, self.values = env.child(values), values
-        self.typical = {s: max(n, TYPICAL) for s, n in values.items()}  # for `likely`
+        self.typical = _typical(env, values)  # for `likely`
         self.table: dict[Number, int] = {}  # numbers of the C text, with their places
         self.memo: dict[tuple, Any] = {}
 
@@ -56,6 +56,25 @@ class Domain:
             (str(g), f"{ex.source(g.relation.left)} {g.relation.op} {ex.source(g.relation.right)}")
             for g in self.env.guards
         )
+
+
+def _typical(env: ShapeEnv, values: dict[str, int]) -> dict[str, int]:
+    """Larger sizes than those at hand, where all that the capture relies on is true of them."""
+    found = {s: max(n, TYPICAL) for s, n in values.items()}
+    guards, before = [g.relation for g in env.guards], None
+    while found != before:
+        before = dict(found)
+        for relation in guards:
+            if relation.symbols() <= values.keys() and not _holds(relation, found):
+                found |= {s: values[s] for s in relation.symbols()}
+    return found
+
+
+def _holds(relation: Relation, sizes: dict[str, int]) -> bool:
+    try:
+        return relation.holds(sizes.__getitem__)
+    except ZeroDivisionError:
+        return False
 
 
 def _expr(n: Any) -> Expr:

@@ -72,6 +72,9 @@ class Formula(Number):
     def __repr__(self) -> str:
         return self.text
 
+    def __neg__(self) -> Formula:
+        return formula(operator.neg, "(-{})", self)
+
     def __bool__(self) -> bool:
         return True  # it is not known to be zero
 

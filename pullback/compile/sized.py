@@ -41,6 +41,7 @@ from .backend import (
     package_text,
 )
 from .errors import CodeNotSound, CompileError, warn
+from .expressions import held
 from .extent import Domain
 from .memory import Buffer, Memory
 from .number import ARITHMETIC, FUNCTIONS, Formula, NotGeneral, formula
@@ -51,7 +52,7 @@ LIBRARIES = 8  # of one graph; then every size gets its own code
 
 _SPACE = {"__builtins__": {"float": float, "str": str}, "float": float, **INTEGERS, **FUNCTIONS,
           **{name: f for name, f in vars(math).items() if name[0] != "_"}, "sym_float": float,
-          "pow": pow, "neg": operator.neg, "abs": abs}
+          "pow": pow, "neg": operator.neg, "abs": abs, "held": held}
 
 
 class Library(NamedTuple):

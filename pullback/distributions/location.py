@@ -16,9 +16,9 @@ from .constraints import Constraint
 from .positive import Chi2
 from .utils import (
     _standard_normal,
-    everywhere,
     lazy_property,
     rand,
+    surely,
     uniform,
 )
 
@@ -276,7 +276,7 @@ class VonMises(Distribution):
         r = self._proposal_r
         x, done = ops.empty(shape, dtype=loc.dtype, device=loc.device), ops.zeros(
             shape, dtype=dt.bool_, device=loc.device)
-        while not everywhere(done):
+        while not surely(done, "whether all draws are accepted"):
             u1, u2, u3 = rand((3, *shape), loc).unbind()
             z = (math.pi * u1).cos()
             f = (1 + r * z) / (r + z)

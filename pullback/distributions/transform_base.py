@@ -22,7 +22,7 @@ from ..core.size import Size
 from ..core.table import ops
 from . import constraints
 from .constraints import Constraint
-from .utils import _sum_rightmost, broadcast_all, everywhere
+from .utils import _sum_rightmost, broadcast_all, surely
 
 Value = Tensor | float
 
@@ -458,7 +458,7 @@ class PowerTransform(Transform):
         return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size)
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, PowerTransform) and everywhere(self.exponent.eq(other.exponent))
+        return isinstance(other, PowerTransform) and _same(self.exponent, other.exponent)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -477,9 +477,9 @@ class PowerTransform(Transform):
 
 def _same(a: Value, b: Value) -> bool:
     """Are two arguments, numbers or tensors, equal?"""
-    if isinstance(a, Tensor) or isinstance(b, Tensor):
-        return everywhere(ops.eq(*broadcast_all(a, b)))
-    return a == b
+    if a is not b and (isinstance(a, Tensor) or isinstance(b, Tensor)):
+        return surely(ops.eq(*broadcast_all(a, b)), "whether two transforms are the same")
+    return a is b or a == b
 
 
 class AffineTransform(Transform):

@@ -44,7 +44,7 @@ def broadcast_all(*values: Tensor | float) -> tuple[Tensor, ...]:
     kind = {"dtype": dt.default()} if first is None else {"dtype": first.dtype,
                                                           "device": first.device}
     values = [v if is_tensor_like(v) else tensor(v, **kind) for v in values]
-    if len({v.shape for v in values}) == 1:
+    if all(v.shape == values[0].shape for v in values):
         return tuple(values)
     return tuple(broadcast_tensors(*values))
 
@@ -55,12 +55,21 @@ def everywhere(test: Tensor) -> bool:
 
     While a function is being captured there are no values: then the answer is yes.
     """
-    while isinstance(test._data, Wrapped) and not isinstance(test._data, Traced):
-        test = test._data.inner
     try:
-        return bool(concrete(test, "the check of a distribution's arguments").all())
+        return _all_of(test, "the check of a distribution's arguments")
     except errors.DataDependentError:
         return True
+
+
+def surely(test: Tensor, what: str) -> bool:
+    """The same where the answer decides what is computed: a capture without values refuses."""
+    return _all_of(test, what)
+
+
+def _all_of(test: Tensor, what: str) -> bool:
+    while isinstance(test._data, Wrapped) and not isinstance(test._data, Traced):
+        test = test._data.inner
+    return bool(concrete(test, what).all())
 
 
 def _standard_normal(shape, dtype, device) -> Tensor:

@@ -344,7 +344,7 @@ class fill_diagonal_(Composite):
         if self.ndim < 2:
             raise ShapeError("fill_diagonal_: dimensions must larger than 1, got "
                              f"{self.ndim}")
-        if self.ndim > 2 and len(set(self.shape)) > 1:
+        if self.ndim > 2 and any(n != self.shape[0] for n in self.shape):
             raise ShapeError("fill_diagonal_: all dimensions of input must be of equal length, got "
                              f"{list(self.shape)}")
         if isinstance(fill_value, complex) and not self.is_complex():

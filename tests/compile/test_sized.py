@@ -367,3 +367,34 @@ def test_formulas_are_not_compared(sizes):
     with pytest.raises(number.NotGeneral):
         range(x)
     assert number.likely(x) == 20 and x == number.largest(a, b) and x != a
+
+
+def test_tensors_of_numbers_of_sizes_hold_what_their_dtype_holds():
+    """Numbers that follow from sizes are negated, and cast to integers and truth values."""
+
+    def f(x):
+        part = torch.full((2,), x.shape[0] / 3)
+        return [-part * x.sum(), part.long() * x.sum(), part.bool() * x.sum(),
+                torch.full((2,), x.shape[0] * 1.7, dtype=torch.int64) * x.sum(),
+                torch.full((2,), x.shape[0] * 100.7).to(torch.uint8)]
+
+    compiled = torch.compile(f, dynamic=True)
+    for n in (5, 9, 2):
+        x = torch.arange(n) + 0.5
+        for got, wanted in zip(compiled(x), f(x)):
+            assert got.dtype == wanted.dtype
+            np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-6)
+
+
+def test_typical_sizes_are_possible_ones():
+    """A kernel is not taken to be larger than what it slides over."""
+    w = torch.arange(12.0).reshape(2, 2, 3)
+
+    def f(x, w):
+        return F.conv1d(x.reshape(-1)[:48].reshape(2, 4, 6), w, None, 2, 1, 1, 2)
+
+    x = (torch.arange(51.0).reshape(17, 3) / 50).requires_grad_()
+    wanted = torch.autograd.grad(f(x, w).square().sum(), x)[0]
+    compiled = torch.compile(f, dynamic=True)
+    got = torch.autograd.grad(compiled(x, w).square().sum(), x)[0]
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5)

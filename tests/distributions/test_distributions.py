@@ -15,6 +15,7 @@ from scipy import stats
 import pullback as torch
 from pullback import distributions as D
 from pullback.func import grad, jvp, vmap
+from pullback.fx.make_fx import make_fx
 
 DATA = json.loads((Path(__file__).parents[1] / "data" / "distributions.json").read_text())
 
@@ -593,3 +594,25 @@ def test_empty_batches():
         warnings.simplefilter("error")
         d = D.MultivariateNormal(torch.zeros(0, 2), torch.eye(2))
         assert d.log_prob(d.sample((3,))).shape == (3, 0)
+
+
+def test_symbolic_sizes():
+    """Parameters of several shapes are broadcast without asking what sizes are."""
+    f = lambda x: D.Normal(x, x.exp().sum(0)).log_prob(x * 2)
+    module = make_fx(f, None, "symbolic")(T([[0.1, 0.2], [0.3, 0.4]]))
+    x = T([[0.5, -0.3], [0.1, 0.7], [0.2, 0.4]])
+    assert torch.equal(module(x), f(x))
+
+
+def test_rejection_is_not_captured_without_values():
+    """How often it draws depends on what is drawn: no graph is better than one that never draws."""
+    f = lambda x: D.VonMises(x, x).sample()
+    x = T([0.3, 0.7])
+    with pytest.raises(torch.errors.DataDependentError, match="draws are accepted"):
+        make_fx(f, None, "fake")(x)
+    torch.manual_seed(4)
+    wanted = f(x)
+    torch.manual_seed(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert torch.equal(torch.compile(f, backend="numpy")(x), wanted)

@@ -11,6 +11,7 @@ import pullback as torch
 from pullback import distributions as D
 from pullback.distributions import kl
 from pullback.distributions.kl import _KL_REGISTRY, kl_divergence, register_kl
+from pullback.fx.make_fx import make_fx
 
 
 def T(v):
@@ -229,3 +230,15 @@ def test_classes_with_a_root_of_their_own():
         assert kl_divergence(Stranger(), Stranger()) == 0
     finally:
         del _KL_REGISTRY[Stranger, Stranger]
+
+
+def test_other_transforms_are_not_taken_for_the_same_in_captures():
+    def f(x, y):
+        made = [D.TransformedDistribution(D.Normal(x, 1.0), [D.AffineTransform(0.0, scale)])
+                for scale in (x, y)]
+        return D.kl_divergence(*made)
+
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    with pytest.raises(torch.errors.DataDependentError, match="two transforms"):
+        make_fx(f, None, "fake")(x, y)
+    assert torch.equal(make_fx(lambda x: f(x, x), None, "fake")(x)(x), torch.zeros(2))
