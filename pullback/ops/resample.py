@@ -39,6 +39,7 @@ class Taps(NamedTuple):
     size: int  # elements that the places count
     places: object  # [result, tap], int64
     weights: object  # [result, tap], or None where all are one
+    idle: object = None  # [result, tap], which taps a result does not have; None where it has all
 
     @property
     def count(self) -> int:
@@ -64,10 +65,11 @@ def _smooth_taps(xp, kind: str, size: int, count: int, step: float, dtype) -> Ta
     offsets = xp.arange(int((end - first).max()), dtype=dtype)
     places = first[:, None] + offsets
     weights = shape(xp, abs((places - centre[:, None] + 0.5) / max(step, 1.0)))
-    weights = xp.where(places < end[:, None], weights, 0).astype(dtype)
+    idle = places >= end[:, None]
+    weights = xp.where(idle, 0, weights).astype(dtype)
     total = weights.sum(axis=1, keepdims=True)
     weights = weights / xp.where(total == 0, 1, total)
-    return Taps(size, places.clip(0, size - 1).astype(xp.int64), weights)
+    return Taps(size, places.clip(0, size - 1).astype(xp.int64), weights, idle)
 
 
 @cached(128)
@@ -92,18 +94,19 @@ def _transposed(xp, kind: str, size: int, count: int, align: bool, scale, dtype)
     users = xp.repeat(xp.arange(count), t.places.shape[1])
     places = t.places.reshape(-1)
     order = xp.argsort(places, kind="stable")
+    if t.idle is not None:
+        order = order[~t.idle.reshape(-1)[order]]
     places, users = places[order], users[order]
     totals = xp.bincount(places, minlength=size)
     begins = xp.cumsum(totals) - totals
     widest = int(totals.max())
     rank = xp.arange(places.shape[0]) - begins[places]  # number of a use among those of its element
     table = xp.zeros((size, widest), xp.int64)
-    table += users[begins.clip(0, len(users) - 1)][:, None]  # unused taps repeat the first one
     table[places, rank] = users
     weights = xp.zeros((size, widest), dtype)
     ones = t.weights is None
     weights[places, rank] = 1 if ones else t.weights.reshape(-1)[order]
-    return Taps(count, table, weights)
+    return Taps(count, table, weights, xp.arange(widest) >= totals[:, None])
 
 
 MANY = 16  # from so many taps on, a matrix product is faster than gathering
@@ -114,13 +117,15 @@ def _apply(xp, x, axis: int, taps: Taps):
     if taps.weights is None:
         return xp.take(x, taps.places[:, 0], axis=axis)
     width = taps.places.shape[1]
-    if width > MANY:
+    if width > MANY and bool(xp.isfinite(x).all()):  # in a product, inf meets zeros
         return _apply_matrix(xp, x, axis, taps)
     column = (-1,) + (1,) * (x.ndim - 1 - axis)
     out = None
     for k in range(width):
         term = xp.take(x, taps.places[:, k], axis=axis)
         term *= taps.weights[:, k].reshape(column)
+        if taps.idle is not None and bool(taps.idle[:, k].any()):
+            term[(slice(None),) * axis + (taps.idle[:, k],)] = 0
         if out is None:
             out = term
         else:

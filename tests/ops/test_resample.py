@@ -244,3 +244,28 @@ def test_fractional_windows_follow_the_draws():
     out, places = ops.fractional_max_pool2d(x, 2, 3, draws)
     assert out.tolist() == [[[[8, 11, 13], [22, 25, 27], [43, 46, 48]]]]
     assert places.tolist() == out.long().tolist()
+
+
+def test_an_infinite_pixel_reaches_only_what_it_is_part_of():
+    """Taps that a result does not have take no part in it, as in PyTorch."""
+    x = pb.tensor([[[[0.0, np.inf], [2.0, 3.0]]]])
+    out = F.interpolate(x, size=(4, 4), mode="bilinear", antialias=True)
+    many = [np.inf] * 3
+    assert out[0, 0].tolist() == [[0, *many], [0.5, *many], [1.5, *many], [2, 2.25, 2.75, 3]]
+    wide = pb.zeros(1, 1, 1, 200)
+    wide[..., 100] = np.inf  # many taps: a product of matrices, unless something is infinite
+    out = F.interpolate(wide, size=(1, 10), mode="bilinear", antialias=True)
+    assert out.flatten().tolist() == [0, 0, 0, 0, np.inf, np.inf, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("mode, wanted", [
+    ("linear", [np.inf, np.inf, 0.9, 0.5, 0.5, 0.9, 0.4, 0.7]),
+    ("nearest", [np.inf, 1, 0, 1, 1, 0, 1, 0]),
+])
+def test_an_infinite_gradient_reaches_only_what_it_depends_on(mode, wanted):
+    leaf = pb.zeros(1, 1, 8, dtype=pb.float64, requires_grad=True)
+    out = F.interpolate(leaf, size=5, mode=mode)
+    slopes = pb.ones(1, 1, 5, dtype=pb.float64)
+    slopes[..., 0] = np.inf
+    found, = grad(out, leaf, slopes)
+    assert found.flatten().tolist() == pytest.approx(wanted)
