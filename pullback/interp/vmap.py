@@ -13,6 +13,7 @@ from .. import errors
 from ..core import dtype as dt
 from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make
+from ..core.layout import is_arranged
 from ..core.stack import Interpreter, bind, failure
 from ..core.table import ops
 from .box import Wrapped, map_tensors
@@ -111,6 +112,8 @@ class Vmap(Interpreter):
         )
         args = tuple(map_tensors(self.front, v) for v in flat)
         rule = ov.batch_rule
+        if (ov.op.promote in _PROMOTES or ov.op.promotes is not None) and not ov.alike:
+            args = _promoted(ov, batched, args)
         if rule is not None:
             try:
                 out = rule(self.size, batched, *args)
@@ -127,7 +130,12 @@ class Vmap(Interpreter):
             return ov.decomposition(*flat)
         else:
             out = self._loop(ov, batched, args)
-        return map_tensors(self.wrap, out)
+        return map_tensors(self._in_rows if ov.in_rows else self.wrap, out)
+
+    def _in_rows(self, t: Tensor) -> Tensor:
+        """Wrap a result whose examples are row-major, as those of a loop: so it has its views."""
+        box = Batched(self, t, 0)
+        return make(box if is_arranged(box) else Batched(self, t.contiguous(), 0))
 
     def _random(self, ov, flat):
         if self.randomness == "error":
@@ -237,34 +245,44 @@ class Vmap(Interpreter):
             )
 
 
+_PROMOTES = ("default", "float", "bool", "real")
+
+
 class _Logical:
     """What promotion sees of a batched operand."""
 
     __slots__ = ("dtype", "ndim")
 
-    def __init__(self, dtype, ndim):
-        self.dtype, self.ndim = dtype, ndim
+    def __init__(self, tensor, batched):
+        self.dtype, self.ndim = tensor.dtype, tensor.ndim - bool(batched)
+
+
+def _promoted(ov, batched, args) -> tuple:
+    """Operands in the dtype of one example: a number of each example has a dim, but is 0-d."""
+    logical = []
+    for i in ov.promoted:
+        value, flags = args[i], batched[i]
+        if type(value) not in (list, tuple):
+            value, flags = (value,), (flags,)
+        logical += [_Logical(v, f) if isinstance(v, Tensor) else v for v, f in zip(value, flags)]
+    tensors = [v for v in logical if type(v) is _Logical]
+    if all(v.ndim for v in tensors) or all(v.dtype is tensors[0].dtype for v in tensors):
+        return args
+    common = dt.result_type(logical)
+
+    def cast(t):
+        return t if t.dtype is common else t.to(common)
+
+    return tuple([map_tensors(cast, v) if i in ov.promoted else v for i, v in enumerate(args)])
 
 
 def pointwise(ov, batched, args):
     """Pad batched operands so that their own dims line up from the right."""
-    ranks = [a.ndim - bool(b) for a, b in zip(args, batched) if isinstance(a, Tensor)]
-    rank = max(ranks, default=0)
+    rank = max((a.ndim - bool(b) for a, b in zip(args, batched) if isinstance(a, Tensor)),
+               default=0)
     aligned = []
     for a, b in zip(args, batched):
         if b is True and a.ndim - 1 < rank:
             a = ops.reshape(a, (a.shape[0],) + (1,) * (rank - a.ndim + 1) + tuple(a.shape[1:]))
         aligned.append(a)
-    promotes = ov.op.promote in ("default", "float", "bool", "real") or ov.op.promotes is not None
-    if promotes and 0 in ranks and rank:
-        logical = [
-            _Logical(args[i].dtype, args[i].ndim - bool(batched[i]))
-            if isinstance(args[i], Tensor)
-            else args[i]
-            for i in ov.promoted
-        ]
-        common = dt.result_type(logical)
-        for i in ov.promoted:
-            if isinstance(aligned[i], Tensor) and aligned[i].dtype is not common:
-                aligned[i] = aligned[i].to(common)
     return bind(ov, tuple(aligned))

@@ -139,3 +139,46 @@ def test_drawing_in_place_follows_memory(draw):
     found = vmap(draw, in_dims=1, randomness="different")(torch.zeros(5, 4))
     torch.manual_seed(3)
     assert torch.equal(found, draw(torch.zeros(5, 4).t()))
+
+
+PROMOTING = {
+    "pow": lambda a, b: b**a,
+    "add": lambda a, b: a + b,
+    "mse_loss": lambda a, b: torch.ops.aten.mse_loss(a, b, 0),
+    "stack": lambda a, b: torch.stack([a, b]),
+    "smooth_l1_loss_backward": lambda a, b: torch.ops.aten.smooth_l1_loss_backward(
+        a, b.expand(3), b.expand(3) * 2, 2, 2.0),
+    "mse_loss_backward": lambda a, b: torch.ops.aten.mse_loss_backward(
+        a, b.expand(3), b.expand(3) * 2, 1),
+}
+
+
+@pytest.mark.parametrize("dims", [(0, None), (None, 0), (0, 0)])
+@pytest.mark.parametrize("name", PROMOTING)
+def test_numbers_of_other_dtypes_promote_as_in_one_example(name, dims):
+    wide = torch.tensor([1.5, 2.0], dtype=torch.float64)
+    for kinds in ((torch.float64, torch.float32), (torch.float16, torch.float32),
+                  (torch.int64, torch.float16)):
+        args = [wide.to(k) for k in kinds]
+        args = [a if d == 0 else a[0] for a, d in zip(args, dims)]
+        looped = [PROMOTING[name](*(a if d is None else a[i] for a, d in zip(args, dims)))
+                  for i in range(2)]
+        mapped = vmap(PROMOTING[name], dims)(*args)
+        assert mapped.dtype == looped[0].dtype
+        assert torch.allclose(mapped, torch.stack(looped), rtol=1e-3)
+
+
+def test_examples_of_a_result_are_row_major_so_that_reshape_is_a_view():
+    def f(a, c):
+        x = torch.ops.aten.index(a, [None, c])
+        seen.append(x.stride())
+        y = x.reshape(-1)
+        x.fill_(3.0)
+        return y
+
+    a, c = torch.ones(2, 6, 7), torch.tensor([[[1, 4, 2], [1, 2, 2]], [[0, 1, 1], [3, 2, 0]]])
+    for dims in ((0, 0), (0, None), (None, 0)):
+        seen = []
+        args = [t if d == 0 else t[0] for t, d in zip((a, c), dims)]
+        assert (vmap(f, dims)(*args) == 3).all()
+        assert seen == [(6, 3, 1)]
