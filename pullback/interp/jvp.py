@@ -124,13 +124,19 @@ def zeros(t: Tensor) -> Tensor:
     return ops.zeros_like(t)
 
 
-def fill(value, tangent):
-    """The tangent, or zeros where a differentiable argument has none."""
+def fill(value, tangent, dtype=None):
+    """The tangent, or zeros where a tensor has none: of a dtype, where its own is of integers."""
     if isinstance(value, list):
-        return [fill(v, t) for v, t in zip(value, tangent)]
-    if isinstance(value, Tensor) and value.dtype.category >= 2:
-        return zeros(value) if tangent is None else tangent
-    return None
+        return [fill(v, t, dtype) for v, t in zip(value, tangent)]
+    if tangent is not None or not isinstance(value, Tensor):
+        return tangent
+    return zeros(value) if value.dtype.category >= 2 else ops.zeros_like(value, dtype=dtype)
+
+
+def _floating(value, dtype):
+    """A tensor of integers or truth values in another dtype, anything else as it is."""
+    whole = isinstance(value, Tensor) and value.dtype.category < 2
+    return value.to(dtype) if whole and dtype is not None else value
 
 
 def _or_zeros(value, tangent):
@@ -183,9 +189,15 @@ def push(ov, args: tuple, tangents: list, out, outs: list) -> list | None:
         return _product_rule(ov, args, tangents)
     explicit = push_of(ov)
     if explicit is not None:
+        found = [o.dtype for o in outs if isinstance(o, Tensor)]
+        dtype = next((d for d in found if d.category >= 2), None)
         full = [
-            fill(a, t) if i in rule.inputs else None for i, (a, t) in enumerate(zip(args, tangents))
+            fill(a, t, dtype) if i in rule.inputs else None
+            for i, (a, t) in enumerate(zip(args, tangents))
         ]
+        if op.promote in ("default", "float"):  # formulas see integers as the kernel does
+            args = tuple([_floating(a, dtype) if i in rule.inputs else a
+                          for i, a in enumerate(args)])
         return list(explicit.run(args, full, outs))
     if ov.kind == "pointwise":
         return [_diagonal(ov, args, tangents, outs)]

@@ -103,3 +103,14 @@ def test_integers_written_into_a_dual():
     x, v = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
     out, tangent = torch.func.jvp(write, (x,), (v,))
     assert out.tolist() == [7.0, 2.0] and tangent.tolist() == [0.0, 4.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool])
+@pytest.mark.parametrize("name", ["smooth_l1_loss", "mse_loss", "huber_loss"])
+def test_losses_take_integers_beside_tangents(name, dtype):
+    loss = getattr(torch.nn.functional, name)
+    whole, x = torch.tensor([1, 0, 1]).to(dtype), torch.tensor([0.5, 1.5, -2.0])
+    for f in (lambda t, k: loss(t, k, reduction="sum"), lambda t, k: loss(k, t, reduction="sum")):
+        _, expected = jvp(lambda t: f(t, whole.float()), (x,), (torch.ones(3),))
+        _, found = jvp(lambda t: f(t, whole), (x,), (torch.ones(3),))
+        assert torch.equal(found, expected)
