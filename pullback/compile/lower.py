@@ -326,7 +326,8 @@ def _extern(
     b: Builder, out: Lowered, node: object, args: list, kwargs: dict, example: object
 ) -> object:
     """A step through the operator's NumPy kernel."""
-    if getattr(node.target, "custom", False) or cost_of(node.target) == "view":  # sees strides
+    # these see strides: draws follow each other as elements lie in memory
+    if getattr(node.target, "custom", False) or cost_of(node.target) in ("view", "random"):
         args = _as_seen(b, args, node.args)
         kwargs = {k: _as_seen(b, v, node.kwargs[k]) for k, v in kwargs.items()}
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]

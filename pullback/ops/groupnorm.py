@@ -79,8 +79,8 @@ class native_group_norm(Op):
         count = C // group * HxW
         x = widened(xp, input).reshape((N * group, count))
         if not x.size:
-            zeros = xp.zeros((N, group), dtype=dtype)
-            return xp.zeros(input.shape, dtype=input.dtype), zeros, zeros + xp.nan
+            mean, rstd = (xp.full((N, group), v, dtype=dtype) for v in (0, xp.nan))
+            return xp.zeros(input.shape, dtype=input.dtype), mean, rstd
         mean = x.mean(axis=1, keepdims=True)
         out = x - mean
         rstd = 1 / xp.sqrt(xp.einsum("ij,ij->i", out, out)[:, None] / count + eps)

@@ -12,6 +12,7 @@ from ..errors import DTypeError, ShapeError
 from ..formulas.loss import bce_slope, loss_scale, reduce_loss, weighted
 from .loss import MEAN, NONE, SUM, check_reduction
 from .norm import narrowed, widened
+from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
 # Distances between input and target
@@ -52,11 +53,6 @@ def loss_shape(self, target, reduction):
     return () if reduction in (MEAN, SUM) else shape
 
 
-def _needs_float(name, self):
-    if self.dtype.kind in "biu":
-        raise NotImplementedError(f'"{name}" not implemented for \'{self.dtype.name}\'')
-
-
 class mse_loss(Op):
     """Squared differences, reduced."""
 
@@ -74,7 +70,7 @@ class mse_loss(Op):
     function = False
 
     def run(xp, self, target, reduction):
-        _needs_float("mse_cpu", self)
+        refuse("mse_cpu", self, "biuc")
         check_reduction("mse_loss", reduction)
         difference = xp.subtract(widened(xp, self), widened(xp, target))
         if reduction == NONE:
@@ -166,7 +162,7 @@ class smooth_l1_loss(Op):
     function = False
 
     def run(xp, self, target, reduction, beta):
-        _needs_float("smooth_l1_cpu", self)
+        refuse("smooth_l1_cpu", self, "biuc")
         check_reduction("smooth_l1_loss", reduction)
         if beta < 0:
             raise ShapeError("smooth_l1_loss does not support negative values for beta.")
@@ -260,7 +256,7 @@ class huber_loss(Op):
     function = False
 
     def run(xp, self, target, reduction, delta):
-        _needs_float("huber_cpu", self)
+        refuse("huber_cpu", self, "biuc")
         if delta <= 0:
             raise ShapeError("huber_loss does not support non-positive values for delta.")
         size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
@@ -399,7 +395,7 @@ class binary_cross_entropy(Op):
     function = False
 
     def run(xp, self, target, weight, reduction):
-        _needs_float("binary_cross_entropy", self)
+        refuse("binary_cross_entropy", self, "biuc")
         _same_float(self, target, weight)
         p, t = widened(xp, self), widened(xp, target)
         if p.size and not (p.min() >= 0 and p.max() <= 1):
@@ -501,7 +497,7 @@ class binary_cross_entropy_with_logits(Op):
     function = False
 
     def run(xp, self, target, weight, pos_weight, reduction):
-        _needs_float("binary_cross_entropy_with_logits", self)
+        refuse("binary_cross_entropy_with_logits", self, "biuc")
         x, t = widened(xp, self), widened(xp, target)
         soft = xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(-x, 0)  # -log(sigmoid(x))
         if pos_weight is None:

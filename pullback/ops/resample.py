@@ -512,6 +512,7 @@ def _grid_entries(rank: int) -> None:
             f"{backward}(grad, input, grid, {modes}, list(grad_input_mask))"
             " if grad is not None else (None, None)")}
         push = f"grid_sampler_push({name}, input_p, input_t, grid_p, grid_t, {modes})"
+        alike = ("input", "grid")
         method = False
 
         def run(xp, input, grid, interpolation_mode, padding_mode, align_corners):

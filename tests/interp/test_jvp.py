@@ -114,3 +114,22 @@ def test_losses_take_integers_beside_tangents(name, dtype):
         _, expected = jvp(lambda t: f(t, whole.float()), (x,), (torch.ones(3),))
         _, found = jvp(lambda t: f(t, whole), (x,), (torch.ones(3),))
         assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("loss, target", [
+    ("mse_loss", [3, 0, 1]), ("mse_loss", [True, False, True]),
+    ("smooth_l1_loss", [3, 0, 1]),
+    ("binary_cross_entropy_with_logits", [1, 0, 1]), ("l1_loss", [3, 0, 1])])
+def test_losses_with_whole_targets(loss, target):
+    """Integers and truth values are constants beside a dual, whatever formula is used."""
+    x, v = torch.tensor([0.5, 1.5, -2.0]), torch.tensor([1.0, 2.0, 3.0])
+    f = lambda x: getattr(torch.nn.functional, loss)(x, torch.tensor(target))
+    assert torch.allclose(jvp(f, (x,), (v,))[1], torch.func.grad(f)(x) @ v)
+    assert torch.allclose(jvp(torch.func.grad(f), (x,), (v,))[1],
+                          torch.func.grad(lambda x: torch.func.grad(f)(x) @ v)(x))
+
+
+def test_distance_to_integers():
+    x, v = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 2.0])
+    tangent = jvp(lambda x: torch.dist(x, torch.tensor([0, 0])), (x,), (v,))[1]
+    assert torch.allclose(tangent, torch.tensor(11 / 5))

@@ -85,3 +85,19 @@ def test_dropout_draws_in_graphs_what_it_draws_in_eager(p):
     wanted = f(x)
     pb.manual_seed(3)
     assert aot_function(f, nop)(x).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_complex_numbers_have_no_such_losses(name):
+    z = pb.tensor([1 + 1j])
+    with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+        getattr(pb.nn.functional, name)(z, z)
+
+
+def test_gradients_and_grids_of_the_same_dtype():
+    z = pb.tensor([1 + 1j])
+    with pytest.raises(NotImplementedError, match="hardswish_backward_cpu"):
+        pb.ops.aten.hardswish_backward(z, pb.ones(1))
+    with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
+        pb.ops.aten._grid_sampler_2d_cpu_fallback(
+            pb.ones(1, 2, 3, 4).half(), pb.zeros(1, 2, 2, 2), 0, 0, False)
