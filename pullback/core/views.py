@@ -90,7 +90,8 @@ class Detached(Link):
         self.seen = t._cell.version
         if is_buffer(t._data) and is_buffer(self.base._data):
             return
-        with _recording(tape.level_own(t._data), False):
+        level = tape.level_own(t._data)
+        with _captures_left(level), _recording(level, False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
             if interp.literal and not self.silent:  # PyTorch's graphs have a node for it
@@ -191,13 +192,14 @@ def refresh(t: Tensor) -> None:
     else:
         level = tape.level_own(base._data)
         if level and state.stack[level].adopts and _left_behind(t, level):
-            with _recording(level, False):
+            with _captures_left(level), _recording(level, False):
                 follow(t, replay(make(base._data), link.chain))
             return  # its history must not be asked for any more
         if level and link.seen != -1 and state.stack[level].literal:
             state.stack[level].looked_at()
         link.seen = version
-        with _recording(level, False) if link.hidden else _recording_below(level):
+        recording = _recording(level, False) if link.hidden else _recording_below(level)
+        with _captures_left(level), recording:
             again = replay(base, link.chain)
         t._edge = again._edge
         follow(t, again)
@@ -233,7 +235,7 @@ def _history(t: Tensor, link: Link, base: Tensor):
     """The edge of a view of real memory: strides of the base, or of its view in another dtype."""
     _, _, count, cast = link.steps
     if cast:
-        with _recording(0):
+        with _captures_left(0), _recording(0):
             base = replay(base, link.chain[:cast])
         if cast == count:
             return base._edge
@@ -379,6 +381,19 @@ class _recording:
 
     def __exit__(self, *exc):
         state.record[self.level] = self.before
+
+
+@contextlib.contextmanager
+def _captures_left(level: int):
+    """Leave the captures above a level for a moment: a view that is made again, be it that one of
+    them asks first, is of the level of its base."""
+    before = state.mode, state.random
+    while state.mode > level:
+        state.mode, state.random = state.stack[state.mode].previous
+    try:
+        yield
+    finally:
+        state.mode, state.random = before
 
 
 @contextlib.contextmanager
