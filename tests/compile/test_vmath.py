@@ -80,6 +80,10 @@ RANGES = {
 
 @pytest.fixture(scope="module")
 def lib():
+    return _library()
+
+
+def _library(*flags):
     width = toolchain.find().vector_bytes
     text = '#include "pb.h"\n'
     for lanes in (width // 8, width // 4):
@@ -94,8 +98,9 @@ def lib():
         for fn in ("pow", "atan2", "fmod", "remainder"):
             text += f"void {fn}_{t}({kind} *x, {kind} *e, {kind} *y, int64_t n) {{\n"
             text += f"  {loop}{fn}_{t}{lanes}({one}, {two})); }}\n"
-    name = "test-vmath-" + cache.key(text, native.runtime_text(), toolchain.find().identity)
-    path = native.build(cache.write(name + ".c", text.encode()), name + ".so")
+    name = "test-vmath-" + cache.key(
+        text, native.runtime_text(), toolchain.find().identity, *flags)
+    path = native.build(cache.write(name + ".c", text.encode()), name + ".so", flags)
     return ctypes.CDLL(str(path))
 
 
@@ -193,6 +198,14 @@ def test_special_values(lib, fn, t):
     if fn not in ("rsqrt",):
         zero = want == 0
         np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(want[zero]))
+
+
+@pytest.mark.parametrize("flags", [(), ("-ffp-contract=off",)])
+def test_tanh_ends_at_one(flags):
+    """Exactly, whether products and sums are fused or not: 1 - t * t is 0 there."""
+    x = np.array([8, 9.5, 20, 1e30, np.inf], np.float32)
+    library = _library(*flags)
+    assert apply(library, "tanh", "f", np.concatenate([x, -x])).tolist() == [1.0] * 5 + [-1.0] * 5
 
 
 @pytest.mark.parametrize("t", ["f", "d"])

@@ -185,7 +185,9 @@ INLINE VF FN(tanh_f)(VF x) {
   VF q = s * 1.19825839466702e-06f + 1.18534705686654e-04f;
   q = q * s + 2.26843463243900e-03f;
   q = q * s + 4.89352518554385e-03f;
-  return c * p / q;
+  // beyond it exactly 1, whatever the roundings above: 1 - t * t is 0 there, and 0 * inf is NaN
+  VF one = FN(copysign_f)(FN(splat_f)(1.f), x);
+  return FN(sel_f)(FN(abs_f)(x) > 7.99881172180175781f, one, c * p / q);
 }
 INLINE VD FN(tanh_d)(VD x) {
   VD a = FN(clamp_d)(FN(abs_d)(x), 0., 20.);
