@@ -127,7 +127,7 @@ class Vmap(Interpreter):
         elif ov.kind == "pointwise":
             out = pointwise(ov, batched, args)
         elif ov.decomposition is not None:
-            return ov.decomposition(*flat)
+            return _cut(ov, ov.decomposition(*flat))
         else:
             out = self._loop(ov, batched, args)
         return map_tensors(self._in_rows if ov.in_rows else self.wrap, out)
@@ -255,6 +255,15 @@ class _Logical:
 
     def __init__(self, tensor, batched):
         self.dtype, self.ndim = tensor.dtype, tensor.ndim - bool(batched)
+
+
+def _cut(ov, out):
+    """The results of a decomposition, without history where the operator's results have none."""
+    kept = ov.op.diff_outputs
+    if not isinstance(kept, tuple) or all(kept) or not isinstance(out, (list, tuple)):
+        return out
+    cut = [o if k or not isinstance(o, Tensor) else o.detach() for o, k in zip(out, kept)]
+    return cut if isinstance(out, list) else tuple(cut)
 
 
 def _promoted(ov, batched, args) -> tuple:

@@ -159,7 +159,7 @@ class Written:
 def read(text: str) -> Written:
     """The program that a printed text is."""
     head, _, body = text.partition("def program(")
-    names = {"Input": Input}
+    names = {"Input": Input, "inf": float("inf"), "nan": float("nan")}
     exec(head, names)
     traits = frozenset(names.get("TRAITS", ()))
     return Written(names["INPUTS"], f"def program({body}", traits=traits)
