@@ -13,13 +13,14 @@ from pullback.testing import samples
 
 from .program import FLOATS, Input
 
-# nobody's promise: memory that is not filled; results that need a process or an object
+# nobody's promise: memory that is not filled; results that need a process or an object; pieces that
+# count as fresh memory, which graphs believe and eager mode does not
 LEFT_OUT = ("empty", "new_empty", "resize", "set_", "_print", "_assert", "item", "_local_scalar",
             "is_", "_is_", "_pin", "pin_memory", "record_stream", "_has", "_use", "retains_grad",
             "_version", "data", "output_nr", "_backward", "requires_grad", "retain_grad",
             "_foreach", "_fused", "_cudnn", "_nnpack", "sym_", "_nested", "_dim", "size", "stride",
             "numel", "storage_offset", "_thnn", "_unsafe_set", "_propagate", "_make_dep",
-            "as_strided", "_reshape_alias", "seed", "_softmax_backward_data",
+            "as_strided", "_reshape_alias", "unsafe_", "seed", "_softmax_backward_data",
             "_log_softmax_backward_data")
 # bases of spaces and the like: another library, or another batch, may choose another one
 AMBIGUOUS = ("svd", "eig", "qr", "lstsq", "geqrf", "ormqr", "orgqr", "linalg_eig", "linalg_svd",
