@@ -1,0 +1,58 @@
+"""The least memory of networks of equal layers: never above eager execution, nor above the best
+checkpointing by hand."""
+
+import pytest
+
+import pullback as torch
+from bench import layers
+from pullback.aot import budget
+from pullback.aot.partition import min_cut_rematerialization_partition as cut
+from pullback.aot.simulate import Meter
+from pullback.aot.split import JointGraph
+from pullback.compile.memory import Planned
+
+
+def program_of(run, args):
+    made = torch.compile(run, backend="numpy", options={"fuse_backward": False})
+    made(*args)
+    (program,) = made.programs.values()
+    return program
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Twelve layers."""
+    monkeypatch.setitem(layers.NETWORKS, "small", (layers.dense, 12, 256, 64, 64))
+    return layers.network(torch, "small")
+
+
+def test_segments_save_their_ends_alone(small):
+    run, _, args = small
+    joint = JointGraph(program_of(run, args).joint.module, 1)
+    found = {way.name: [n.name for n in way.saved if n.op != "placeholder"]
+             for way in budget.ways(joint)}
+    for count in (2, 3, 4):
+        # its ends and the result of the forward, which is there anyway; nothing of the backward
+        saved = found[f"{count} of {count} segments computed again"]
+        assert len(saved) == count and all(name.startswith(("tanh", "mm")) for name in saved)
+
+
+@pytest.mark.parametrize("meter", [Meter, Planned])
+def test_less_than_by_hand(small, meter):
+    run, by_hand, args = small
+    module = program_of(run, args).joint.module
+    least = cut(module, 1, memory=0.0, meter=meter()).report.phases.peak
+    hand = min(layers.peak(torch, by_hand(k), args, 1) for k in (3, 4))
+    assert least < hand < layers.peak(torch, run, args, 1)
+
+
+def test_what_is_measured(small):
+    run, by_hand, args = small
+    limit = min(layers.peak(torch, by_hand(k), args, 1) for k in (3, 4))
+    frugal = torch.compile(run, memory=limit)
+    found = layers.peak(torch, frugal, args)
+    assert found <= 1.02 * frugal.report().phases.peak <= 1.02 * limit
+    assert "segments computed again" in frugal.report().way
+    wanted = torch.autograd.grad(run(*args).sum(), args)
+    for a, b in zip(torch.autograd.grad(frugal(*args).sum(), args), wanted):
+        assert torch.allclose(a, b, atol=1e-5)
