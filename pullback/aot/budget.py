@@ -10,7 +10,8 @@ only makes graphs faster, each way is followed by itself without that.
   of matrices may be computed again for what their arithmetic takes.
 - *Segments*: the forward is divided at places where little is alive; the values there are saved,
   and inside of a segment everything is computed again when the backward reaches it. Some of the
-  ways do that only for the first segments: their values wait the longest.
+  ways do that only for the first segments: their values wait the longest. Others make the first
+  segments longer than the last: when the backward reaches those, fewer saved values are there.
 
 Read `simulate.py` for the peak and `recompute.py` for the costs.
 """
@@ -22,7 +23,7 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, product
 
 from .. import errors
 from ..fx.node import Node
@@ -35,7 +36,7 @@ from .work import flops
 
 FLOPS_PER_BYTE = 10  # arithmetic in the time that moving a byte takes
 PRICES = 16  # at most so many rates are tried
-SEGMENTS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48
+SEGMENTS = 2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32, 48
 DEAR = 1 << 20
 CLEARLY = 0.99  # of a peak: the rest is for objects of Python's own, which are not simulated
 
@@ -190,11 +191,12 @@ def _by_segments(
     joint: JointGraph, plain: CutProblem, free: CutProblem, new: dict[Node, int]
 ) -> Iterator[Way]:
     line = _Line(joint)
-    for count in SEGMENTS:
-        marks = line.marks(count)
+    for count, falling in product(SEGMENTS, (False, True)):
+        marks = line.marks(count, falling)
         if len(marks) < count - 1:
-            break
-        for part in sorted({-(-count * k // 4) for k in (1, 2, 3, 4)}):
+            continue
+        quarters = (2, 4) if falling else (1, 2, 3, 4)
+        for part in sorted({-(-count * k // 4) for k in quarters}):
             edges = [line.alive(mark) for mark in marks[:part]]
             fixed = set().union(*edges)
             end = marks[part - 1] if part <= len(marks) else len(line.nodes)
@@ -210,7 +212,7 @@ def _by_segments(
                 _, saved = solve(problem)
             except UnboundedCut:  # something there cannot be saved
                 continue
-            name = f"{part} of {count} segments computed again"
+            name = f"{part} of {count} {'falling ' * falling}segments computed again"
             yield Way(saved, _work(free, saved), None, name)
 
 
@@ -239,14 +241,17 @@ class _Line:
         self.done = list(accumulate(map(own_bytes, self.nodes)))
         self.place = place
 
-    def marks(self, count: int) -> list[int]:
-        """Places that divide the forward into about equal parts, where little is alive."""
+    def marks(self, count: int, falling: bool = False) -> list[int]:
+        """Places that divide the forward into about equal parts, where little is alive; or into
+        parts of which each is shorter than the one before."""
         if not self.done or not self.done[-1]:
             return []
-        step, found = self.done[-1] / count, []
-        for k in range(1, count):
-            low = bisect_left(self.done, (k - 0.4) * step)
-            high = min(bisect_left(self.done, (k + 0.4) * step), len(self.nodes) - 1)
+        parts = [count + 1 - k if falling else 1 for k in range(count)]
+        step, found = self.done[-1] / sum(parts), []
+        for k, at in enumerate(accumulate(parts[:-1])):
+            around = 0.4 * min(parts[k], parts[k + 1])
+            low = bisect_left(self.done, (at - around) * step)
+            high = min(bisect_left(self.done, (at + around) * step), len(self.nodes) - 1)
             best = min(range(low, high + 1), key=lambda i: (self.width[i], -i), default=None)
             if best is not None and (not found or best > found[-1] - 1):
                 found.append(best + 1)

@@ -314,6 +314,7 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         plan.get("written", ()),
         plan["frees"],
         plan["room"],
+        plan["makes"],
     )
 
 

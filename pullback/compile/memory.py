@@ -6,7 +6,8 @@ when one is last read before the other is first written. Inputs that are *given 
 forward saved for this graph alone) are memory, too, once they have been read for the last time: for
 values on the way, and for outputs of about their size. So are outputs until they are first written.
 What calls need beside their results (`blocks.py`) is placed like a value that lives for one item;
-where memory is *tight*, panels of matrix products go without what is not there anyway.
+where memory is *tight*, panels of matrix products go without what is not there anyway, and outputs
+are made when they are first needed instead of all at the beginning.
 
 Read `unit.py` next.
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import islice
@@ -27,10 +28,11 @@ from . import blocks, sound
 from .builder import item_size
 from .ir import Call, Ref, Value, contiguous
 from .kernel import Kernel
-from .number import varies
+from .number import likely, varies
 from .schedule import CallItem, Schedule
 
 _ALIGN = 64
+_WORTH = 4096  # bytes of an output that is made when it is needed
 _TRIED = 512  # arrays in whose memory a place is looked for
 _MANY = 2048  # buffers from where on not all pairs of them are looked at
 _LARGE = 64 << 10  # arrays from here on come from the allocator of the runtime (`function.c`)
@@ -55,6 +57,19 @@ class Buffer:
         """Is its memory free while another one lives?"""
         return b.bytes <= self.bytes and (
             b.born > self.dies if self.gives else b.dies < self.born)
+
+
+def _first_to_end(arena: tuple[int, Buffer, list]) -> tuple[int, float]:
+    """The order in which a place is looked for: the smallest, and of these the one that is free
+    first, so that others are let go."""
+    return arena[1].bytes, arena[1].dies
+
+
+def _is_there(b: Buffer, arena: Buffer, there: list[tuple[int, Buffer]]) -> bool:
+    """Is an array in which others are placed there for their sake while a buffer lives?"""
+    if arena.gives:
+        return any(o.dies >= b.dies for _, o in there)
+    return any(o.born <= b.born for _, o in there)
 
 
 def _gap(b: Buffer, others: list[tuple[int, Buffer]]) -> int:
@@ -91,18 +106,20 @@ class Memory:
         Where memory is `tight`, what can be done without gets only what is there for others.
         """
         large = [(n, b) for n, b in enumerate(self.buffers) if b.bytes >= _LARGE]
-        arenas = sorted(((n, b, []) for n, b in large if b.gives), key=lambda a: a[1].bytes)
+        arenas = sorted(((n, b, []) for n, b in large if b.gives), key=_first_to_end)
         outputs = sorted((b for _, b in large if b.kind == "output"), key=lambda b: -b.bytes)
         for b in outputs:
             self._hosted(b, arenas)
         arenas += [(n, b, []) for n, b in large if b.kind == "output"]
-        arenas.sort(key=lambda a: a[1].bytes)
+        arenas.sort(key=_first_to_end)
         work = sorted((b for b in self.buffers if b.kind == "work"), key=lambda b: -b.bytes)
         left = [b for b in work if not (b.spare and tight)
                 and not self._hosted(b, arenas)]
         self.workspace = packed(left)
+        if tight:
+            self._closer(work, left)
         for b in (b for b in work if b.spare and tight):
-            if self._hosted(b, arenas):
+            if self._hosted(b, [arena for arena in arenas if _is_there(b, *arena[1:])]):
                 continue
             few = len(left) <= _MANY
             b.at = _gap(b, [(o.at, o) for o in left]) if few else self.workspace
@@ -111,6 +128,16 @@ class Memory:
             else:
                 left.append(b)
         sound.check_places(self)
+
+    def _closer(self, work: list[Buffer], left: list[Buffer]) -> None:
+        """Move what lies in inputs and outputs into gaps of the workspace, which is there anyway:
+        the former end earlier then, the latter begin later."""
+        for b in work:
+            if b.kind in ("placed", "hosted") and len(left) <= _MANY:
+                at = _gap(b, [(o.at, o) for o in left])
+                if at + b.bytes <= self.workspace:
+                    b.kind, b.at, b.offset = "work", at, 0
+                    left.append(b)
 
     def _hosted(self, b: Buffer, arenas: list[tuple[int, Buffer, list]]) -> bool:
         """Place a buffer in one of many, sorted by size, if that is possible."""
@@ -138,6 +165,34 @@ class Memory:
     def reused(self) -> int:
         """Bytes of values in the memory of inputs and outputs."""
         return sum(b.bytes for b in self.buffers if b.kind in ("placed", "taken", "hosted"))
+
+    def needed(self) -> dict[int, int]:
+        """Outputs with memory of their own -> the first item that writes there."""
+        first = {n: b.born for n, b in enumerate(self.buffers) if b.kind == "output"}
+        for b in self.buffers:
+            if b.kind == "hosted":
+                first[b.at] = min(first[b.at], b.born)
+        return first
+
+    def makes(self, step_of: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:
+        """Per step, the outputs that it needs first, each before those that it hosts."""
+        made: list[list[int]] = [[] for _ in range(count)]
+        first = self.needed()
+        for n, item in first.items():
+            made[min(step_of[item], count - 1)].append(n)
+        for n, b in enumerate(self.buffers):
+            if b.kind == "hosted":
+                made[min(step_of[first[b.at]], count - 1)].append(n)
+        return tuple(map(tuple, made))
+
+    def ends(self) -> dict[int, float]:
+        """Inputs whose memory others take -> the last item with something there."""
+        found = {b.at: b.dies for b in self.buffers if b.kind == "input" and b.gives}
+        last: dict[int, float] = {}
+        for b in self.buffers:
+            if b.kind in ("placed", "taken"):
+                last[b.at] = max(b.dies, last.get(b.at, found[b.at]))
+        return last
 
     def room(self) -> tuple[tuple[int, int], ...]:
         """(input, bytes) of the inputs whose memory others take."""
@@ -304,10 +359,10 @@ class Planned(Meter):
             if isinstance(item, Kernel):
                 for size in blocks.of_kernel(item, vector_bytes):
                     memory.temporary(size)
+        late = breaks(memory) if tight else set()
         memory.pack(tight)
-        own = sum(self.size(b.bytes) for b in memory.buffers if b.kind == "output")
-        most = self._most(items, memory, items.lowered.externs, given)
-        return Taken(own + most, self.size(memory.workspace))
+        most = self._most(items, memory, items.lowered.externs, given, late)
+        return Taken(most, self.size(memory.workspace))
 
     def _scheduled(self, module: GraphModule) -> tuple[Schedule | None, int]:
         """The loops and calls of a graph, and the width of vectors; None if it will run on NumPy,
@@ -334,12 +389,20 @@ class Planned(Meter):
                 pass
         return self._known[module]
 
-    def _most(self, items: Schedule, memory: Memory, nodes: dict, given: Collection[int]) -> int:
-        """Bytes that come and go with steps, when there are most: results of NumPy steps, and what
-        these take inside; less inputs that are let go."""
-        ends = step_ends(items)
+    def _most(
+        self, items: Schedule, memory: Memory, nodes: dict, given: Collection[int], late: set[int],
+    ) -> int:
+        """Bytes of outputs and of what comes and goes with steps, when there are most: results of
+        NumPy steps, and what these take inside; less inputs that are let go."""
+        ends = step_ends(items, late)
         change = [0] * (len(ends) + 1)
-        used = {number for number, _ in memory.room()}
+        begin: dict[int, int] = {}  # last item of a step -> its first
+        for n, last in enumerate(ends):
+            begin.setdefault(last, n)
+        for n, item in memory.needed().items():
+            first = begin[ends[item]] if late and ends else 0
+            change[first] += self.size(memory.buffers[n].bytes)
+        used = memory.ends()
         for b in memory.buffers:
             if b.kind == "extern":
                 change[b.born] += self.size(b.bytes)
@@ -347,6 +410,8 @@ class Planned(Meter):
                 b.kind == "extern" or b.kind == "input" and b.at in given and b.at not in used
             ):
                 change[ends[int(max(b.dies, 0))] + 1] -= self.size(b.bytes)
+            elif b.kind == "input" and used.get(b.at, math.inf) < len(ends):
+                change[ends[int(used[b.at])] + 1] -= self.size(b.bytes)
         now = most = 0
         for n, item in enumerate(items.items):
             before, now = now, now + change[n]
@@ -357,15 +422,22 @@ class Planned(Meter):
         return most
 
 
-def step_ends(schedule: Schedule) -> list[int]:
-    """For each item the last one of its step: NumPy steps, and all that stands between them."""
+def breaks(memory: Memory) -> set[int]:
+    """Items that begin a step of their own where outputs are made late: they are the first to write
+    one that is worth it."""
+    return {b.born for b in memory.buffers if b.kind == "output" and likely(b.bytes) >= _WORTH}
+
+
+def step_ends(schedule: Schedule, late: Collection[int] = ()) -> list[int]:
+    """For each item the last one of its step: NumPy steps, and all that stands between them, up to
+    those that begin another."""
     ends: list[int] = []
     last = len(schedule.items) - 1
     for n in range(last, -1, -1):
         item = schedule.items[n]
         alone = isinstance(item, CallItem) and item.call.kind == "python"
         ends.append(n if alone else last)
-        if alone:
+        if alone or n in late:
             last = n - 1
     return ends[::-1]
 

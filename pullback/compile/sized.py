@@ -315,6 +315,7 @@ def fill(plan: dict, numbers: bytes) -> None:
     buffers[plan["numbers"]] = (kind, at, table.nbytes, spec, table)
     plan["buffers"], plan["workspace"] = tuple(buffers), memory.workspace
     plan["room"], plan["reused"] = memory.room(), memory.reused()
+    plan["makes"] = memory.makes(*plan["stepped"]) if plan["stepped"] else ()
 
 
 class SizedCall(CompiledGraph):

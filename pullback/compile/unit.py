@@ -7,6 +7,7 @@ The plan is plain data (numbers, strings, tuples), so that it can be kept on dis
     buffers   (kind, number or offset, bytes, (type, shape, None), None)
     outputs   (kind, buffer or input, byte offset, whole, (type, shape, strides), value)
     frees     per step, the buffers that nothing reads after it
+    makes     per step, the outputs that it is the first to need; empty: all are made at once
     room      (input, bytes) of inputs that may be overwritten, and are
     steps     (symbol, release the GIL) or (node name, arguments, result buffers) for NumPy steps
 
@@ -31,7 +32,7 @@ from .inplace import place
 from .ir import CTYPES, SIZES, SLOW, Const, Ref
 from .kernel import Kernel
 from .lower import Lowered
-from .memory import Buffer, plan
+from .memory import Buffer, breaks, plan
 from .number import both, choose, compared, declared, divides, largest
 from .schedule import CallItem, Schedule
 from .toolchain import last_level_cache
@@ -142,6 +143,7 @@ class UnitWriter:
         self.read = {ref.value for call in calls for ref in call.args}
         self.read |= {v for i in schedule.items if isinstance(i, Kernel) for v, _ in i.loads}
         self.known: dict[str, str] = {}  # text without names -> function
+        self.late = breaks(self.memory) if tight and not self.inplace else set()
 
     def write(self) -> Unit:
         sealed = not self.written  # from then on, inputs are overwritten
@@ -152,7 +154,7 @@ class UnitWriter:
             ):
                 self._close_stage()  # so that checks that failed are noticed before
                 sealed = True
-            if isinstance(item, CallItem) and item.call.kind == "python":
+            if n in self.late or isinstance(item, CallItem) and item.call.kind == "python":
                 self._close_stage()
             self.step_of.append(len(self.steps))
             if isinstance(item, Kernel):
@@ -408,7 +410,16 @@ class UnitWriter:
                 step = self.step_of[int(max(b.dies, 0))]
                 if step < len(ends):
                     ends[step].append(n)
+        for number, last in self.memory.ends().items():
+            if last < len(self.step_of) and self.step_of[int(last)] < len(ends):
+                ends[self.step_of[int(last)]].append(len(self.memory.buffers) + number)
         return tuple(map(tuple, ends))
+
+    def _makes(self) -> tuple:
+        """Per step, the outputs that it makes, unless all are made at the beginning."""
+        if not self.late or not self.steps or self.numbers:  # of the latter see `sized.py`
+            return ()
+        return self.memory.makes(self.step_of, len(self.steps))
 
     def _shape(self, b: Buffer) -> tuple:
         """Shape of an output's array: that of the first output that shows it whole.
@@ -450,6 +461,7 @@ class UnitWriter:
             "steps": tuple(self.steps),
             "frees": self._frees(),
             "room": self.memory.room(),
+            "makes": self._makes(),
             "checks": tuple(lowered.builder.checks),
         } | self._sizes()
 
@@ -458,7 +470,8 @@ class UnitWriter:
         if not self.numbers:
             return {}
         lives = tuple((b.kind, b.born, b.dies, b.gives, b.spare) for b in self.memory.buffers)
-        return {"numbers": self.numbers, "lives": lives, "tight": self.tight}
+        steps = (tuple(self.step_of), len(self.steps)) if self.late and self.steps else ()
+        return {"numbers": self.numbers, "lives": lives, "tight": self.tight, "stepped": steps}
 
     def _report(self) -> dict:
         externs = [

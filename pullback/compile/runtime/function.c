@@ -34,7 +34,10 @@ typedef struct {
   struct { int64_t buf, offset; spec s; } *args;
   int64_t *results;
   int nfrees;
-  int64_t *frees;          // buffers that nothing reads after this step
+  int64_t *frees;          // buffers that nothing reads after this step; from nbuf on: inputs in whose
+                           // memory nothing is after it
+  int nmakes;
+  int64_t *makes;          // outputs that are first needed in it, each before what it hosts
 } step;
 
 typedef struct {
@@ -44,6 +47,7 @@ typedef struct {
   PyObject *name, *conform, *checks;
   int nin, nbuf, nout, nsteps;
   int hosts;        // are there HOSTED buffers?
+  int late;         // is each output made by the step that first needs it?
   spec *in;
   buffer *buf;
   output *out;
@@ -300,21 +304,42 @@ static PyObject *collect(Function *f, PyObject *const *args, PyObject **held) {
 }
 
 // after a step: let go of what nothing reads any more
-static void let_go(Function *f, step *s, PyObject **held, PyObject **given) {
+static void let_go(Function *f, step *s, PyObject **held, PyObject **given, PyObject **owner) {
   for (int i = 0; i < s->nfrees; i++) {
+    if (s->frees[i] >= f->nbuf) {
+      Py_CLEAR(owner[s->frees[i] - f->nbuf]);
+      continue;
+    }
     buffer *b = &f->buf[s->frees[i]];
     if (b->kind == BUF_EXTERN) Py_CLEAR(held[s->frees[i]]);
     else if (b->kind == BUF_INPUT) Py_CLEAR(given[b->at]);
   }
 }
 
-static int run_steps(Function *f, void **p, PyObject **held, PyObject **given) {
+// before a step: outputs that it is the first to need
+static int make_outputs(Function *f, step *s, void **p, PyObject **held) {
+  for (int i = 0; i < s->nmakes; i++) {
+    int64_t n = s->makes[i];
+    buffer *b = &f->buf[n];
+    if (b->kind == BUF_HOSTED) {
+      p[n] = (char *)p[b->at] + b->bytes;
+      continue;
+    }
+    held[n] = fresh(&b->s, b->bytes);
+    if (!held[n]) return -1;
+    p[n] = PyArray_DATA((PyArrayObject *)held[n]);
+  }
+  return 0;
+}
+
+static int run_steps(Function *f, void **p, PyObject **held, PyObject **given, PyObject **owner) {
   pb_status *status = p[0];
   for (int i = 0; i < f->nsteps; i++) {
     step *s = &f->steps[i];
+    if (s->nmakes && make_outputs(f, s, p, held)) return -1;
     if (!s->stage) {
       if (call_python(f, s, p, held)) return -1;
-      let_go(f, s, held, given);
+      let_go(f, s, held, given, owner);
       continue;
     }
     if (s->release) {
@@ -329,7 +354,7 @@ static int run_steps(Function *f, void **p, PyObject **held, PyObject **given) {
                      (long long)status->value);
       return -1;
     }
-    let_go(f, s, held, given);
+    let_go(f, s, held, given, owner);
   }
   return 0;
 }
@@ -377,14 +402,15 @@ static PyObject *run_function(Function *f, PyObject **given) {
       case BUF_PLACED: table[i] = arena[b->at] + b->bytes; break;
       case BUF_HOSTED: break;
       default:
+        if (f->late && b->kind == BUF_OUTPUT) break;
         held[i] = b->kind == BUF_TAKEN ? array_of(&b->s, owner[b->at], arena[b->at]) : fresh(&b->s, b->bytes);
         if (!held[i]) goto done;
         table[i] = PyArray_DATA((PyArrayObject *)held[i]);
     }
   }
-  for (int i = 1; f->hosts && i < f->nbuf; i++)
+  for (int i = 1; f->hosts && !f->late && i < f->nbuf; i++)
     if (f->buf[i].kind == BUF_HOSTED) table[i] = (char *)table[f->buf[i].at] + f->buf[i].bytes;
-  if (run_steps(f, table, held, given) == 0) result = collect(f, given, held);
+  if (run_steps(f, table, held, given, owner) == 0) result = collect(f, given, held);
 done:
   for (int i = 0; i < f->nin; i++) Py_CLEAR(given[i]);
   for (int i = 0; i < f->nin; i++) Py_XDECREF(owner[i]);
@@ -450,6 +476,7 @@ static void function_free(PyObject *self) {
     free(f->steps[i].args);
     free(f->steps[i].results);
     free(f->steps[i].frees);
+    free(f->steps[i].makes);
   }
   free(f->in);
   free(f->buf);
@@ -564,6 +591,19 @@ static int read_written(Function *f, PyObject *numbers) {
   return PyErr_Occurred() ? -1 : 0;
 }
 
+// per step the outputs that are first needed in it, if they are not all made at the beginning
+static int read_makes(Function *f, PyObject *makes) {
+  f->late = PyTuple_GET_SIZE(makes) > 0;
+  for (int i = 0; i < f->nsteps && i < PyTuple_GET_SIZE(makes); i++) {
+    PyObject *t = PyTuple_GET_ITEM(makes, i);
+    step *s = &f->steps[i];
+    s->nmakes = (int)PyTuple_GET_SIZE(t);
+    s->makes = calloc((size_t)s->nmakes + 1, sizeof *s->makes);
+    for (int k = 0; k < s->nmakes; k++) s->makes[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(t, k));
+  }
+  return PyErr_Occurred() ? -1 : 0;
+}
+
 // per step the buffers that end with it; (input, bytes) of inputs whose memory others take
 static int read_ends(Function *f, PyObject *frees, PyObject *room) {
   for (int i = 0; i < f->nsteps && i < PyTuple_GET_SIZE(frees); i++) {
@@ -583,11 +623,12 @@ static int read_ends(Function *f, PyObject *frees, PyObject *room) {
 
 static PyObject *make_function(PyObject *module, PyObject *args) {
   const char *path;
-  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written, *frees, *room;
+  PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written, *frees, *room, *makes;
   long long workspace;
-  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!O!O!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
+  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!O!O!O!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
                         &PyTuple_Type, &outputs, &PyTuple_Type, &steps, &workspace, &PyTuple_Type, &checks,
-                        &conform, &PyTuple_Type, &written, &PyTuple_Type, &frees, &PyTuple_Type, &room))
+                        &conform, &PyTuple_Type, &written, &PyTuple_Type, &frees, &PyTuple_Type, &room,
+                        &PyTuple_Type, &makes))
     return NULL;
   Function *f = PyObject_GC_New(Function, &FunctionType);
   if (!f) return NULL;
@@ -609,7 +650,8 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
     }
     bind(&api);
   }
-  if (read_plan(f, inputs, buffers, outputs, steps) || read_written(f, written) || read_ends(f, frees, room)) {
+  if (read_plan(f, inputs, buffers, outputs, steps) || read_written(f, written) || read_ends(f, frees, room) ||
+      read_makes(f, makes)) {
     Py_DECREF(f);
     return NULL;
   }
