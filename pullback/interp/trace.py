@@ -137,9 +137,10 @@ def _in_one_dtype(ov, flat: tuple) -> tuple:
 def _computes(ov) -> bool:
     """Does the kernel compute in float32 what has half precision?
 
-    Others move elements, or are products, whose operands are not to be twice as large.
+    Others show or move elements, or are products, whose operands are not to be twice as large.
     """
-    return ov.op.cost == "reduce" or ov.op.promote != "keep" and ov.op.cost != "heavy"
+    return not ov.is_view and (
+        ov.op.cost == "reduce" or ov.op.promote != "keep" and ov.op.cost != "heavy")
 
 
 def _widened(flat: tuple) -> tuple:
