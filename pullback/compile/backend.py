@@ -88,13 +88,13 @@ def compile_graph(gm: object, name: str = "graph") -> Callable[..., tuple]:
     """Native code for a functional graph of core operators.
 
     The result takes raw NumPy arrays, one per placeholder, and returns a tuple of arrays.  Of a
-    graph with symbolic sizes it is a `SizedGraph`, unless some depend on data: then operators run
-    one by one.
+    graph with symbolic sizes it is a `SizedGraph`, unless no input tells some of them: then
+    operators run one by one.
     """
     if is_sized(gm):
-        from .sized import SizedGraph, depends_on_data
+        from .sized import SizedGraph, has_untold_sizes
 
-        return boxed(gm) if depends_on_data(gm) else SizedGraph(gm, name)
+        return boxed(gm) if has_untold_sizes(gm) else SizedGraph(gm, name)
     try:
         tools = toolchain.find()
         native.start_runtime()

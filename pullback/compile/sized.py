@@ -14,7 +14,7 @@ import marshal
 import math
 import operator
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ from ..core.symbolic.expr import FUNCTIONS as INTEGERS
 from ..core.symbolic.expr import Expr
 from ..core.symbolic.number import FloatExpr
 from ..fx.graph_module import GraphModule
-from ..fx.node import map_aggregate
+from ..fx.node import Node, map_aggregate
 from . import cache, native, toolchain
 from .backend import (
     CompiledGraph,
@@ -134,17 +134,29 @@ def write(
     return Library(guards, *made, kinds, key)
 
 
-def depends_on_data(module: GraphModule) -> bool:
-    """Are there sizes that no input tells, as of what `nonzero` finds?"""
-    for node in module.graph.nodes:
-        val = node.meta.get("val")
-        for t in val if isinstance(val, (list, tuple)) else (val,):
-            for n in (t,) if isinstance(t, Symbolic) else getattr(t, "shape", ()):
-                if isinstance(n, Symbolic):
-                    env = n.node.shape_env
-                    if any(env.symbols[s].hint is None for s in n.node.raw.symbols()):
-                        return True
-    return False
+def has_untold_sizes(module: GraphModule) -> bool:
+    """Are there sizes that no input tells, as of what `nonzero` finds, or `n` of a tensor of
+    `1 + n // 3` rows that a branch is given?"""
+    nodes = list(module.graph.nodes)
+    told = {getattr(n.node.raw, "symbol", None)
+            for node in nodes if node.op == "placeholder" for n in _sizes(node)}
+    return any(s not in told or n.node.shape_env.symbols[s].hint is None
+               for node in nodes for n in _sizes(node) for s in _symbols(n))
+
+
+def _symbols(n: Symbolic) -> Iterable[str]:
+    """The symbols that matter to a number, with what the capture relies on."""
+    raw = n.node.raw
+    return (n.node.shape_env.simplify(raw) if isinstance(raw, Expr) else raw).symbols()
+
+
+def _sizes(node: Node) -> Iterator[Symbolic]:
+    """The symbolic numbers that a node gives, as such or as sizes."""
+    val = node.meta.get("val")
+    for t in val if isinstance(val, (list, tuple)) else (val,):
+        for n in (t,) if isinstance(t, Symbolic) else getattr(t, "shape", ()):
+            if isinstance(n, Symbolic):
+                yield n
 
 
 class _Some:
