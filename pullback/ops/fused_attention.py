@@ -174,7 +174,7 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(Op):
               " Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p,"
               " bool is_causal, *, Tensor? attn_mask=None, float? scale=None)"
               " -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
-    alike = ("grad_out", "query", "key", "value", "out", "logsumexp")
+    alike, wide = ("grad_out", "query", "key", "value", "out"), ("logsumexp",)
     method = False
     function = False
     nondiff = ("out", "logsumexp")

@@ -123,3 +123,16 @@ def test_weight_norm_keeps_its_norms_wide(dtype):
         wanted = [[0.2 * 0.16, -0.2 * 0.12], [0.02 * 0.16, -0.02 * 0.12]]
         assert torch.equal(for_v, torch.tensor(wanted).to(dtype))
         assert torch.equal(for_g, torch.tensor([[1.4], [1.4]]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_attention_is_differentiable(dtype):
+    """Its saved sums of exponentials are of single precision beside operands of half."""
+    x = (torch.arange(16.0).reshape(2, 1, 4, 2).sin() * 2).to(dtype).requires_grad_()
+    wide = x.detach().float().requires_grad_()
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for function in (lambda t: attend(t, t, t), torch.compile(lambda t: attend(t, t, t))):
+        (got,) = torch.autograd.grad(function(x).square().sum(), x)
+        (wanted,) = torch.autograd.grad(attend(wide, wide, wide).square().sum(), wide)
+        assert got.dtype == dtype
+        torch.testing.assert_close(got.float(), wanted, rtol=0.05, atol=0.05)
