@@ -724,7 +724,10 @@ class batch_norm_update_stats(Composite):
         if running_var is not None:
             unbiased = var.detach() * (count / (count - 1) if count > 1 else float("nan"))
             running_var.copy_(running_var * (1 - momentum) + unbiased * momentum)
-        return mean, var
+        # half precision stays wide only beside wide running statistics
+        alike = running_mean is None or running_mean.dtype is input.dtype
+        kind = input.dtype if alike else mean.dtype
+        return mean.to(kind), var.to(kind)
 
     def samples(s):
         yield s(s.real(3, 4, 2), None, None, 0.1)

@@ -439,7 +439,7 @@ class cosine_similarity(Composite):
     method = False
 
     def compose(x1, x2, dim, eps):
-        common = dt.result_type([x1._data, x2._data])
+        common = dt.promote_types(x1.dtype, x2.dtype)  # 0-d tensors count as all others here
         if not common.is_floating_point:
             raise DTypeError("expected common dtype to be floating point, yet common dtype is "
                              f"{title(common)}")

@@ -125,3 +125,11 @@ def test_losses_of_the_package_itself_are_not_reduced_unless_asked():
             assert pullback.allclose(mean, each.mean()), name
     assert pullback.kl_div(x, y).tolist() == [[-1.0, 0.0]]
     assert pullback.hinge_embedding_loss(x, y * 2 - 1).tolist() == [[1.0, 0.0]]
+
+
+def test_cosine_similarity_takes_the_wider_dtype_of_0d_tensors_too():
+    wide = pullback.tensor(2.0, dtype=pullback.float64)
+    for dtype in (pullback.float16, pullback.float32, pullback.float64):
+        x = pullback.tensor([[1.0, 1.0]], dtype=dtype)
+        out = pullback.nn.functional.cosine_similarity(x, wide)
+        assert out.dtype is pullback.float64 and out.tolist() == pytest.approx([1.0])

@@ -136,3 +136,15 @@ def test_attention_is_differentiable(dtype):
         (wanted,) = torch.autograd.grad(attend(wide, wide, wide).square().sum(), wide)
         assert got.dtype == dtype
         torch.testing.assert_close(got.float(), wanted, rtol=0.05, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_statistics_have_the_dtype_of_what_they_update(dtype):
+    x = torch.tensor([[[1.0, 2.0]], [[3.0, 6.0]]], dtype=dtype)
+    running = {None: dtype, dtype: dtype, torch.float32: torch.float32}
+    for kind, wanted in running.items():
+        given = [None] * 2 if kind is None else [torch.zeros(1, dtype=kind) for _ in range(2)]
+        mean, var = torch.batch_norm_update_stats(x, *given, 0.5)
+        assert (mean.dtype, var.dtype) == (wanted, wanted)
+        assert (mean.item(), var.item()) == (3.0, 3.5)
+        assert kind is None or given[0].item() == 1.5

@@ -28,16 +28,6 @@ AMBIGUOUS = ("svd", "eig", "qr", "lstsq", "geqrf", "ormqr", "orgqr", "linalg_eig
              "householder", "linalg_householder", "pca", "svd_lowrank", "pca_lowrank", "sort",
              "argsort", "topk", "linalg_lstsq", "triangular_solve", "mode", "_unique", "unique",
              "kthvalue", "median", "nanmedian", "msort", "histogram")
-# PyTorch does something else, which is its own matter: parts of results that nobody documents,
-# NaN that polynomials lose, derivatives of resampling with scales that do not fit the sizes,
-# functions whose default is no reduction when they are called without `functional`
-THEIRS = ("_ctc_loss", "ctc_loss", "embedding_bag", "_embedding_bag", "special_chebyshev",
-          "special_shifted", "special_hermite", "special_laguerre", "special_legendre",
-          "_upsample", "upsample", "kl_div", "poisson_nll_loss", "hinge_embedding_loss",
-          "binary_cross_entropy_with_logits", "margin_ranking_loss", "cosine_embedding_loss",
-          "triplet_margin_loss", "bucketize", "searchsorted", "_native_batch_norm",
-          "native_batch_norm", "_batch_norm", "batch_norm_", "native_layer_norm",
-          "native_group_norm")
 
 
 @functools.cache
@@ -214,8 +204,6 @@ def step(b) -> bool:
         traits.add("random")
     if name.startswith(AMBIGUOUS) or op.invariant is not None:
         traits.add("ambiguous")
-    if name.startswith(THEIRS):
-        traits.add("theirs")
     if op.structure or any(_cut(ov)):
         traits.add("cut")
     if any(a.is_write for a in ov.schema.args):

@@ -25,6 +25,13 @@ class Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=open(self.log, "w"))  # noqa: SIM115  (the process has it)
         self.portion, self.place, self.heard = None, {}, time.monotonic()
+        self.rest = b""  # the beginning of a line
+
+    def messages(self) -> list:
+        """All that it has said since; None at the end. A reader with a buffer would keep some."""
+        read = os.read(self.process.stdout.fileno(), 1 << 16)
+        *lines, self.rest = (self.rest + read).split(b"\n")
+        return [json.loads(line) for line in lines] if read else [None]
 
     def give(self, portion: tuple[int, int], warm: bool = False) -> None:
         self.portion, self.warm, self.heard = portion, warm, time.monotonic()
@@ -80,8 +87,8 @@ class Run:
                 self.start(number, portion)
         while self.selector.get_map():
             for key, _ in self.selector.select(timeout=5):
-                line = key.fileobj.readline()
-                self.heard(key.data, json.loads(line) if line else None)
+                for message in key.data.messages():
+                    self.heard(key.data, message)
             for key in list(self.selector.get_map().values()):
                 if time.monotonic() - key.data.heard > self.settings.patience:
                     self.lost(key.data, "hang")
