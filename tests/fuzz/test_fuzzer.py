@@ -3,6 +3,7 @@
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fuzzer import natively, textbook
 from fuzzer.compare import difference, observe
@@ -110,3 +111,38 @@ def test_found(path):
     for mode in [*MODES, "native"]:
         if mode not in ("threads", "native_dynamic"):
             assert again(mode, program) is None, mode
+
+
+UNSTABLE = """INPUTS = dict(
+    a=Input('float64', (2, 2), seed=606264, grad='inner'),
+)
+
+
+def program(a):
+    x = 1 - F.cosine_similarity(a, a, dim=-2)
+    return x / x.sum(-1, keepdim=True)
+"""
+CANCELLING = """INPUTS = dict(
+    b=Input('float64', (1,), seed=386822, grad='leaf'),
+)
+
+
+def program(b):
+    x = (b - b.mean(0, keepdim=True)) / (b.var(0, keepdim=True, unbiased=False) + 1e-5).sqrt()
+    return ((b - x).norm(dim=0), F.logsigmoid(b))
+"""
+
+
+@pytest.mark.parametrize("text, mode", [(UNSTABLE, "jvp"), (UNSTABLE, "second"),
+                                        (CANCELLING, "loss")])
+def test_what_rounding_decides_is_not_reported(text, mode):
+    assert MODES[mode][0](case_of(read(text))) is None
+
+
+def test_room_is_small_where_nothing_cancels():
+    assert all(0 <= np.max(room, initial=0.0) < 1e-12 for room in case_of(CHAIN).room)
+
+
+def test_inputs_without_elements_have_views():
+    for seed in (22742, 24201):
+        assert generate(seed).operators

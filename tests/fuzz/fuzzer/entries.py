@@ -185,6 +185,10 @@ class Call:
         return f"{before}({', '.join(shown)})"
 
 
+# values below them do not count in results, but do in derivatives: PyTorch's formulas have it so
+TOLERANCES = ("rcond", "rtol", "atol", "tol")
+
+
 def _cut(ov) -> list:
     """Which floating results have no derivative, although they have values that vary?"""
     rule = None if ov.is_composite else ov.rule
@@ -206,6 +210,8 @@ def step(b) -> bool:
         traits.add("ambiguous")
     if op.structure or any(_cut(ov)):
         traits.add("cut")
+    if any(a.name in TOLERANCES for a in ov.schema.args):
+        traits.add("tolerance")
     if any(a.is_write for a in ov.schema.args):
         traits.add("write")
     elif op.kind == "pointwise" and b.chance(0.1) and hasattr(

@@ -19,7 +19,8 @@ def aliased(b) -> None:
         return
     ways = [name]
     if value.ndim:
-        ways += [f"{name}[1:]", f"{name}[..., 0]", f"{name}.transpose(0, -1)", f"{name}.detach()"]
+        ways += [f"{name}[1:]", f"{name}.transpose(0, -1)", f"{name}.detach()"]
+        ways += [f"{name}[..., 0]"] if value.shape[-1] else []
     of = b.choose(ways)
     other = "abcdefgh"[len(b.inputs)]
     b.inputs[other] = Input(spec.dtype, of=of)
