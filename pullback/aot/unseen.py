@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 from ..core.handle import Tensor, make
+from ..core.state import ALONE
 
 
 class Copied:
@@ -36,14 +37,14 @@ def unseen(level, leaves: list) -> dict[int, Copied]:
         data = adopted.data
         if type(data) is not np.ndarray or adopted.edge is not None or adopted.link is not None:
             continue
-        handle = adopted.handle  # so far: this name, `adopted`, the argument of the call below
-        holders = 3 + (id(handle) in level.gradients)
+        handle = adopted.handle  # so far: this name and `adopted`
+        holders = ALONE + 1 + (id(handle) in level.gradients)
         # in this list, and in what the function returns
         holders += sum([2 if o is handle else _views(o, handle) for o in leaves])
         if sys.getrefcount(handle) > holders:
             continue
-        # one each for `adopted`, this name, the argument of the call, and the tables of arrays
-        if sys.getrefcount(data) > 3 + 2 * (id(data) in known) or not _alone(data.base):
+        # one each for `adopted`, this name, and the tables of arrays
+        if sys.getrefcount(data) > ALONE + 1 + 2 * (id(data) in known) or not _alone(data.base):
             continue
         found[id(handle)] = Copied(data)
     return found
@@ -56,7 +57,7 @@ def _views(o, handle: Tensor) -> bool:
 def _alone(base) -> bool:
     """Is memory held by one view of it only?"""
     while type(base) is np.ndarray:
-        if sys.getrefcount(base) > 3:  # the view, this name, the argument of the call
+        if sys.getrefcount(base) > ALONE + 1:  # the view and this name
             return False
         base = base.base
     return base is None

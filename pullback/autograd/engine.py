@@ -27,7 +27,7 @@ from ..core.layout import copied_like
 from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
-from ..core.state import fast, off, state
+from ..core.state import ALONE, fast, off, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
@@ -356,8 +356,8 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
         # the array itself if nobody else holds it: two leaves must not share a gradient's memory
         real = data.__class__ is _ndarray or is_buffer(data)
         if real and (
-            sys.getrefcount(g) > 2
-            or sys.getrefcount(data) > 3
+            sys.getrefcount(g) > ALONE
+            or sys.getrefcount(data) > ALONE + 1
             or g._link is not None
             or isinstance(data.base, type(data))
             or data.strides != array.strides

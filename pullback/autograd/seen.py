@@ -13,7 +13,7 @@ from ..core.dispatching import detach_kept
 from ..core.handle import Tensor, is_buffer, make, meta_of
 from ..core.hooks import run_accumulated_hooks
 from ..core.project import project
-from ..core.state import state
+from ..core.state import ALONE, state
 from ..core.table import ops
 from ..core.tape import Accumulate, Node
 
@@ -38,7 +38,7 @@ def accumulate(node: Accumulate, grads: list, create: bool) -> None:
     dtype = meta.grad_dtype or array.dtype
     if g._data.shape != array.shape or g._data.dtype is not dtype:
         g = project(g, array.shape, dtype, node, 0)
-    have, own = meta.grad, sys.getrefcount(g) <= 2
+    have, own = meta.grad, sys.getrefcount(g) <= ALONE
     if have is None:
         meta.grad = _begun(leaf, g, own and not create)
     elif create or have._edge is not None:
