@@ -361,13 +361,19 @@ static int run_steps(Function *f, void **p, PyObject **held, PyObject **given, P
 
 // Run on arrays that `given` holds; what is freed on the way becomes null there.
 static PyObject *run_function(Function *f, PyObject **given) {
-  void *table[f->nbuf + 1];
-  PyObject *held[f->nbuf + 1], *owner[f->nin + 1], *result = NULL;
+  size_t count = (size_t)f->nbuf + 1;
+  int many = count > 8192;  // too many for the stack of a thread
+  void *near_by[many ? 1 : 2 * count], **table = many ? malloc(2 * count * sizeof *table) : near_by;
+  PyObject **held = (PyObject **)table + count, *owner[f->nin + 1], *result = NULL;
   pb_status status = {0, 0};
   char *work = NULL, *arena[f->nin + 1];
   int64_t got = 0;
-  memset(held, 0, sizeof held);
   memset(owner, 0, sizeof owner);
+  if (!table) {
+    for (int i = 0; i < f->nin; i++) Py_CLEAR(given[i]);
+    return PyErr_NoMemory();
+  }
+  memset(held, 0, count * sizeof *held);
   if (f->written && settle_written(f, given)) goto done;
   for (int i = 0; f->room && i < f->nin; i++) {
     if (!f->room[i]) continue;
@@ -416,6 +422,7 @@ done:
   for (int i = 0; i < f->nin; i++) Py_XDECREF(owner[i]);
   for (int i = 0; i < f->nbuf; i++) Py_XDECREF(held[i]);
   if (work) keep_workspace(work, got);
+  if (many) free(table);
   return result;
 }
 
