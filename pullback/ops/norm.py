@@ -530,13 +530,15 @@ class native_layer_norm(Op):
         if not batched[0]:
             input = input.unsqueeze(0)
         fused = not (batched[2] or batched[3])
+        half = input.dtype.itemsize == 2 and not fused  # rounded once, at the end
         out, mean, rstd = ops.native_layer_norm(
-            input, normalized_shape, weight if fused else None, bias if fused else None, eps)
+            input.to(dt.float32) if half else input, normalized_shape,
+            weight if fused else None, bias if fused else None, eps)
         if not fused:
             for param, own, apply in ((weight, batched[2], ops.mul), (bias, batched[3], ops.add)):
                 if param is not None:
                     out = apply(out, _behind_rows(param, own, rank, out.ndim))
-        return tuple(t.expand([n, *t.shape[1:]]) for t in (out, mean, rstd))
+        return tuple(t.to(input.dtype).expand([n, *t.shape[1:]]) for t in (out, mean, rstd))
 
     def decomp(input, normalized_shape, weight, bias, eps):
         check_normalized("layer_norm", input, normalized_shape, ("weight", weight), ("bias", bias))

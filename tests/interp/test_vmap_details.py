@@ -182,3 +182,15 @@ def test_examples_of_a_result_are_row_major_so_that_reshape_is_a_view():
         args = [t if d == 0 else t[0] for t, d in zip((a, c), dims)]
         assert (vmap(f, dims)(*args) == 3).all()
         assert seen == [(6, 3, 1)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_layer_norm_of_half_precision_with_wide_parameters_per_example(dtype):
+    x = torch.linspace(-2, 3, 12).reshape(3, 4).to(dtype)
+    weight, bias = torch.rand(2, 4), torch.rand(2, 4)
+    one = lambda w, b: torch.native_layer_norm(x, [4], w, b, 1e-3)
+    mapped = vmap(one)(weight, bias)
+    for k in range(2):
+        for found, wanted in zip(mapped, one(weight[k], bias[k])):
+            assert found.dtype is wanted.dtype is dtype
+            assert torch.equal(found[k], wanted)
