@@ -18,8 +18,10 @@ import sys
 import tempfile
 import threading
 import time
-from multiprocessing import connection, process, reduction, util
+from multiprocessing import connection, process, util
 from typing import Any
+
+from .shared_memory import pass_on, taken
 
 PATIENCE = 10.0  # seconds that a process which ends waits for those who have not fetched yet
 
@@ -34,8 +36,8 @@ class Ticket:
         """The descriptor, which belongs to this process then; OSError if the sender has ended."""
         key = process.current_process().authkey
         with connection.Client(self.address, "AF_UNIX", authkey=key) as c:
-            c.send_bytes(b"%d %d" % (self.number, os.getpid()))
-            return reduction.recv_handle(c)
+            c.send_bytes(b"%d" % self.number)
+            return taken(c)
 
 
 class _Office:
@@ -95,11 +97,11 @@ class _Office:
                 key = process.current_process().authkey
                 connection.deliver_challenge(c, key)
                 connection.answer_challenge(c, key)
-                number, asking = map(int, c.recv_bytes().split())
+                number = int(c.recv_bytes())
                 with self.lock:
                     file = self.out.pop(number)
                 try:
-                    reduction.send_handle(c, file, asking)
+                    pass_on(c, file)
                 finally:
                     os.close(file)
         except (OSError, EOFError, KeyError, ValueError, process.AuthenticationError):

@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,29 @@ def unnamed(size: int) -> int:
             file = os.dup(found.fileno())
     os.ftruncate(file, size)
     return file
+
+
+def pass_on(connection: Any, file: int) -> None:
+    """Send a descriptor through a connection of `multiprocessing`, and wait for nobody.
+
+    (`reduction.send_handle` of some versions waits until the other side has it.)
+    """
+    import socket
+
+    with socket.socket(fileno=os.dup(connection.fileno())) as s:
+        socket.send_fds(s, [b"d"], [file])
+
+
+def taken(connection: Any) -> int:
+    """The descriptor that comes next through a connection."""
+    import socket
+
+    with socket.socket(fileno=os.dup(connection.fileno())) as s:
+        files = socket.recv_fds(s, 1, 1)[1]
+    if not files:
+        raise EOFError("the other side has ended")
+    os.set_inheritable(files[0], False)
+    return files[0]
 
 
 class _Descriptor:

@@ -6,6 +6,7 @@ writes them anew where it is installed.
 
 import collections
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -23,6 +24,15 @@ from pullback import errors
 from pullback.utils import data as D
 from pullback.utils.data import _utils
 from pullback.utils.data._utils import transport
+
+
+@pytest.fixture(autouse=True)
+def forked():
+    """Workers are forked, also where Python does otherwise (3.14): datasets here are local."""
+    before = multiprocessing.get_start_method(allow_none=True)
+    multiprocessing.set_start_method("fork", force=True)
+    yield
+    multiprocessing.set_start_method(before, force=True)
 
 RECORDED = pathlib.Path(__file__).resolve().parents[1] / "data" / "dataloader.json"
 pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")

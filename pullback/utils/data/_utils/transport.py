@@ -13,7 +13,6 @@ import os
 import pickle
 import struct
 from collections.abc import Callable
-from multiprocessing import reduction
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -22,7 +21,7 @@ import numpy as np
 from ....core.dispatching import Outer
 from ....core.handle import Tensor
 from ....core.reading import concrete
-from ....core.shared_memory import unnamed
+from ....core.shared_memory import pass_on, taken, unnamed
 from ....tensor.values import _rebuild
 
 ALIGNMENT = 64
@@ -80,7 +79,7 @@ def send(connection: Connection, number: int, value: Any) -> None:
         with mmap.mmap(file, total) as memory:
             _fill(memory, buffers, starts)
         connection.send_bytes(head)
-        reduction.send_handle(connection, file, None)
+        pass_on(connection, file)
     finally:
         os.close(file)
 
@@ -97,7 +96,7 @@ def receive(connection: Connection) -> tuple[int, Callable[[], Any]]:
     sizes = struct.unpack_from(f"<{count}Q", message, _HEAD.size)
     body = message[_HEAD.size + 8 * count :]
     if shared:
-        file = reduction.recv_handle(connection)
+        file = taken(connection)
         try:
             memory = mmap.mmap(file, total)
         finally:
