@@ -324,9 +324,8 @@ def _tracked(node: Node) -> tuple | None:
     op = getattr(getattr(source, "target", None), "op", None)
     if op is None or not op.tracked_by:
         return None
-    by = op.tracked_by.get(source.target.schema.returns[node.args[1]].name)
-    if by is None:
-        return None
-    found = overload(by)
     name = source.target.schema.returns[node.args[1]].name
+    if name not in op.tracked_by:
+        return None
+    found = overload(op.tracked_by[name])
     return found, [r.name for r in found.schema.returns].index(name)

@@ -65,20 +65,21 @@ def relations(tensors: list, inputs: int, bases: bool) -> dict:
     return found
 
 
-def compare(expected, found, where: str) -> None:
+def compare(expected, found, where: str, single: float = 1e-9) -> None:
+    """Assert that both are alike; `single` is the room for numbers of single precision."""
     if isinstance(expected, dict):
         assert expected.keys() == found.keys(), (where, expected.keys(), found.keys())
         for key in expected:
-            compare(expected[key], found[key], f"{where}.{key}")
+            compare(expected[key], found[key], f"{where}.{key}", single)
     elif isinstance(expected, (list, tuple)):
         assert type(expected) is type(found) and len(expected) == len(found), (
             where, expected, found)
         for i, (a, b) in enumerate(zip(expected, found)):
-            compare(a, b, f"{where}[{i}]")
+            compare(a, b, f"{where}[{i}]", single)
     elif isinstance(expected, pb.Tensor):
-        compare(facts(expected), facts(found), where)
+        compare(facts(expected), facts(found), where, single)
     elif isinstance(expected, np.ndarray):
-        close = 1e-4 if expected.dtype in (np.float32, np.complex64) else 1e-9
+        close = single if expected.dtype in (np.float32, np.complex64) else 1e-9
         np.testing.assert_allclose(found, expected, rtol=close, atol=close, err_msg=where)
     else:
         same = type(expected) is type(found) and expected == found
@@ -158,7 +159,7 @@ class Sized:
 
 def check(
     f, start, ways=("nop", "native"), writes=(False, True), orders=(1, 2), sizes=(None,),
-    bases: bool = True,
+    bases: bool = True, single: float = 1e-9,
 ) -> None:
     """Compare eager with compiled calls, the first and a later one; `sizes` are for `start`."""
     for way in ways:
@@ -177,4 +178,5 @@ def check(
                     if order == 2 and any(b is e for e in AGAIN):
                         break  # behind the tape's back; or an input, which is read once more
                     assert name == other, (way, name, other)
-                    compare(a, b, f"{way}, call {number}, writes {w}, order {order}: {name}")
+                    compare(a, b, f"{way}, call {number}, writes {w}, order {order}: {name}",
+                            single)
