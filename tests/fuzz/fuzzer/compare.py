@@ -173,6 +173,8 @@ def alike(x, y, dtype: str, eps: float, slack=None, floor: float = 0.0) -> np.nd
         x64, y64 = x.astype(np.complex128), y.astype(np.complex128)
         near = np.abs(x64 - y64) <= room
         same = near | (x == y)
+        if slack is not None:  # whether it is a number at all is a matter of rounding
+            same = same | np.isinf(slack)
         if x.dtype.kind == "c":  # which part is NaN is nobody's promise
             return same | (~np.isfinite(x) & ~np.isfinite(y))
         return same | (np.isnan(x) & np.isnan(y)) | np.isnan(room)

@@ -30,6 +30,9 @@ from .program import FLOATS, WIDE, Input, arguments
 REFUSALS = (errors.DataDependentError, errors.BatchedWriteError, errors.DerivativeNotWritten,
             errors.NoFormula, errors.SavedValueModified, errors.OverBudget,
             errors.NotDifferentiable)
+# What PyTorch refuses under vmap, too: operators without a rule, `.data`, and views as complex
+# numbers where one example lies as they need and the batch does not
+REFUSED_MAPPED = ("does not have vmap support", "accessing `data`", "a stride divisible by 2")
 
 
 class Case:
@@ -396,9 +399,8 @@ def vmap(case: Case) -> str | None:
     mapped = func.vmap(lambda *t: tuple(flat(case.function(*t))), tuple(dims))
     try:
         seen = observe(pb, mapped, inputs, case.gradients)
-    except errors.TransformError as error:
-        # PyTorch refuses `.data` there, too
-        if "does not have vmap support" in str(error) or "accessing `data`" in str(error):
+    except (errors.TransformError, errors.ShapeError) as error:
+        if any(words in str(error) for words in REFUSED_MAPPED):
             return None
         raise
     found = difference(seen, wanted, case.eps)
