@@ -94,7 +94,7 @@ def batch(mode: str, cases: list) -> list:
 OPTIONS = {"native": {}, "native_losses": None, "native_sizes": {"dynamic": True},
            "native_limit": {"memory": 0.0}, "warm": {}}
 # how many portions of a hundred take it; `warm` ones come again in a new process, by the cache
-SHARES = {"native": 100, "native_losses": 50, "native_sizes": 25, "native_limit": 15, "warm": 0}
+SHARES = {"native": 60, "native_losses": 20, "native_sizes": 10, "native_limit": 5, "warm": 0}
 
 
 def due(mode: str, seed: int, share: int) -> bool:

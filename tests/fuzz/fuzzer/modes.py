@@ -638,12 +638,12 @@ def second_compiled(case: Case) -> str | None:
 
 # name -> (function, how many programs of a hundred take it, at most)
 MODES = {
-    "again": (again, 10), "make_fx": (make_fx_real, 40), "make_fx_fake": (make_fx_fake, 40),
-    "make_fx_symbolic": (make_fx_symbolic, 20), "decomposed": (decomposed, 60),
-    "aot_min_cut": (aot_min_cut, 100), "aot_default": (aot_default, 60),
-    "numpy": (on_numpy, 100), "loss": (loss, 30), "native_loss": (native_loss, 3),
+    "again": (again, 6), "make_fx": (make_fx_real, 25), "make_fx_fake": (make_fx_fake, 25),
+    "make_fx_symbolic": (make_fx_symbolic, 20), "decomposed": (decomposed, 35),
+    "aot_min_cut": (aot_min_cut, 100), "aot_default": (aot_default, 35),
+    "numpy": (on_numpy, 100), "loss": (loss, 20), "native_loss": (native_loss, 3),
     "vmap": (vmap, 100), "jvp": (jvp, 100), "second": (second, 50),
-    "second_compiled": (second_compiled, 40), "memory": (memory, 15), "dynamic": (dynamic, 25),
-    "sizes_learned": (sizes_learned, 15), "native_dynamic": (native_dynamic, 2),
-    "threads": (threads, 2),
+    "second_compiled": (second_compiled, 30), "memory": (memory, 6), "dynamic": (dynamic, 12),
+    "sizes_learned": (sizes_learned, 8), "native_dynamic": (native_dynamic, 1),
+    "threads": (threads, 1),
 }
