@@ -18,6 +18,7 @@ from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
 from .subgraph import (
+    Body,
     HigherOrder,
     below,
     capture,
@@ -39,8 +40,9 @@ def cond(
     """`true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
     In a captured function this is a node with both branches as graphs, one of which runs.  Under
-    `vmap` over `pred` both are computed and `where` chooses.  In either case they must give tensors
-    of the same shapes and dtypes.  A question about sizes that vary stays one in graphs to keep.
+    `vmap` over `pred` both are computed and `where` chooses: values, and gradients of each example.
+    In either case they must give tensors of the same shapes and dtypes.  A question about sizes
+    that vary stays one in graphs to keep.
     """
     pred = _decided(pred)
     if not isinstance(pred, (bool, int, float, Tensor, SymBool)):
@@ -64,8 +66,8 @@ def cond(
                 " branches: make it a tensor, or a question about sizes that vary, to keep both.",
                 UserWarning, stacklevel=2)
         return true_fn(*operands) if pred else false_fn(*operands)
-    if seen != "hidden":
-        return _both(pred, seen, true_fn(*operands), false_fn(*operands))
+    if seen == "fake" or seen == "batched" and not any(state.record):
+        return _both(pred, true_fn(*operands), false_fn(*operands))
 
     def on_leaves(function: Callable) -> Callable:
         return lambda *leaves: function(*tree_unflatten(list(leaves), spec))
@@ -75,7 +77,9 @@ def cond(
     one, two = bodies
     if one.spec != two.spec or one.facts != two.facts:
         raise _different(one.facts, two.facts)
-    found = iter(_Cond.apply(pred, (one.module, two.module), *flat, *extras))
+    if seen == "batched" and not all(map(_says_all, bodies)):
+        return _chosen(pred, *branches, flat)
+    found = iter(_run(pred, one.module, two.module, (*flat, *extras)))
     out = [next(found) if isinstance(v, Tensor) else v for v in one.leaves]
     return tree_unflatten(out, one.spec)
 
@@ -104,18 +108,52 @@ def _different(one: list, two: list) -> Exception:
         "let both give tensors of the same shapes and dtypes"))
 
 
-def _both(pred: Tensor, seen: str, one: Any, two: Any) -> Any:
+def _both(pred: Tensor, one: Any, two: Any) -> Any:
+    """The results of both branches, and which of them counts for each example."""
     left, spec = tree_flatten(one)
     right, other = tree_flatten(two)
     facts = [[(tuple(t.shape), t.dtype) if isinstance(t, Tensor) else t for t in side]
              for side in (left, right)]
     if spec != other or facts[0] != facts[1]:
         raise _different(*facts)
-    if seen == "fake":
+    if visible(pred) == "fake":
         return one
     flag = pred.reshape(())
     return tree_unflatten(
         [ops.where(flag, a, b) if isinstance(a, Tensor) else a for a, b in zip(left, right)], spec)
+
+
+def _tracked(t: Tensor) -> bool:
+    """Has a tensor a history, on any level?"""
+    while t._edge is None and hasattr(t._data, "inner"):
+        t = t._data.inner
+    return t._edge is not None
+
+
+def _says_all(body: Body) -> bool:
+    """Does the graph of a branch have the derivatives of the branch, in both modes?"""
+    module = body.module
+    return not (module.meta["blurred"] or any(n.meta.get("cut") for n in module.graph.nodes))
+
+
+def _chosen(pred: Tensor, true_fn: Callable, false_fn: Callable, operands: Sequence) -> Any:
+    """Both branches are computed; each example has the value and the gradients of its own."""
+    flag = pred.reshape(())
+    return _both(pred, true_fn(*_taking(flag, operands, True)),
+                 false_fn(*_taking(flag, operands, False)))
+
+
+def _taking(flag: Tensor, operands: Sequence[Tensor], side: bool) -> list[Tensor]:
+    """Operands that send gradients on for those examples only which take a branch.
+
+    Each example gets its own copy of a tensor that all share: sums over examples would contain
+    what the branch gives for the others, and 0 times an infinite derivative is no number.
+    """
+    def masked(t: Tensor) -> Tensor:
+        bare = t.detach()
+        return ops.where(flag, t, bare) if side else ops.where(flag, bare, t)
+
+    return [masked(t) if _tracked(t) else t for t in operands]
 
 
 def _run(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable,
@@ -126,7 +164,7 @@ def _run(pred: Tensor | bool | SymBool, true_fn: Callable, false_fn: Callable,
     if seen == "value":
         return tuple((true_fn if pred else false_fn)(*operands))
     if seen != "hidden":
-        return tuple(_both(pred, seen, true_fn(*operands), false_fn(*operands)))
+        return tuple(_chosen(pred, true_fn, false_fn, operands))
     return _Cond.apply(pred, (true_fn, false_fn), *operands)
 
 
@@ -204,16 +242,8 @@ class _Cond(Function):
                 return branch
             return vmap(branch, in_dims=dims, randomness=info.randomness)
 
-        if in_dims[0] is None:
-            out = operator(pred, *map(mapped, branches), operands)
-            return tuple(out), (0 if any(batched) else None,) * len(out)
-        one, two = [mapped(b)(*operands) for b in branches]
-        flag = pred.movedim(in_dims[0], 0).reshape(-1)
-        if not any(batched):
-            one, two = [[t.unsqueeze(0) for t in side] for side in (one, two)]
-        out = [ops.where(flag.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
-               for a, b in zip(one, two)]
-        return tuple(out), (0,) * len(out)
+        out = operator(pred, *map(mapped, branches), operands)
+        return tuple(out), (0 if any(batched) else None,) * len(out)
 
 
 def _saved(ctx: Any) -> tuple:
