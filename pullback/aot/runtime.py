@@ -7,7 +7,7 @@ differentiate:
   first runs.
 * *fused*: if the function gives one number (a loss), its gradients for the seed 1 are computed in
   the forward call, in one graph, and backward only scales them.  Three calls in a row whose
-  backward never came go back to split.
+  backward never came go back to split, and so does a seed by which they cannot be scaled.
 
 A backward that is itself recorded (double backward) runs the captured joint graph operator by
 operator, on the values that the inputs had.
@@ -15,6 +15,7 @@ operator, on the values that the inputs had.
 
 from __future__ import annotations
 
+import functools
 import sys
 from copy import copy
 
@@ -25,6 +26,7 @@ from ..autograd import engine
 from ..autograd.engine import accumulate, threads_running
 from ..autograd.function import Opaque
 from ..autograd.grad_mode import inference_mode, set_grad_enabled
+from ..core.dtype import float16
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of, one_more
 from ..core.memory import owner_of, refuse_held
 from ..core.pytree import tree_unflatten
@@ -70,7 +72,7 @@ class CompiledNode(Node):
         if state.record[0]:
             return program.differentiable_backward(self, grads)
         if self.fused:
-            return program.scaled(self, grads[0])
+            return program.scaled(self, grads)
         return program.backward(self, grads)
 
     def release(self) -> None:
@@ -556,16 +558,37 @@ class Program:
             self.read = [i for n, i in self.numbers.items() if n in seen and i not in self.written]
         return self.read
 
-    def scaled(self, node: CompiledNode, seed: Tensor) -> list:
+    def scaled(self, node: CompiledNode, grads: list) -> list:
         """The gradients that the forward call computed for the seed 1, for another seed."""
         self.waiting = 0
-        gradients, scale = node.saved, seed._data
+        gradients, scale = node.saved, grads[0]._data
         if scale == 1:
             return [None if g is None else make(g) for g in gradients]
-        return [
-            None if g is None else make(np.asarray(np.multiply(g, scale.astype(g.dtype))))
-            for g in gradients
-        ]
+        if not self.narrow:
+            with np.errstate(all="ignore"):
+                found = [None if g is None else np.asarray(np.multiply(g, scale.astype(g.dtype)))
+                         for g in gradients]
+                # a sum is a number only if all of its summands are, and takes no memory
+                total = sum([0.0 if g is None else np.add.reduce(g, axis=None) for g in found])
+            if np.isfinite(total):
+                return [None if g is None else make(g) for g in found]
+        return self._for_seed(node, grads)
+
+    @functools.cached_property
+    def narrow(self) -> bool:
+        """Are there float16 values, which vanish or overflow for one seed and not for another?"""
+        values = [n.meta.get("val") for n in self.joint.module.graph.nodes]
+        return any(isinstance(v, Tensor) and v.dtype is float16 for v in values)
+
+    def _for_seed(self, node: CompiledNode, grads: list) -> list:
+        """The same where they do not just scale: 0 times infinity is no number, but a gradient
+        that a mask makes 0 stays 0.  Both graphs run, from now on."""
+        self.check(node, again=True)
+        self.waiting = WASTED
+        with same_random_numbers(node.random):
+            node.saved = self.part("forward")(*node.arrays)[self.count:]
+        node.fused = False
+        return self.backward(node, grads)
 
     def backward(self, node: CompiledNode, grads: list) -> list:
         """Gradients of the inputs by the compiled backward graph."""
