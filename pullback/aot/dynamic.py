@@ -404,7 +404,7 @@ def _outputs(outputs: list, of: Callable[[str], int]) -> list:
             done[id(o)] = replace(
                 o, of=None if o.of is None else one(o.of), chain=valued(o.chain, of),
                 piece=o.piece and (o.piece[0], valued(o.piece[1], of)),
-                shares=o.shares and (o.shares[0], valued(o.shares[1], of)),
+                shares=o.shares and (one(o.shares[0]), valued(o.shares[1], of)),
                 opaque=o.opaque and (o.opaque[0], valued(o.opaque[1], of), o.opaque[2]))
         return done[id(o)]
 

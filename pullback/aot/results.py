@@ -50,7 +50,8 @@ class Output:
     # (input, views, one of several?): whose memory it shows, by a function of the user's
     opaque: tuple | None = None
     late: bool = False  # a view of what was written, which nothing else in the function used
-    shares: tuple | None = None  # (input, views): the memory of a detached alias with a history
+    # (output or input, views): the memory of a detached alias with a history
+    shares: tuple[Output, tuple] | None = None
     piece: tuple | None = None  # (input or None, views): one of several results of a view
     own: int | None = None  # the graph output whose history it has: its hooks are in the graph
     cls: type = Tensor  # what the user's function made of it: a parameter, for instance
@@ -90,10 +91,10 @@ class Results:
                         refresh(o)
             root = id(root_of(o))
             self.roots[root] = self.roots.get(root, 0) + 1
-            piece = link is not None and link.multi and not (link.hidden or link.apart)
-            if piece:
+            stays = self._stays(o)
+            if stays and link is not None and link.multi:
                 self.cut.add(root)
-            elif root in others or root in self.by_handle:
+            elif not stays or root in others or root in self.by_handle:
                 self.whole.add(root)
             else:
                 others.add(root)
@@ -152,9 +153,9 @@ class Results:
             if link is not None and link.multi and self.level.literal and has_history(o):
                 early, chain = self._since(link)
                 found.piece = None if early else self.by_handle.get(id(root_of(o))), chain
-            if link is not None and link.apart and id(link.base) in self.by_handle and not any(
+            if link is not None and link.apart and self._shown(o) and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
-                found.shares = self.by_handle[id(link.base)], link.chain
+                found.shares = self.place(link.base), link.chain
             if isinstance(link, Opaque) and id(link.base) in self.by_handle and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
                 found.opaque = self.by_handle[id(link.base)], link.chain, link.multi
@@ -180,6 +181,13 @@ class Results:
             return False, link.chain[len(turned.steps):]
         return True, (*before[2], *link.chain)
 
+    def _stays(self, o: Tensor) -> bool:
+        """May a tensor be a result of the graph beside pieces of the same memory?  It has a history
+        of its own, which is that of the graph."""
+        link = o._link
+        return has_history(o) and id(o) not in self.stale and not (
+            link is not None and (link.hidden or link.apart))
+
     def _aliases(self, o: Tensor, link: Link) -> bool:
         """Must a view be made again from its base, for what can be done to it later?"""
         if link.__class__ not in (Link, Detached):
@@ -191,11 +199,14 @@ class Results:
         root = root_of(o)
         if self.as_given and id(root) not in self.by_handle:
             return False  # the compiled graph returns views as they are
-        if (self.level.literal and id(root) in self.cut and has_history(o)
-                and id(root) not in self.whole and not link.hidden and id(o) not in self.stale):
+        if self.level.literal and id(root) in self.cut and id(root) not in self.whole:
             return False  # results of the graph, with gradients of their own
-        shared = id(root) in self.by_handle or self.roots.get(id(root), 0) > 1
-        return shared or link.multi or bool(link.hidden)
+        return self._shown(o) or link.multi or bool(link.hidden)
+
+    def _shown(self, o: Tensor) -> bool:
+        """Is the memory of a tensor that of an input, or of another output?"""
+        root = id(root_of(o))
+        return root in self.by_handle or self.roots.get(root, 0) > 1
 
 
 def _begins(chain: tuple, steps: list) -> bool:

@@ -773,7 +773,7 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
                 steps = one_more(steps, step)
             t._link = Opaque(base, steps, multi, None, t._cell.version)
         elif o.shares is not None:
-            base = tensors[o.shares[0]]
+            base = _made_again(o.shares[0], tensors, made, done)
             t._data, t._cell = replay(make(base._data), o.shares[1])._data, cell_of(base)
         elif o.piece is not None:
             number, chain = o.piece

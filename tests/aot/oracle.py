@@ -30,11 +30,12 @@ WAYS = {
 AGAIN = errors.NotDifferentiable, errors.SavedValueModified
 
 
-def facts(t) -> dict:
-    """What can be seen of one tensor."""
+def facts(t, units: bool = True) -> dict:
+    """What can be seen of one tensor; strides of dims of size 1 only with `units`."""
     history = outcome(lambda: (t.requires_grad, t.is_leaf, t.grad_fn is not None))
     return {
-        "shape": tuple(t.shape), "stride": t.stride(), "dtype": t.dtype,
+        "shape": tuple(t.shape), "dtype": t.dtype,
+        "stride": tuple(s for s, n in zip(t.stride(), t.shape) if units or n != 1),
         "requires_grad, is_leaf, has grad_fn": history, "value": t.detach().numpy().copy(),
     }
 
@@ -65,21 +66,22 @@ def relations(tensors: list, inputs: int, bases: bool) -> dict:
     return found
 
 
-def compare(expected, found, where: str, single: float = 1e-9) -> None:
-    """Assert that both are alike; `single` is the room for numbers of single precision."""
+def compare(expected, found, where: str, single: float = 1e-9, double: float = 1e-9) -> None:
+    """Assert that both are alike; `single` and `double` are the room for numbers of that
+    precision."""
     if isinstance(expected, dict):
         assert expected.keys() == found.keys(), (where, expected.keys(), found.keys())
         for key in expected:
-            compare(expected[key], found[key], f"{where}.{key}", single)
+            compare(expected[key], found[key], f"{where}.{key}", single, double)
     elif isinstance(expected, (list, tuple)):
         assert type(expected) is type(found) and len(expected) == len(found), (
             where, expected, found)
         for i, (a, b) in enumerate(zip(expected, found)):
-            compare(a, b, f"{where}[{i}]", single)
+            compare(a, b, f"{where}[{i}]", single, double)
     elif isinstance(expected, pb.Tensor):
-        compare(facts(expected), facts(found), where, single)
+        compare(facts(expected), facts(found), where, single, double)
     elif isinstance(expected, np.ndarray):
-        close = single if expected.dtype in (np.float32, np.complex64) else 1e-9
+        close = single if expected.dtype in (np.float32, np.complex64) else double
         np.testing.assert_allclose(found, expected, rtol=close, atol=close, err_msg=where)
     else:
         same = type(expected) is type(found) and expected == found
@@ -94,7 +96,8 @@ def outcome(run):
         return None, type(error)
 
 
-def observe(f, start, writes: bool, create_graph: bool, bases: bool = True) -> list:
+def observe(f, start, writes: bool, create_graph: bool, bases: bool = True,
+            units: bool = True) -> list:
     """Everything that can be seen of a call, in steps: (name, value)."""
     pb.manual_seed(7)
     leaves, args = start()
@@ -111,8 +114,8 @@ def observe(f, start, writes: bool, create_graph: bool, bases: bool = True) -> l
     steps.append(("plain outputs", [o for o in flat if not isinstance(o, pb.Tensor)]))
 
     def look(name):
-        steps.append((f"outputs {name}", [facts(t) for t in outputs]))
-        steps.append((f"inputs {name}", [facts(t) for t in tensors]))
+        steps.append((f"outputs {name}", [facts(t, units) for t in outputs]))
+        steps.append((f"inputs {name}", [facts(t, units) for t in tensors]))
         steps.append((f"relations {name}", relations(tensors + outputs, len(tensors), bases)))
         steps.append((f"versions {name}", [
             t._version - v for t, v in zip(tensors, versions)]))
@@ -143,7 +146,7 @@ def observe(f, start, writes: bool, create_graph: bool, bases: bool = True) -> l
                     steps.append(("second gradients", [
                         np.zeros(t.shape) if g is None else facts(g)["value"]
                         for t, g in zip(leaves, found)]))
-    steps.append(("inputs at the end", [facts(t) for t in tensors]))
+    steps.append(("inputs at the end", [facts(t, units) for t in tensors]))
     return steps
 
 
@@ -159,16 +162,16 @@ class Sized:
 
 def check(
     f, start, ways=("nop", "native"), writes=(False, True), orders=(1, 2), sizes=(None,),
-    bases: bool = True, single: float = 1e-9,
+    bases: bool = True, single: float = 1e-9, double: float = 1e-9, units: bool = True,
 ) -> None:
     """Compare eager with compiled calls, the first and a later one; `sizes` are for `start`."""
     for way in ways:
         compiled = WAYS[way](f)
         for size, w, order in itertools.product(sizes, writes, orders):
             begin = start if size is None else Sized(start, size)
-            expected = observe(f, begin, w, order == 2, bases)
+            expected = observe(f, begin, w, order == 2, bases, units)
             for number in range(2):
-                found = observe(compiled, begin, w, order == 2, bases)
+                found = observe(compiled, begin, w, order == 2, bases, units)
                 for (name, a), (other, b) in itertools.zip_longest(
                         expected, found, fillvalue=("nothing", None)):
                     if a is errors.SavedValueModified:
@@ -179,4 +182,4 @@ def check(
                         break  # behind the tape's back; or an input, which is read once more
                     assert name == other, (way, name, other)
                     compare(a, b, f"{way}, call {number}, writes {w}, order {order}: {name}",
-                            single)
+                            single, double)

@@ -8,6 +8,7 @@ a failure stays one. `write_ways.py` runs them: `python write_ways.py FIRST LAST
 
 import functools
 import random
+import re
 import warnings
 
 import numpy as np
@@ -103,6 +104,24 @@ class Program:
     def is_random(self) -> bool:
         return self.has(*(w.split("(")[0] for w in RANDOM))
 
+    @property
+    def is_narrow(self) -> bool:
+        """Are numbers of single precision on the way?"""
+        return "32" in self.dtype + self.dtype_of_source or self.has("float()", "ones(", "full(")
+
+    @property
+    def reaches_beyond(self) -> bool:
+        """Does a view by strides show memory that its tensor does not show?"""
+        for k, line in enumerate(self.lines):
+            found = re.search(r"(\w+) = (\w+)\.as_strided", line)
+            if found:
+                whole, part = map(_places, _run(Program(
+                    self.shape, self.dtype, self.kind, self.source, self.lines[:k + 1],
+                    [found[2], found[1]], self.dtype_of_source)))
+                if not part <= whole:
+                    return True
+        return False
+
     def has(self, *texts: str) -> bool:
         return any(text in line for line in self.lines for text in texts)
 
@@ -130,6 +149,11 @@ class Program:
         if self.source == "tracked":
             leaves.append(s.requires_grad_())
         return leaves, [a, s]
+
+
+def _places(t) -> set[int]:
+    """Where the elements of a tensor lie in its memory."""
+    return {t.storage_offset() + int(np.dot(i, t.stride())) for i in np.ndindex(*t.shape)}
 
 
 class Start:

@@ -1,0 +1,79 @@
+"""Outputs that show the same memory, whatever they are: views, pieces, detached aliases with and
+without a history, views that were left behind by a write.
+"""
+
+import oracle
+import pytest
+
+import pullback as pb
+from pullback import no_grad
+
+
+def detached_and_written(x, y):
+    v = (x * 1).reshape(-1)
+    alias = v.detach()
+    alias.mul_(y.reshape(-1))
+    return v, alias
+
+
+def detached_part_and_written(x, y):
+    b = x * 1
+    alias = b.detach()[1:]
+    alias.mul_(y[1:])
+    return b, alias
+
+
+def twice_detached_and_written(x, y):
+    b = x * 1
+    first, second = b.detach(), b.detach()[0]
+    first.mul_(y)
+    second.add_(y[0])
+    return first, second
+
+
+def detached_of_a_piece(x, y):
+    piece = (x * 1).unbind(0)[0]
+    alias = piece.detach()
+    alias.mul_(y[0])
+    return piece, alias
+
+
+def piece_left_behind(x, y):
+    b = x * 1
+    v, piece = b.view(-1), b.chunk(2)[-1]
+    b.mul_(y)
+    return v, piece
+
+
+def pieces_of_which_one_is_left_behind(x, y):
+    b = x * 1
+    piece = b.chunk(2)[-1]
+    b.mul_(y)
+    return b.unbind(0)[0], piece
+
+
+def hidden_beside_a_piece(x, y):
+    b = x * y
+    with no_grad():
+        v = b[1:]
+    return v, b.unbind(0)[1]
+
+
+def detached_beside_pieces(x, y):
+    b = x * y
+    return (b.detach(), *b.unbind(0))
+
+
+@pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
+@pytest.mark.parametrize("function", [
+    detached_and_written, detached_part_and_written, twice_detached_and_written,
+    detached_of_a_piece, piece_left_behind, pieces_of_which_one_is_left_behind,
+    hidden_beside_a_piece, detached_beside_pieces], ids=lambda f: f.__name__)
+def test_outputs_of_the_same_memory(function, way):
+    def start():
+        x = pb.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=pb.float64, requires_grad=True)
+        y = pb.tensor([[2.0, 0.25], [-1.0, 1.5]], dtype=pb.float64, requires_grad=True)
+        return [x, y], [x, y]
+
+    start.held = None
+    oracle.check(function, start, ways=(way,), bases=False)
