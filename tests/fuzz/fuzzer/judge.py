@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import pullback as pb
+from pullback import errors
 
 from . import natively
 from .compare import Refused
@@ -57,9 +58,10 @@ def outcome(mode: str, case: Case) -> tuple[str, str] | None:
     except Exception as error:
         if isinstance(error, Refused):
             error = error.__cause__
-        if isinstance(error, REFUSALS) or case.error is not None and (
-                type(error) is type(case.error)):  # whose backward eager mode refuses, too
-            return None
+        if isinstance(error, REFUSALS) or case.error is not None and isinstance(
+                error, (type(case.error), errors.PullbackError)):
+            return None  # eager mode refuses this backward, too; where there are more reasons than
+            # one, a capture may meet another of them first
         return "crash", f"{type(error).__name__}: {str(error)[:400]} [{_place(error)}]"
     return ("wrong", words) if words else None
 
