@@ -30,6 +30,7 @@ from .lapack import (
     named,
     permutation,
     regular,
+    singular,
     solve_ldl,
     stacked,
     symmetric,
@@ -549,8 +550,7 @@ class _linalg_svd(Op):
         check_matrix("linalg.svd", A)
         check_float("linalg.svd", A)
         _check_driver(driver)
-        out = converged("linalg.svd", xp, xp.linalg.svd, A, full_matrices=full_matrices,
-                         compute_uv=compute_uv)
+        out = singular("linalg.svd", xp, A, full_matrices=full_matrices, compute_uv=compute_uv)
         if compute_uv:
             return tuple(out)
         nothing = xp.zeros((0,), dtype=A.dtype)
@@ -625,7 +625,7 @@ class linalg_svdvals(Matrices):
         check_matrix("linalg.svd", A)
         check_float("linalg.svd", A)
         _check_driver(driver)
-        return converged("linalg.svd", xp, xp.linalg.svd, A, compute_uv=False)
+        return singular("linalg.svd", xp, A, compute_uv=False)
 
     def decomp(A, driver):
         return ops._linalg_svd(A, False, False, driver=driver)[1]

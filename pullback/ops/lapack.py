@@ -77,9 +77,39 @@ def converged(name, xp, function, *args, **kwargs):
     try:
         return function(*args, **kwargs)
     except Failed:
-        reason = ("the input matrix contained non-finite values" if not xp.isfinite(args[0]).all()
-                  else "the input matrix is ill-conditioned or has too many repeated values")
-        raise LinAlgError(f"{name}: The algorithm failed to converge because {reason}.") from None
+        raise _not_converged(name, xp.isfinite(args[0]).all()) from None
+
+
+def _not_converged(name, finite):
+    reason = ("the input matrix is ill-conditioned or has too many repeated values" if finite
+              else "the input matrix contained non-finite values")
+    return LinAlgError(f"{name}: The algorithm failed to converge because {reason}.")
+
+
+def singular(name, xp, matrix, **options):
+    """What `xp.linalg.svd` gives; NaN for a matrix with infinite values, an error for NaN.
+
+    LAPACK must not see either: with an infinite value it may not come to an end.
+    """
+    finite = xp.isfinite(matrix).all(axis=(-2, -1))
+    if finite.all():
+        return converged(name, xp, xp.linalg.svd, matrix, **options)
+    if xp.isnan(matrix).any():
+        raise _not_converged(name, False)
+    return singular_or_nan(name, xp, matrix, **options)
+
+
+def singular_or_nan(name, xp, matrix, **options):
+    """What `xp.linalg.svd` gives, and NaN for a matrix with values that are not finite."""
+    finite = xp.isfinite(matrix).all(axis=(-2, -1))
+    safe = xp.where(finite[..., None, None], matrix, xp.zeros_like(matrix))
+    out = converged(name, xp, xp.linalg.svd, safe, **options)
+
+    def marked(part):
+        where = finite.reshape(finite.shape + (1,) * (part.ndim - finite.ndim))
+        return xp.where(where, part, xp.full_like(part, math.nan))
+
+    return tuple(marked(part) for part in out) if isinstance(out, tuple) else marked(out)
 
 
 # ---------------------------------------------------------------------------------------------

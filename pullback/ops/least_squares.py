@@ -17,8 +17,10 @@ from .lapack import (
     check_float,
     check_matrix,
     check_square,
+    converged,
     epsilon,
     fronts,
+    singular,
     symmetric,
 )
 
@@ -74,10 +76,10 @@ class linalg_pinv_atol_rtol_tensor(Matrices):
         if self.size == 0:
             return xp.zeros(shape, dtype=self.dtype)
         if hermitian:
-            values, vectors = xp.linalg.eigh(self)
+            values, vectors = converged("linalg.eigh", xp, xp.linalg.eigh, self)
             left, right, sizes = vectors, adjoint(xp, vectors), xp.abs(values)
         else:
-            u, sizes, vh = xp.linalg.svd(self, full_matrices=False)
+            u, sizes, vh = singular("linalg.svd", xp, self, full_matrices=False)
             left, right, values = adjoint(xp, vh), adjoint(xp, u), sizes
         kept = sizes > _threshold(xp, sizes, self.shape, atol, rtol)
         inverses = xp.where(kept, 1 / xp.where(kept, values, 1), 0).astype(values.dtype)
@@ -289,7 +291,7 @@ class linalg_lstsq(Matrices):
         shapes = _lstsq_shapes(self, b, driver)
         check_float("torch.linalg.lstsq", self, b)
         right = b[..., None] if b.ndim == self.ndim - 1 else b
-        u, s, vh = xp.linalg.svd(self, full_matrices=False)
+        u, s, vh = singular("torch.linalg.lstsq", xp, self, full_matrices=False)
         if s.shape[-1]:
             limit = epsilon(xp, s) * max(self.shape[-2:]) if rcond is None else rcond
             kept = s > limit * xp.max(s, axis=-1, keepdims=True)

@@ -33,6 +33,7 @@ from .lapack import (
     named,
     permutation_sign,
     regular,
+    singular_or_nan,
     solve_lu,
     spread,
     stacked,
@@ -422,7 +423,7 @@ class _linalg_adjugate(Op):
     complex = True
 
     def run(xp, A):
-        u, s, vh = xp.linalg.svd(A)
+        u, s, vh = singular_or_nan("linalg.det", xp, A)
         ones = xp.ones_like(s[..., :1])
         before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
         after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]

@@ -502,6 +502,34 @@ def test_failures_are_linear_algebra_errors(call, message):
     assert issubclass(LinAlgError, RuntimeError) and LinAlgError is errors.LinAlgError
 
 
+@pytest.mark.parametrize("value, call", [
+    (math.inf, lambda a: pb.linalg.svd(a)[0]),
+    (math.inf, lambda a: pb.linalg.svd(a).S),
+    (math.inf, pb.linalg.svdvals),
+    (math.inf, pb.linalg.pinv),
+    (math.inf, lambda a: pb.linalg.lstsq(a, a, driver="gelsd").solution),
+    (math.inf, lambda a: pb.linalg.norm(a, "nuc", (-2, -1))),
+    (math.inf, lambda a: pb.func.grad(lambda t: pb.linalg.det(t).sum())(a)),
+    (math.nan, lambda a: pb.func.grad(lambda t: pb.linalg.det(t).sum())(a)),
+])
+def test_singular_values_of_what_is_not_finite_come_to_an_end(value, call):
+    """LAPACK went round and round with an infinite value; others of the stack are unharmed."""
+    good = np.random.default_rng(0).normal(size=(3, 3))
+    bad = good.copy()
+    bad[0, 0] = value
+    out, alone = call(tensor(np.stack([bad, good]))), call(tensor(good))
+    assert bool(out[0].isnan().all())
+    assert pb.allclose(out[1], alone)
+
+
+@pytest.mark.parametrize("call", [
+    pb.linalg.svdvals, pb.linalg.pinv, lambda a: pb.linalg.pinv(a, hermitian=True),
+    lambda a: pb.linalg.lstsq(a, a), pb.linalg.matrix_rank])
+def test_singular_values_of_nan_are_refused(call):
+    with pytest.raises(LinAlgError, match="non-finite"):
+        call(tensor(np.full((3, 3), math.nan)))
+
+
 def test_failures_name_the_matrix_of_a_stack():
     stack = tensor(np.stack([np.eye(2), np.zeros((2, 2))]))
     with pytest.raises(LinAlgError, match=r"\(Batch element 1\)"):
