@@ -187,19 +187,23 @@ def _run(func, flat, dims, spec, kwargs, size, out_dims, randomness):
         if d is not None and b._data is not box:
             hand_back(v, _unwrap(level, b, d, size))
             for i, (o, place) in enumerate(zip(outputs, places)):
-                chain = _seen_through(o, b)
+                chain = _seen_through(level, o, b)
                 if chain is not None:  # the input itself, as it is now, or a view of it
                     results[i] = _run(lambda t, chain=chain: replay(t, chain), [v], [d],
                                       tree_flatten((v,))[1], {}, size, place, randomness)
     return tree_unflatten(results, out_spec)
 
 
-def _seen_through(o, b: Tensor) -> tuple | None:
+def _seen_through(level: Vmap, o, b: Tensor) -> tuple | None:
     """The views that lead from `b` to `o`, if they share memory."""
     if o is b:
         return ()
     link = o._link if isinstance(o, Tensor) else None
-    return link.chain if link is not None and link.base is b and not link.apart else None
+    if link is None or link.base is not b or link.apart:
+        return None
+    # a view whose place differs per example (`narrow` from a tensor) is none of the whole batch
+    each = any(isinstance(a, Tensor) and level.mine(a) for _, rest, _ in link.chain for a in rest)
+    return None if each else link.chain
 
 
 def _places(out_dims, out) -> list:
