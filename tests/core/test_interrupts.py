@@ -6,16 +6,19 @@ choice of them; afterwards the state of the thread and the counters are what the
 
 import os
 import sys
+import types
 
 import pytest
 
 import pullback as torch
 from pullback import func
-from pullback.core.state import count, fast, off, state, tick
+from pullback.autograd import grad_mode
+from pullback.core.state import count, fast, off, put_back, snapshot, state, tick, tied
 from pullback.fx.make_fx import make_fx
 
 PACKAGE = torch.__path__[0]
 POINTS = int(os.environ.get("PULLBACK_INTERRUPTS", "20"))  # at least, of a program; more if short
+ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
 COUNTERS = ("ACTIVE", "WATCHED", "DISPATCHES", "LEAFHOOKS")
 
 
@@ -40,6 +43,7 @@ class Steps:
 
     def __init__(self, at=None):
         self.at, self.count = at, 0
+        self.seen, self.near, self.last = set(), [], False
 
     def trace(self, frame, event, arg):
         if not frame.f_code.co_filename.startswith((PACKAGE, "<pullback")):
@@ -58,11 +62,26 @@ class Steps:
             self.count += 1
             if self.count == self.at:
                 raise KeyboardInterrupt
+            if self.at is None:
+                self.look(frame.f_code, frame.f_lasti)
         return self.step
+
+
+    def look(self, code, place) -> None:
+        """Note the instructions where blocks begin and end, and the one after these, once each."""
+        inside = code.co_name in ENDS
+        if (inside or self.last) and (code, place) not in self.seen:
+            self.seen.add((code, place))
+            self.near.append(self.count)
+        self.last = inside
 
 
 def run(work, at=None) -> int:
     """How many instructions ran; interrupted at one of them if that is given."""
+    return traced(work, at).count
+
+
+def traced(work, at=None) -> Steps:
     steps = Steps(at)
     before = sys.gettrace()
     sys.settrace(steps.trace)
@@ -72,7 +91,7 @@ def run(work, at=None) -> int:
         pass
     finally:
         sys.settrace(before)
-    return steps.count
+    return steps
 
 
 def grad_off():
@@ -158,22 +177,120 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", list(PROGRAMS))
-def test_interrupts_leave_the_state_as_it_was(name):
-    work = PROGRAMS[name]
+def damage(work) -> tuple[int, tuple | None]:
+    """How many instructions there are, and the first after which the state is another.
+
+    Those where blocks begin and end are tried, all of them in short programs, and some others.
+    """
     for _ in range(30):
         work()  # everything is imported, and plans are made
     run(work)
-    before, total = condition(), run(work)
-    chosen = range(1, total + 1, max(1, total // max(POINTS, 150_000 // total)))
-    broken = []
-    for at in chosen:
+    before, steps = condition(), traced(work)
+    total = steps.count
+    evenly = range(1, total + 1, max(1, total // max(POINTS, 150_000 // total)))
+    near = steps.near[:: 1 + len(steps.near) // max(POINTS, 4_000_000 // total)]
+    for at in sorted({*near, *evenly}):
         run(work, at)
         if condition() != before:
-            broken.append((at, condition()))
-            break
-    assert total > 20 and not broken, (total, before, broken)
-    work()
+            return total, (at, before, condition())
+    return total, None
+
+
+@pytest.mark.parametrize("name", list(PROGRAMS))
+def test_interrupts_leave_the_state_as_it_was(name):
+    total, broken = damage(PROGRAMS[name])
+    assert total > 20 and broken is None, (total, broken)
+    PROGRAMS[name]()
+
+
+PLANTED = """
+import contextlib
+from pullback.core.state import count, state
+
+class plain_block:
+    def __enter__(self):
+        self.before, state.record[-1] = state.record[-1], False
+    def __exit__(self, *exc):
+        state.record[-1] = self.before
+
+@contextlib.contextmanager
+def plain_generator():
+    before, state.record[-1] = state.record[-1], False
+    try:
+        yield
+    finally:
+        state.record[-1] = before
+
+def by_class():
+    with plain_block():
+        pass
+
+def by_generator():
+    with plain_generator():
+        pass
+
+def by_finally():
+    count("ACTIVE", 1)
+    try:
+        state.inference = not state.inference
+        state.inference = not state.inference
+    finally:
+        count("ACTIVE", -1)
+"""
+_planted: dict = {}
+exec(compile(PLANTED, "<pullback planted>", "exec"), _planted)
+
+
+@pytest.fixture
+def same_again():
+    """The state after a test that damages it on purpose."""
+    before, had = snapshot(), off.copy()
+    yield
+    put_back(before)
+    off.clear()
+    off.update(had)
+
+
+@pytest.mark.parametrize("name", ["by_class", "by_generator", "by_finally"])
+def test_blocks_written_plainly_are_caught(name, same_again):
+    """What the package would do without its mechanism is found by this search."""
+    total, broken = damage(_planted[name])
+    assert total > 10 and broken is not None
+
+
+@pytest.mark.parametrize("name", ["vmap", "grad", "jvp", "saved hooks", "device"])
+def test_blocks_that_are_not_tied_are_caught(name, same_again, monkeypatch):
+    """Without the tie of `__exit__` to the life of its method, the same programs do damage."""
+    monkeypatch.setattr(tied, "__get__", lambda self, block, owner=None: (
+        self.function if block is None else types.MethodType(self.function, block)))
+    assert damage(PROGRAMS[name])[1] is not None
+
+
+@pytest.mark.parametrize("name", ["no_grad", "generator", "inference_mode"])
+def test_switches_that_are_not_tied_are_caught(name, same_again, monkeypatch):
+    monkeypatch.setattr(grad_mode._Leave, "__get__", lambda self, switch, owner=None: (
+        grad_mode._leave if switch is None else types.MethodType(grad_mode._leave, switch)))
+    assert damage(PROGRAMS[name])[1] is not None
+
+
+def test_a_call_that_sets_grad_mode_is_done_or_not(same_again):
+    """`set_grad_enabled` acts when it is called, `with` or not: nothing but the mode may differ."""
+    def work():
+        with torch.set_grad_enabled(False):
+            pass
+
+    for _ in range(3):
+        work()
+    torch.set_grad_enabled(True)
+    before, total, seen = condition(), run(work), []
+    for at in range(1, total + 1):
+        run(work, at)
+        seen.append(torch.is_grad_enabled())
+        torch.set_grad_enabled(True)
+        assert condition() == before
+    assert seen[0] is seen[-1] is True
+    changes = sum(a != b for a, b in zip(seen, seen[1:]))
+    assert changes <= 2  # one stretch, from the effect of the call to the beginning of the block
 
 
 def test_blocks_by_hand_and_in_stacks():
