@@ -367,8 +367,8 @@ def accumulate(node: Accumulate, grads: list, create: bool, hooks: bool = True) 
             g = ops.detach(g)  # a tangent of `forward_ad` does not stay in a leaf
         meta.grad = g if g._edge is None else make(g._data)
     elif is_buffer(have._data) and is_buffer(data) and have._edge is None:
+        bump(have)  # first: an interrupt between the two must not hide the write
         have._data += data
-        bump(have)
     else:
         meta.grad = have + g
     if hooks and meta.post_hooks:

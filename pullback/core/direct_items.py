@@ -97,9 +97,12 @@ def write(x: Tensor, key, value) -> bool:
     surface.may_write(x, False, 0)
     try:
         data[index] = value
+        surface.bump(x)
     except (IndexError, TypeError, ValueError, OverflowError):
         return False  # nothing was written: NumPy looks first
-    surface.bump(x)
+    except BaseException:
+        surface.bump(x)  # an interrupt between the two must not hide the write
+        raise
     return True
 
 

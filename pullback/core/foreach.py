@@ -218,10 +218,10 @@ def inplace(ov: OpOverload, flat: tuple) -> list[Tensor]:
     rows = plan.rows(flat)
     simple = [_check(plan.base, row) for row in rows]
     if not fast["ACTIVE"] and all(simple) and _plain(plan.base, rows):
+        mark_written(*[row[0] for row in rows])  # first: no interrupt hides a write
         for row in rows:
             new = plan.base.kernel(np, *[v._data if isinstance(v, Tensor) else v for v in row])
             store(row[0]._data, new)
-        mark_written(*[row[0] for row in rows])
         return flat[0]
     for row in rows:
         write(plan.base, row)

@@ -131,10 +131,10 @@ def _compiled(packet, ov, places: list, count: int, names: list):
         if packet._inplace:
             lines += _may_write(tensors, lists, general)
             if ov.op.fill is not None:
-                own["fill"] = ov.op.fill
+                own["fill"], own["filled"] = ov.op.fill, surface.filled
                 raw = [f"a{i}" if i in tensors else f"x{i}" for i in range(len(schema.args))]
-                lines += [*_guarded(f"filled = fill({', '.join(raw)})", flat),
-                          "    if filled:", "        bump(x0)", "        return x0"]
+                lines += [*_guarded(f"done = filled(x0, fill, ({', '.join(raw)},))", flat),
+                          "    if done:", "        return x0"]
         lines += _kernel(ov, rule, places, tensors, lists, general, own)
         if packet._inplace:
             lines += _written(general)
@@ -337,11 +337,11 @@ def _written(general: str) -> list[str]:
     return [
         "    if r.shape != a0.shape or r.dtype is not a0.dtype:",
         f"        {general}",
+        "    bump(x0)",  # first: an interrupt between the two must not hide the write
         "    try:",
         "        copyto(a0, r)",
         "    except ValueError:",  # memory that must not be written
         f"        {general}",
-        "    bump(x0)",
         "    return x0",
     ]
 

@@ -32,9 +32,9 @@ def bump(t: Tensor) -> None:
     """Note that the memory of a handle was written."""
     cell = cell_of(t)
     if cell is not INFERENCE:
-        cell.version += 1
         cell.stamps = (*cell.stamps[1 - cell.KEPT :], tick())
         cell.where = tape.place()
+        cell.version += 1
 
 
 def mark_written(*tensors: Tensor) -> None:
@@ -47,8 +47,8 @@ def mark_written(*tensors: Tensor) -> None:
         if cell.stamps is not old:  # what is written together has the same ones
             old = cell.stamps
             new = (*old[1 - cell.KEPT :], now)
-        cell.version += 1
         cell.stamps, cell.where = new, where
+        cell.version += 1
 
 
 def mark_inference(out) -> None:
@@ -95,8 +95,7 @@ def inplace(ov, flat: tuple) -> Tensor:
     if plain and not (tracked and state.record[0]) and not ov.is_composite:
         fill = ov.op.fill
         try:
-            if fill is not None and type(x._data) is _ndarray and fill(*raw):
-                bump(x)
+            if fill is not None and type(x._data) is _ndarray and filled(x, fill, raw):
                 return x
             new = run_raw(ov, raw, space)
         except (errors.PullbackError, NotImplementedError, MemoryError):
@@ -105,8 +104,8 @@ def inplace(ov, flat: tuple) -> Tensor:
             raise stack.translated(ov, flat, error) from error
         if new.shape != x._data.shape or new.dtype != x._data.dtype:
             check_result(ov, x, new.shape, dt.of(new.dtype))
+        bump(x)  # first: an interrupt between the two must not hide the write
         store(x._data, new)
-        bump(x)
         return x
     before, state.filling = state.filling, ov.is_random
     try:
@@ -124,6 +123,20 @@ def inplace(ov, flat: tuple) -> Tensor:
 
             new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
     return assign(x, new, by)
+
+
+def filled(x: Tensor, fill, raw: tuple) -> bool:
+    """Let an operator write into memory by itself, if it can."""
+    try:
+        done = fill(*raw)
+        if done:
+            bump(x)
+        return done
+    except Exception:
+        raise
+    except BaseException:
+        bump(x)  # an interrupt between the two must not hide the write
+        raise
 
 
 def _rename(ov, node) -> None:
@@ -270,6 +283,7 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
         link = None  # it has the memory, and nothing of the history
     base = x if link is None else link.base
     if real or (type(x._data) is Fake and type(new._data) is Fake):
+        bump(x)  # first: an interrupt between the two must not hide the write
         if real:
             store(x._data, new._data)
         else:
@@ -283,7 +297,6 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
             base._edge = new._edge if link is None else copy_slices(base, x, new)
             if base._meta is not None and base._meta.retains:
                 retain_again(base)
-        bump(x)
         if link is not None:
             link.seen = -1
         return x

@@ -142,6 +142,7 @@ def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row
     keys: list = [row.fresh for row in rows]
     if rule.counters:
         keys = [(row.fresh, *[t._data.item() for t in row.counters]) for row in rows]
+    mark_written(*[row.param for row in rows])  # first: no interrupt hides a write
     for key in dict.fromkeys(keys):
         together, batch = arrays, rows
         if keys.count(key) < len(keys):
@@ -156,7 +157,6 @@ def _eager(rule: Rule, names: tuple, rows: list[Row], options: dict) -> list[Row
             value = getattr(counters, name)
             for row in batch:
                 row.counters[k]._data[...] = value
-    mark_written(*[row.param for row in rows])
     return rest
 
 

@@ -284,8 +284,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, function) -> Tensor:
 
 def untracked_write(self: Tensor, array) -> None:
     """Overwrite the array behind a handle and move its version."""
+    surface.mark_written(self)  # first: an interrupt between the two must not hide the write
     np.copyto(self._data, array)
-    surface.mark_written(self)
 
 
 def unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None):

@@ -4,94 +4,20 @@ The n-th instruction that runs inside of the package raises KeyboardInterrupt, f
 choice of them; afterwards the state of the thread and the counters are what they were before.
 """
 
+import itertools
 import os
-import sys
 import types
 
 import pytest
+from interrupts import condition, run, traced
 
 import pullback as torch
 from pullback import func
 from pullback.autograd import grad_mode
-from pullback.core.state import count, fast, off, put_back, snapshot, state, tick, tied
+from pullback.core.state import off, put_back, snapshot, tied
 from pullback.fx.make_fx import make_fx
 
-PACKAGE = torch.__path__[0]
 POINTS = int(os.environ.get("PULLBACK_INTERRUPTS", "20"))  # at least, of a program; more if short
-ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
-COUNTERS = ("ACTIVE", "WATCHED", "DISPATCHES", "LEAFHOOKS")
-
-
-def parts() -> list:
-    """The hooks and the memory of the modules of the programs."""
-    return [{k: dict(v) if "hooks" in k else list(v) for k, v in vars(m).items()
-             if isinstance(v, dict)} for m in MODEL.modules()] + [
-        (type(p._data), p._edge is None, p.requires_grad) for p in MODEL.parameters()]
-
-
-def condition() -> tuple:
-    """What an interrupt must not change."""
-    own = {k: v for k, v in vars(state).items() if k not in ("stack", "record", "casting")}
-    own = {k: v for k, v in own.items() if v != getattr(type(state), k, object())}
-    return (own, list(state.stack), list(state.record), {n: fast[n] for n in COUNTERS}, off.copy(),
-            torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
-            torch.is_autocast_enabled(), torch.aot.config.to_dict(), parts())
-
-
-class Steps:
-    """Counts instructions of the package and raises at one of them."""
-
-    def __init__(self, at=None):
-        self.at, self.count = at, 0
-        self.seen, self.near, self.last = set(), [], False
-
-    def trace(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith((PACKAGE, "<pullback")):
-            return None
-        if frame.f_code.co_name in ("_lost", "lost", "put_back", "interrupted"):
-            return None  # the answer to one interrupt; nobody is safe from a second
-        if frame.f_code.co_name == "__del__":
-            return None  # Python itself ignores what is raised there
-        if frame.f_code in (count.__code__, tick.__code__):
-            return None  # a lock of Python's: it looks for signals before and after it only
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.step
-
-    def step(self, frame, event, arg):
-        if event == "opcode":
-            self.count += 1
-            if self.count == self.at:
-                raise KeyboardInterrupt
-            if self.at is None:
-                self.look(frame.f_code, frame.f_lasti)
-        return self.step
-
-
-    def look(self, code, place) -> None:
-        """Note the instructions where blocks begin and end, and the one after these, once each."""
-        inside = code.co_name in ENDS
-        if (inside or self.last) and (code, place) not in self.seen:
-            self.seen.add((code, place))
-            self.near.append(self.count)
-        self.last = inside
-
-
-def run(work, at=None) -> int:
-    """How many instructions ran; interrupted at one of them if that is given."""
-    return traced(work, at).count
-
-
-def traced(work, at=None) -> Steps:
-    steps = Steps(at)
-    before = sys.gettrace()
-    sys.settrace(steps.trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        pass
-    finally:
-        sys.settrace(before)
-    return steps
 
 
 def grad_off():
@@ -185,14 +111,14 @@ def damage(work) -> tuple[int, tuple | None]:
     for _ in range(30):
         work()  # everything is imported, and plans are made
     run(work)
-    before, steps = condition(), traced(work)
+    before, steps = condition(MODEL), traced(work)
     total = steps.count
     evenly = range(1, total + 1, max(1, total // max(POINTS, 150_000 // total)))
     near = steps.near[:: 1 + len(steps.near) // max(POINTS, 4_000_000 // total)]
     for at in sorted({*near, *evenly}):
         run(work, at)
-        if condition() != before:
-            return total, (at, before, condition())
+        if condition(MODEL) != before:
+            return total, (at, before, condition(MODEL))
     return total, None
 
 
@@ -282,14 +208,14 @@ def test_a_call_that_sets_grad_mode_is_done_or_not(same_again):
     for _ in range(3):
         work()
     torch.set_grad_enabled(True)
-    before, total, seen = condition(), run(work), []
+    before, total, seen = condition(MODEL), run(work), []
     for at in range(1, total + 1):
         run(work, at)
         seen.append(torch.is_grad_enabled())
         torch.set_grad_enabled(True)
-        assert condition() == before
+        assert condition(MODEL) == before
     assert seen[0] is seen[-1] is True
-    changes = sum(a != b for a, b in zip(seen, seen[1:]))
+    changes = sum(a != b for a, b in itertools.pairwise(seen))
     assert changes <= 2  # one stretch, from the effect of the call to the beginning of the block
 
 
