@@ -239,16 +239,33 @@ def __getattr__(name: str):
     return value
 
 
-def __dir__():
-    listed = [name for name, _, _, _ in _catalog.PUBLIC]
-    return sorted({*globals(), *_LAZY, *_FROM, *listed, *_op.families.known()})
-
-
 def _exported() -> list[str]:
     """What `from pullback import *` brings, as PyTorch has it: all public names but modules."""
     modules = {name for name, value in globals().items() if type(value) is type(_sys)}
-    return [name for name in __dir__()
+    return [name for name in dir(_sys.modules["pullback"])
             if name[0] != "_" and (name == "compile" or name not in modules | {*_LAZY})]
+
+
+class _Package(type(_sys)):
+    """This module: who copies `vars(pullback)` gets all of its names, loaded then."""
+
+    @property
+    def __dict__(self) -> dict:
+        for name in _later():
+            if name not in globals():
+                __getattr__(name)
+        return globals()
+
+    def __dir__(self) -> list[str]:
+        return sorted({*globals(), *_later(), *_op.families.known()})
+
+
+def _later() -> set[str]:
+    """Names that are loaded on demand."""
+    return {*_LAZY, *_FROM, *(name for name, _, _, _ in _catalog.PUBLIC)}
+
+
+_sys.modules[__name__].__class__ = _Package
 
 
 class _Below:

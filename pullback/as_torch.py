@@ -18,7 +18,7 @@ import sys
 import types
 
 from . import errors, version
-from .core.facade import Facade, Package
+from .core.facade import Facade, Package, _held
 
 OWN = __package__
 
@@ -319,6 +319,6 @@ def uninstall_as_torch() -> None:
         if isinstance(module, Facade) and parent and not ours:
             # the import system bound it to its parent
             above = counterpart(parent)
-            if getattr(above, "__dict__", {}).get(tail) is module:
+            if above is not None and _held(above).get(tail) is module:
                 delattr(above, tail)
     _active = None

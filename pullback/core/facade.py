@@ -57,11 +57,11 @@ class Facade(types.ModuleType):
 
     def __setattr__(self, name: str, value) -> None:
         held = None if name.startswith("_") or isinstance(value, types.ModuleType) else (
-            next((m for m in self._modules() if name in vars(m)), None))
+            next((m for m in self._modules() if name in _held(m)), None))
         if held is None:
             super().__setattr__(name, value)
         else:  # who replaces a name means the one that is used
-            self._replaced.setdefault(name, (held, vars(held)[name]))
+            self._replaced.setdefault(name, (held, _held(held)[name]))
             setattr(held, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -118,7 +118,7 @@ class Package(types.ModuleType):
 
 def _names(module: types.ModuleType) -> list[str]:
     """What a module offers: what it lists or defines, not what it imports."""
-    own = vars(module)
+    own = _held(module)
     if "__all__" in own or "__getattr__" in own:
         return own.get("__all__") or dir(module)
     return [name for name, value in own.items()

@@ -128,6 +128,19 @@ def test_listings_of_the_package_have_what_is_loaded_later():
     ) == "True torch.float32 True True True False False"
 
 
+def test_a_copy_of_the_namespace_has_all_names():
+    """`dir` says which, without loading them."""
+    assert run(
+        "import sys, pullback as p\n"
+        "names = dir(p)\n"
+        "assert 'pullback.nn' not in sys.modules\n"
+        "held = dict(vars(p))\n"
+        "assert set(names) <= set(held), set(names) - set(held)\n"
+        "assert held['nn'] is p.nn and held['vmap'] is p.vmap and held['sin'] is p.sin\n"
+        "print(held is not p.__dict__ and vars(p) is p.__dict__)"
+    ).strip() == "True"
+
+
 def test_a_copy_of_the_namespace_finds_what_is_loaded_later():
     assert run(
         "import types, pullback as p\n"
