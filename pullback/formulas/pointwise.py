@@ -114,8 +114,18 @@ def power_pullback(grad, self, exponent):
     return grad * (self.pow(exponent - 1) * exponent).conj()
 
 
+def beside(x, like):
+    """`x`, whole numbers and truth values in the dtype of `like`: they wrap, or cannot be negated.
+
+    An operator computes in the common dtype of its operands; so must a formula.
+    """
+    exact = not (x.dtype.is_floating_point or x.dtype.is_complex)
+    return x.to(like.dtype) if exact else x
+
+
 def power_pullback_base(grad, self, exponent):
     """d x^p = p x^(p-1) dx for a tensor p, with 0 at p = 0 where x is 0 or NaN: x^0 is 1 there."""
+    exponent = beside(exponent, grad)
     nowhere = (exponent == 0).logical_and((self == 0).logical_or(self.isnan()))
     slope = exponent * self.masked_fill(nowhere, 1).pow(exponent - 1)
     return grad * slope.masked_fill(nowhere, 0).conj()
@@ -151,11 +161,13 @@ def ratio_pullback_divisor(grad, self, other):
 
 def share_of_sum(x, y):
     """e^x / (e^x + e^y), a logistic function of the difference, which never overflows."""
+    x, y = beside(x, y), beside(y, x)
     return 1 / (1 + (y - x).exp()) if x.is_complex() else (x - y).sigmoid()
 
 
 def squared_radius(x, y):
     """x^2 + y^2, but inf instead of 0: a quotient is then exactly 0 at the origin."""
+    x, y = beside(x, y), beside(y, x)
     size = x * x + y * y
     return size.masked_fill(size == 0, math.inf)
 

@@ -24,6 +24,7 @@ from .linalg import (
     solve_tri,
 )
 from .pointwise import (
+    beside,
     copysign_pullback,
     power_pullback_base,
     power_pullback_exponent,
@@ -204,6 +205,7 @@ def pow_backward_self(grad, self, exponent):
     """d x^p = p x^(p-1) dx, and 0 for p = 0."""
     if recording():
         return power_pullback_base(grad, self, exponent)
+    exponent = beside(exponent, grad)
     slope = grad * (exponent * self.pow(exponent - 1)).conj()
     zero = zero_number(slope)
     return ops.where(exponent == 0.0, zero, slope)
@@ -221,6 +223,7 @@ def pow_backward_exponent(grad, self, exponent, result):
 
 def atan2_backward(grad, self, other, mask):
     """d atan2(y, x) = (x dy - y dx) / (x^2 + y^2), and 0 at the origin."""
+    self, other = beside(self, grad), beside(other, grad)
     if recording():
         radius = squared_radius(self, other)
         return (grad * other / radius if mask[0] else None,
@@ -236,6 +239,7 @@ def logaddexp_backward(grad, x, y):
     """e^x / (e^x + e^y), by a quotient."""
     if recording() or x.is_complex() or y.is_complex():
         return grad * share_of_sum(x, y).conj()
+    x, y = beside(x, grad), beside(y, grad)
     return grad / (1 + (y - x).exp())
 
 

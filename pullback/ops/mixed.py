@@ -25,7 +25,7 @@ class atan2(Pointwise):
     c = "atan2({self}, {other})"
     grad = {
         "self": "grad * other / squared_radius(self, other)",
-        "other": "grad * -self / squared_radius(self, other)",
+        "other": "grad * -beside(self, grad) / squared_radius(self, other)",
     }
     aliases = ("arctan2",)
     samples = pairs()
@@ -59,9 +59,15 @@ def _check_ends(self, end) -> None:
         raise DTypeError(f"expected dtype {self.dtype.name} for `end` but got dtype {end.dtype.name}")
 
 
+def _check_weight(self, end, weight) -> None:
+    _check_ends(self, end)
+    if weight.ndim and weight.dtype != self.dtype:  # one weight for all takes part in promotion
+        raise DTypeError(f"expected dtype {self.dtype.name} for `weight` but got dtype "
+                         f"{weight.dtype.name}")
+
+
 def _lerp(xp, self, end, weight):
     """Towards the nearer end, so that both ends are met exactly."""
-    _check_ends(self, end)
     from_start, from_end = self + weight * (end - self), end - (end - self) * (1 - weight)
     return xp.where(xp.abs(weight) < 0.5, from_start, from_end)
 
@@ -71,10 +77,10 @@ class lerp_Tensor(Pointwise):
     schema = "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor"
     out = ("exact",)
     number = 1
-    promote = "same"
+    check = _check_weight
     run = _lerp
     grad = {
-        "self": "grad * (1 - weight).conj()",
+        "self": "grad * (1 - beside(weight, grad)).conj()",
         "end": "grad * weight.conj()",
         "weight": "grad * (end - self).conj()",
     }

@@ -298,7 +298,7 @@ class gamma_density(Pointwise):
     promote = "float"
     grad = {
         "self": "grad * _gamma_density(self, other, order + 1)",
-        "other": "grad * (_gamma_density(self - 1, other, order)"
+        "other": "grad * (_gamma_density(beside(self, grad) - 1, other, order)"
         " - _gamma_density(self, other, order))",
     }
     inplace = method = function = False
@@ -456,8 +456,8 @@ class logaddexp2(Pointwise):
 
     schema = "logaddexp2(Tensor self, Tensor other) -> Tensor"
     grad = {
-        "self": "grad * ((self - other) * math.log(2)).sigmoid()",
-        "other": "grad * ((other - self) * math.log(2)).sigmoid()",
+        "self": "grad * ((self - beside(other, grad)) * math.log(2)).sigmoid()",
+        "other": "grad * ((other - beside(self, grad)) * math.log(2)).sigmoid()",
     }
     inplace = False
     samples = pairs(-2, 2, -2, 2)

@@ -896,3 +896,48 @@ def test_angle_of_a_negative_number_has_no_slope():
     assert cmath.phase(-1) == torch.angle(doubles(-1.0)).item()
     x = leaf(-1.0)
     assert grad(torch.angle(x), x)[0].item() == 0
+
+
+WHOLE = {"bool": [True, False, True], "uint8": [1, 200, 0], "int8": [1, -100, 0]}
+BESIDE = {
+    "pow": lambda x, k: x ** k,
+    "logaddexp": torch.logaddexp,
+    "logaddexp2": torch.logaddexp2,
+    "atan2": torch.atan2,
+    "atan2 of whole numbers": lambda x, k: torch.atan2(k, x),
+    "igamma": lambda x, k: torch.igamma(k, x),
+    "lerp": lambda x, k: torch.lerp(x, 2 * x, k[1]),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("dtype", WHOLE)
+def test_derivatives_beside_whole_numbers_are_computed_in_the_common_dtype(name, dtype):
+    """-k, k * k and k - 1 wrap in narrow dtypes, and truth values have neither."""
+    f, k = BESIDE[name], torch.tensor(WHOLE[dtype], dtype=getattr(torch, dtype))
+    x = torch.tensor([20.0, 1.5, 30.0], dtype=torch.float64)
+
+    def found(k):
+        total = lambda x: (f(x, k) * x).sum()
+        first = torch.func.grad(total)
+        compiled = torch.compile(f, backend="numpy")
+        leaf = x.clone().requires_grad_()
+        out = [first(x), torch.func.jvp(lambda x: f(x, k), (x,), (x,))[1],
+               torch.func.jvp(first, (x,), (x,))[1],
+               torch.autograd.grad(compiled(leaf, k).sum(), leaf)[0]]
+        return [t.detach().numpy() for t in out]
+
+    for mine, wanted in zip(found(k), found(k.double()), strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-12)
+
+
+def test_interpolation_by_weights_of_another_dtype():
+    """One weight for all takes part in promotion, as in PyTorch; others are refused."""
+    x = torch.tensor([20.0, 1.5])
+    assert torch.lerp(x, 2 * x, torch.tensor(200, dtype=torch.uint8)).tolist() == [4020.0, 301.5]
+    half = torch.lerp(x.half(), 2 * x.half(), torch.tensor(0.5, dtype=torch.float64))
+    assert half.dtype == torch.float16 and half.tolist() == [30.0, 2.25]
+    assert torch.lerp(x, 2 * x, torch.tensor(1j)).tolist() == [20 + 20j, 1.5 + 1.5j]
+    for weight in (torch.tensor([1, 2], dtype=torch.uint8), x.double(), x.half()):
+        with pytest.raises(RuntimeError, match="float32 for `weight` but got dtype"):
+            torch.lerp(x, 2 * x, weight)
