@@ -17,7 +17,7 @@ from .autograd.anomaly_mode import Watcher, array_of, source_line, unwatch, watc
 from .core import foreach, stack, surface
 from .core.handle import Tensor
 from .core.parts import DEFAULT
-from .core.state import count, state
+from .core.state import count, renewed, state
 from .core.tape import Port, place
 
 __all__ = ["nans"]
@@ -32,7 +32,7 @@ class _Here(threading.local):
 
 
 _here = _Here()
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _blocks = 0
 _run_plain = stack.run_raw
 

@@ -32,7 +32,7 @@ from .autograd.anomaly_mode import Watcher, unwatch, watch
 from .autograd.profiler_events import EventList, FunctionEvent
 from .core import foreach, stack, surface, table
 from .core.handle import Tensor
-from .core.state import count
+from .core.state import count, renewed
 from .core.tape import Accumulate, Port
 
 __all__ = [
@@ -121,7 +121,7 @@ class _Thread(threading.local):
 
 
 _thread = _Thread()
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _recorders: list[Recorder] = []
 _plain: dict = {}
 _made_in: dict[int, int] = {}  # number of a node -> the thread of its operator

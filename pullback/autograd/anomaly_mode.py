@@ -16,7 +16,7 @@ import numpy as np
 from .. import errors
 from ..core.fake import Fake
 from ..core.handle import Box, Tensor
-from ..core.state import sequence, state
+from ..core.state import renewed, sequence, state
 from . import engine
 
 
@@ -62,7 +62,7 @@ class Watcher:
 
 
 _watchers: list[Watcher] = []
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 
 
 def watch(watcher: Watcher) -> None:

@@ -27,7 +27,7 @@ from ..core.layout import copied_like
 from ..core.overriding import offer_functions
 from ..core.project import project
 from ..core.stack import outlived
-from ..core.state import ALONE, fast, off, state
+from ..core.state import ALONE, fast, off, renewed, state
 from ..core.surface import bump, refresh
 from ..core.table import ops
 from ..core.tape import Accumulate, Blind, Node, Origin, Port, level_own, port
@@ -317,7 +317,7 @@ def run_hooks(node, grads: list) -> None:
         run_pre_hooks(node, grads)
 
 
-_adding = threading.RLock()
+_adding = renewed(threading.RLock())
 
 
 def _accumulate_locked(node: Accumulate, grads: list, create: bool) -> None:

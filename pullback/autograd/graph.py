@@ -16,7 +16,7 @@ from .. import errors
 from ..core import surface
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.hooks import RemovableHandle, SavedTensor
-from ..core.state import count, state, tied
+from ..core.state import count, renewed, state, tied
 from ..core.surface import bump
 from ..core.tape import Node, Port
 from .engine import GradientEdge, edge_of
@@ -260,7 +260,7 @@ class _Watchers(threading.local):
 
 
 _watchers = _Watchers()
-_watching = threading.Lock()
+_watching = renewed(threading.Lock())
 _plain_check = surface.may_write
 _count = 0
 
@@ -311,7 +311,7 @@ def register_multi_grad_hook(
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = list(tensors)
     tasks: Any = weakref.WeakKeyDictionary()  # sweep -> what has arrived
-    guard = threading.Lock()
+    guard = renewed(threading.Lock())
     ends = [_node(t) for t in tensors]
 
     def hook_all(index: int, g: Tensor) -> None:

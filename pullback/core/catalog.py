@@ -12,6 +12,7 @@ import sys
 import threading
 
 from .names import NAMES
+from .state import renewed
 
 # The files of the table, in the order of their entries.
 FILES = (
@@ -107,7 +108,7 @@ PUBLIC = _parsed()
 FILE_OF = {base: file for _, base, file, _ in PUBLIC}
 _complete = False
 _at_it: set[int] = set()  # threads that load everything
-_sorting = threading.RLock()
+_sorting = renewed(threading.RLock())
 
 
 def load(base: str) -> bool:

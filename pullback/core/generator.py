@@ -14,6 +14,7 @@ import numpy as np
 
 from .device import Device
 from .handle import Tensor, make
+from .state import renewed
 from .state import state as now
 
 _32 = np.array(32, np.uint64)  # an array, as shifting a small array by one is faster than by an int
@@ -30,7 +31,7 @@ class Generator:
 
     def __init__(self, device: str | Device = "cpu") -> None:
         self.device = Device(device)
-        self.lock = threading.RLock()  # held for the whole of one array: no interleaving
+        self.lock = renewed(threading.RLock())  # held for a whole array: no interleaving
         self.spare: float | None = None  # second half of the last Box-Muller pair of `_pairs`
         self._seed = 67280421310721
         self._twister = None  # made on first use: importing numpy.random takes a while

@@ -26,18 +26,18 @@ fast: dict = {"ACTIVE": 0, "GRADOFF": off, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS"
               "REPLAYS": 0,  # has anybody asked for `replay_views`?
               "__name__": "pullback.generated", "__builtins__": __builtins__}
 sequence = itertools.count(1).__next__  # numbers of nodes, in order of creation
-_lock = threading.Lock()
-_capturing = threading.RLock()
+_locks: weakref.WeakSet = weakref.WeakSet()
 
 
-def _renew() -> None:
-    """Locks for a process that was forked while another thread held them."""
-    global _lock, _capturing
-    _lock, _capturing = threading.Lock(), threading.RLock()
+def renewed(lock: Any) -> Any:
+    """A lock that nobody holds in a process that is forked while another thread holds it here."""
+    _locks.add(lock)
+    return lock
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+_lock = renewed(threading.Lock())
+_capturing = renewed(threading.RLock())
+_LONGEST = 60  # seconds to wait for a capture: it may be waiting for whoever waits
 
 
 class State(threading.local):
@@ -85,6 +85,27 @@ class State(threading.local):
 state = State()
 
 
+def _before_fork() -> None:
+    """Wait until no other thread has its boxes in tensors: nobody would take them out again."""
+    state.may_fork = _capturing.acquire(timeout=_LONGEST)
+
+
+def _after_fork() -> None:
+    if vars(state).pop("may_fork", False):
+        _capturing.release()
+
+
+def _in_child() -> None:
+    """Other threads have gone, and nobody would let go of their locks."""
+    vars(state).pop("may_fork", None)
+    for lock in list(_locks):
+        lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+
+
 PASSING: set = set()
 
 
@@ -129,7 +150,7 @@ def turn() -> Iterator[None]:
 
     Nobody waits for ever: what is captured may be waiting for somebody.
     """
-    mine = _capturing.acquire(timeout=60)
+    mine = _capturing.acquire(timeout=_LONGEST)
     try:
         yield
     finally:
