@@ -386,14 +386,16 @@ def vmap(case: Case) -> str | None:
     if all(d is None for d in dims):
         return None
 
-    def looped(*given):
-        singles = [flat(case.function(*[t if d is None else t.select(d, k)
-                                        for t, d in zip(given, dims)])) for k in range(count)]
-        return [pb.stack(parts) for parts in zip(*singles)]
+    def looped(function):
+        def run(*given):
+            singles = [flat(function(*[t if d is None else t.select(d, k)
+                                       for t, d in zip(given, dims)])) for k in range(count)]
+            return [pb.stack(parts) for parts in zip(*singles)]
+        return run
 
     there = replace(case.program, inputs=inputs)
     try:
-        wanted = observe(pb, looped, inputs, case.gradients)
+        wanted = observe(pb, looped(case.function), inputs, case.gradients)
     except Exception:
         return None  # leaves that are written through views, results of several sizes
     mapped = func.vmap(lambda *t: tuple(flat(case.function(*t))), tuple(dims))
@@ -405,21 +407,9 @@ def vmap(case: Case) -> str | None:
         raise
     found = difference(seen, wanted, case.eps)
     if found:
-        room = _looped_room(there, looped, wanted, case)
+        room = room_of(there, wanted, case.eps, case.gradients, looped)
         found = difference(seen, wanted, case.eps, room)
     return found
-
-
-def _looped_room(program, looped, wanted: list, case: Case) -> list:
-    runs = []
-    for seed in range(4):
-        moved = {n: replace(i, values=_moved(i, case.eps, seed)) if i.dtype in FLOATS else i
-                 for n, i in program.inputs.items()}
-        try:
-            runs.append(observe(pb, looped, moved, case.gradients))
-        except Exception:
-            return [np.inf] * len(wanted)
-    return spread(runs, wanted, 50.0) or [np.inf] * len(wanted)
 
 
 def _wide(case: Case) -> dict:
@@ -622,12 +612,7 @@ def second_compiled(case: Case) -> str | None:
             mine.value = np.where(np.isnan(mine.value), other.value, mine.value)
     found = difference(seen, wanted, case.eps)
     if found:
-        runs = []
-        for seed in range(4):
-            moved = {n: replace(i, values=_moved(i, case.eps, seed)) if i.dtype in FLOATS and
-                     not i.of else i for n, i in inputs.items()}
-            runs.append(observe(pb, gradients(case.function), moved))
-        room = spread(runs, wanted, 200.0) or [np.inf] * len(wanted)
+        room = room_of(replace(case.program, inputs=inputs), wanted, case.eps, True, gradients)
         # terms of the size of the first derivatives may cancel: that leaves their rounding
         sizes = [np.abs(w.value[np.isfinite(w.value)]).max(initial=0.0) for w in wanted
                  if not w.is_text and w.value.dtype.kind in "fc"]
