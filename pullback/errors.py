@@ -12,6 +12,8 @@ import contextlib
 import os
 import re
 import sys
+import weakref
+from bisect import bisect_right
 from pickle import UnpicklingError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -39,7 +41,7 @@ def user_line(depth: int = 1) -> str:
     while frame is not None:
         name = frame.f_code.co_filename
         if is_users(name):
-            return f"{os.path.basename(name)}:{frame.f_lineno}"
+            return f"{os.path.basename(name)}:{line_of(frame)}"
         frame = frame.f_back
     return "<unknown>:0"
 
@@ -51,13 +53,34 @@ def describe_place(where: tuple | None) -> str:
     return f"{os.path.basename(where[0].co_filename)}:{_line(where)}"
 
 
+def line_of(frame) -> int:
+    """The line at which a frame is; for long functions, such as those of graphs, in constant time
+    (Python counts lines from the function's start each time)."""
+    last = frame.f_lasti
+    return frame.f_lineno if last < _SHORT else _line((frame.f_code, last))
+
+
+_SHORT = 1 << 12  # bytes of instructions
+_tables: dict = {}  # id of a long code object -> a reference to it, starts of its ranges, lines
+
+
 def _line(where: tuple) -> int:
+    """The line of an instruction of a code object, that before it where it has none."""
     code, last = where
-    line = code.co_firstlineno
-    for start, end, number in code.co_lines():
-        if start <= last < end and number is not None:
-            line = number
-    return line
+    found = _tables.get(id(code))
+    if found is None:
+        starts, lines, line = [], [], code.co_firstlineno
+        for start, _, number in code.co_lines():
+            line = line if number is None else number
+            starts.append(start)
+            lines.append(line)
+        found = None, starts, lines
+        if starts and starts[-1] >= _SHORT:
+            key = id(code)
+            found = weakref.ref(code, lambda _: _tables.pop(key, None)), starts, lines
+            _tables[key] = found
+    _, starts, lines = found
+    return lines[max(bisect_right(starts, last) - 1, 0)] if lines else code.co_firstlineno
 
 
 def traceback_line(where: tuple | None) -> str | None:

@@ -142,6 +142,8 @@ class Recorder:
         self.constants: dict[str, Tensor] = {}
         self.values: dict = {}  # node -> its value, where it follows from constants
         self._nodes: dict[int, tuple] = {}  # id of an outside handle -> (handle, node)
+        self._titles: dict[int, str] = {}  # id of the data of a constant -> its name
+        self._counts: dict[str, int] = {}  # kind of constants -> the last one's number
         self.fake = fake
         self.origin = None  # the operator whose decomposition is being recorded
         self.pulled = None  # the node of the tape whose formula is running
@@ -286,10 +288,11 @@ class Recorder:
                     )
                 )
             kind = "param" if type(t).__name__ == "Parameter" else "tensor"
-            number = sum(name.startswith(f"_{kind}_constant") for name in self.constants)
-            name = next((n for n, held in self.constants.items()
-                         if getattr(held, "_data", None) is t._data), f"_{kind}_constant{number}")
-            self.constants.setdefault(name, t if kind == "param" else make(t._data))
+            name = self._titles.get(id(t._data))
+            if name is None:
+                number = self._counts[kind] = self._counts.get(kind, -1) + 1
+                name = self._titles[id(t._data)] = f"_{kind}_constant{number}"
+                self.constants[name] = t if kind == "param" else make(t._data)
             node = self.graph.get_attr(name)
             node.meta["val"] = fake_of(t)
             found = self._nodes[id(t)] = (t, node)

@@ -31,11 +31,11 @@ def source_line(depth: int = 2) -> str | None:
         code = frame.f_code
         found = errors.generated.get(code.co_filename)
         if found is not None:  # a graph that runs: the line that its node came from
-            line = found(frame.f_lineno)
+            line = found(errors.line_of(frame))
             if line is not None:
                 return line
         elif errors.is_users(code.co_filename):
-            return f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}'
+            return f'  File "{code.co_filename}", line {errors.line_of(frame)}, in {code.co_name}'
         frame = frame.f_back
     return None
 

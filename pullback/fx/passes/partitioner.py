@@ -7,6 +7,7 @@ making two groups wait for each other, and makes each group a submodule.
 from __future__ import annotations
 
 import operator
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -98,47 +99,91 @@ class Partition:
 class Groups:
     """Units of a graph: its nodes, or groups of them, and which come after which.
 
-    Sets of units are bits of integers. Nodes are added from the end of the graph to its beginning.
+    Sets of units are bits of integers. Nodes are added from the end of the graph to its beginning,
+    so that nothing comes before a new one.
     """
 
     def __init__(self) -> None:
         self.unit: dict[Node, int] = {}
-        self.nodes: dict[int, dict[Node, None]] = {}  # of the units that are groups
+        self.nodes: dict[int, deque[Node]] = {}  # of the units that are groups, the newest last
         self.rank: dict[int, int] = {}  # of groups: the least number among those they were made of
         self.after: dict[int, int] = {}
+        self.all = self.preceded = 0  # groups; units that something comes before
 
-    def add(self, node: Node, group: bool) -> int:
-        """A unit of its own."""
+    def add(self, node: Node, group: bool, beside: bool = True) -> None:
+        """A unit of its own; a group takes in others, if not `beside` only what reads from it."""
         number = self.unit[node] = len(self.unit)
-        after = 0
-        for user in node.users:
-            unit = self.unit[user]
+        after, read = 0, {self.unit[user] for user in node.users}
+        for unit in read:
             after |= self.after[unit] | 1 << unit
         self.after[number] = after
         if group:
-            self.nodes[number], self.rank[number] = {node: None}, number
-        return number
+            self.nodes[number], self.rank[number] = deque([node]), number
+            number = self._grown(number, read, beside)
+            self.nodes[number] = self.nodes.pop(number)  # the youngest stands last
+            self.all |= 1 << number
+        self.preceded |= self.after[number]
 
-    def merge(self, into: int, other: int) -> None:
-        """Make two groups one, unless something outside comes after one and before the other."""
-        both = 1 << into | 1 << other
-        if self._between(into, other) or self._between(other, into):
-            return
-        after = (self.after.pop(other) | self.after[into]) & ~both
-        for unit, known in self.after.items():
-            if known & both:
-                self.after[unit] = known & ~(1 << other) | 1 << into | after
+    def _grown(self, unit: int, read: set[int], beside: bool) -> int:
+        """The group that a new one is part of when it has taken in all that it can."""
+        allowed = -1 if beside else sum(1 << n for n in read)
+        last, far = -1, self._behind(read)
+        while True:
+            some = self.all & allowed & ~far & ~(1 << unit)
+            order = sorted((self.rank[n], n) for n in _bits(some) if self.rank[n] > last)
+            alone = len(self.nodes[unit]) == 1
+            found = next((n for n in order if alone or not 1 << unit & self._far(n[1])), None)
+            if found is None:
+                return unit
+            last = found[0]
+            unit = self._merge(unit, found[1])
+            far = self._far(unit) if self.all & allowed & ~(1 << unit) else -1
+
+    def _behind(self, units: Iterable[int]) -> int:
+        """What comes after any of these."""
+        found = 0
+        for unit in units:
+            found |= self.after[unit]
+        return found
+
+    def _far(self, unit: int) -> int:
+        """What comes after a group with something outside of it in between."""
+        users = {self.unit[user] for node in self.nodes[unit] for user in node.users}
+        return self._behind(users - {unit})
+
+    def _merge(self, new: int, other: int) -> int:
+        """Make two groups one, under the number of the larger."""
+        into = new if len(self.nodes[new]) > len(self.nodes[other]) else other
+        gone, both = new + other - into, 1 << new | 1 << other
+        after = (self.after[new] | self.after[other]) & ~both
+        if self.preceded & both and (after & ~self.after[into] or self.preceded >> gone & 1):
+            for unit, known in self.after.items():
+                if known & both:
+                    self.after[unit] = known & ~(1 << gone) | 1 << into | after
         self.after[into] = after
-        for node in self.nodes[other]:
+        del self.after[gone]
+        if self.preceded & both:
+            self.preceded |= after | 1 << into
+        self.all &= ~(1 << gone)
+        self.rank[into] = min(self.rank[into], self.rank.pop(gone))
+        for node in self.nodes[gone]:
             self.unit[node] = into
-        self.nodes[into].update(self.nodes.pop(other))
-        self.rank[into] = min(self.rank[into], self.rank.pop(other))
+        moved = self.nodes.pop(gone)
+        if into == other:
+            self.nodes[into].extend(moved)
+        else:  # older ones stand in front
+            self.nodes[into].extendleft(reversed(moved))
+        return into
 
-    def _between(self, first: int, last: int) -> bool:
-        if not self.after[first] >> last & 1:
-            return False
-        return any(known >> last & 1 for unit, known in self.after.items()
-                   if unit != first and self.after[first] >> unit & 1)
+
+def _bits(mask: int) -> list[int]:
+    """The numbers of the bits that are set."""
+    found = []
+    while mask:
+        low = mask & -mask
+        found.append(low.bit_length() - 1)
+        mask ^= low
+    return found
 
 
 def _among(node: Node, names: Collection[str]) -> bool:
@@ -186,22 +231,17 @@ class CapabilityBasedPartitioner:
         inside = dict(module.named_modules()) if hasattr(module, "named_modules") else {}
         groups = Groups()
         for node in reversed(module.graph.nodes):
-            if node.op in ("placeholder", "output") or (
-                    not self.operator_support.is_node_supported(inside, node)):
-                groups.add(node, False)
-                continue
-            new = groups.add(node, True)
-            read = {groups.unit[user] for user in node.users}
-            for other in sorted(groups.rank, key=groups.rank.__getitem__):
-                if other != new and (other in read or not self.skip_horizontal_fusion):
-                    groups.merge(new, other)
-        group_of = {n: unit for n, unit in groups.unit.items() if unit in groups.nodes}
+            group = node.op not in ("placeholder", "output") and (
+                self.operator_support.is_node_supported(inside, node))
+            groups.add(node, group, not self.skip_horizontal_fusion)
+        parts = {unit: dict.fromkeys(reversed(nodes)) for unit, nodes in groups.nodes.items()}
+        group_of = {n: unit for n, unit in groups.unit.items() if unit in parts}
         for node in reversed(module.graph.nodes):  # parts of a result belong to who made it
             if node.target is not operator.getitem:
                 for user in node.users:
                     if user.target is operator.getitem:
-                        _move(groups.nodes, group_of, user, group_of.get(node))
-        found = [nodes for nodes in groups.nodes.values() if nodes and self._worth(nodes)]
+                        _move(parts, group_of, user, group_of.get(node))
+        found = [nodes for nodes in parts.values() if nodes and self._worth(nodes)]
         return [Partition(i, nodes) for i, nodes in enumerate(found)]
 
     def _worth(self, nodes: Iterable[Node]) -> bool:
@@ -242,8 +282,8 @@ def fuse_by_partitions(gm: GraphModule, partitions: Sequence[Sequence[Node]],
     from .order import stable_topological_sort
 
     groups = [{n.name for n in group} for group in partitions]  # sorting makes new nodes
-    named = [name for names in groups for name in names]
-    twice = sorted({name for name in named if named.count(name) > 1})
+    counts = Counter(name for names in groups for name in names)
+    twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
         raise GraphError(f"a node can be in one partition only: {', '.join(twice)}")
     for number, names in enumerate(groups):

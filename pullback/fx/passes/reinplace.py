@@ -7,6 +7,7 @@ the region that it stands for is nothing then, and goes; any other becomes a `co
 
 from __future__ import annotations
 
+import heapq
 from typing import Any
 
 from ...core.op import OpOverload
@@ -37,35 +38,57 @@ class _Reinplacing:
 
     def __init__(self, gm: GraphModule) -> None:
         self.graph = gm.graph
-        self.value = {n: n.meta.get("val") for n in gm.graph.nodes}
+        self.nodes = list(gm.graph.nodes)
+        self.place = {n: k for k, n in enumerate(self.nodes)}
+        self.value = {n: n.meta.get("val") for n in self.nodes}
         self.memory: dict[Node, Node] = {}
+        self.ahead = {n: dict(n.users) for n in self.nodes}  # the readers still to come
+        self.read: dict[Node, dict[Node, None]] = {}  # memory -> its values that have such
 
     def run(self) -> None:
-        for node in list(self.graph.nodes):
-            if _is_view(node):  # of what may be in another place by now
-                self.value[node] = _again(node, self.value)
-                self.memory[node] = self.memory[node.args[0]]
-                continue
-            self.memory[node] = node
-            if not isinstance(node.target, OpOverload) or not (
-                    node.args and isinstance(node.args[0], Node)):
-                continue
-            own = node.args[0]
-            if self.memory[own].op in ("placeholder", "get_attr"):
-                continue
-            if _view_of(node) is not None:
-                self._scatter(node, own, node.args[1])
-            elif (list(node.args).count(own) == 1 and _same(self.value[own], self.value[node])
-                  and not self._is_read_after(node, own)):
-                name, _, overload = node.target.name.partition(".")
-                written = _in_place(name, overload or "default")
-                if written is not None:
-                    node.target = written
-                    self._become(node, own)
+        for node in self.nodes:
+            self._pass(node)
+            self._visit(node)
+            if self.ahead[node]:
+                self.read.setdefault(self.memory[node], {})[node] = None
+
+    def _pass(self, node: Node) -> None:
+        """A node is where the walk is: it is no later reader any more."""
+        for source in node._inputs:
+            ahead = self.ahead[source]
+            ahead.pop(node, None)
+            if not ahead:
+                self.read.get(self.memory[source], {}).pop(source, None)
+
+    def _visit(self, node: Node) -> None:
+        if _is_view(node):  # of what may be in another place by now
+            self.value[node] = _again(node, self.value)
+            self.memory[node] = self.memory[node.args[0]]
+            return
+        self.memory[node] = node
+        if not isinstance(node.target, OpOverload) or not (
+                node.args and isinstance(node.args[0], Node)):
+            return
+        own = node.args[0]
+        if self.memory[own].op in ("placeholder", "get_attr"):
+            return
+        if _view_of(node) is not None:
+            self._scatter(node, own, node.args[1])
+        elif (list(node.args).count(own) == 1 and _same(self.value[own], self.value[node])
+              and not self._is_read_after(node, own)):
+            name, _, overload = node.target.name.partition(".")
+            written = _in_place(name, overload or "default")
+            if written is not None:
+                node.target = written
+                self._become(node, own)
 
     def _become(self, node: Node, own: Node) -> None:
         for user in list(node.users):
             user.replace_input_with(node, own)
+        if self.ahead[node]:
+            self.ahead[own].update(self.ahead[node])
+            self.read.setdefault(self.memory[own], {})[own] = None
+            self.ahead[node] = {}
 
     def _scatter(self, node: Node, base: Node, source: Any) -> None:
         if not isinstance(source, Node):
@@ -93,9 +116,17 @@ class _Reinplacing:
                     _region(self.value[arg]) != own_region):
                 return True
         written = {node: self.value[own]}  # what will be in that memory, and how it looks there
-        old = {n for n, place in self.memory.items() if place is memory}
-        later = node._next
-        while later is not self.graph._root:
+        old = dict(self.read.get(memory, {}))
+        if any(not _is_view(n) and _view_of(n) is None for value in old for n in self.ahead[value]):
+            return True
+        todo = [self.place[n] for value in (node, *old) for n in self.ahead[value]]
+        heapq.heapify(todo)
+        seen = -1
+        while todo:
+            at = heapq.heappop(todo)
+            if at == seen:  # reads several of them
+                continue
+            seen, later = at, self.nodes[at]
             source = later.args[0] if later.args else None
             if _is_view(later) and source in written:
                 try:
@@ -103,7 +134,7 @@ class _Reinplacing:
                 except RuntimeError:  # what is a view of a new result may be none of that memory
                     return True
             elif _is_view(later) and source in old:
-                old.add(later)
+                old[later] = None
             elif any(n in old for n in later._inputs):
                 if _view_of(later) is None or later.args[1] not in written or (
                         any(n in old for n in later._inputs if n is not source)):
@@ -112,7 +143,10 @@ class _Reinplacing:
                 if _region(_sliced(later, base)) != _region(written[later.args[1]]):
                     return True
                 written[later] = base
-            later = later._next
+            else:
+                continue
+            for user in later.users:
+                heapq.heappush(todo, self.place[user])
         return False
 
 
