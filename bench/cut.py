@@ -20,6 +20,13 @@ def model(make):
     return make
 
 
+def through(blocks, *state):
+    """What is behind all blocks; `bench.checkpoints` puts `checkpoint` around groups of them."""
+    for block in blocks:
+        state = block(*state)
+    return state
+
+
 def leaves(torch, *shapes, scale=0.1):
     return [(torch.randn(shape) * scale).requires_grad_() for shape in shapes]
 
@@ -63,10 +70,15 @@ def norm_gelu(torch, F):
 @model
 def norms(torch, F):
     def fn(x, gain, shift, w):
-        x = F.layer_norm(x, (256,), gain, shift)
-        x = F.silu(x @ w) + x
-        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * gain
-        return F.layer_norm(x @ w, (256,), gain, shift)
+        def gated(x):
+            x = F.layer_norm(x, (256,), gain, shift)
+            return F.silu(x @ w) + x,
+
+        def scaled(x):
+            x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * gain
+            return F.layer_norm(x @ w, (256,), gain, shift),
+
+        return through([gated, scaled], x)[0]
 
     return fn, leaves(torch, (256, 256), (256,), (256,), (256, 256))
 
@@ -74,9 +86,11 @@ def norms(torch, F):
 @model
 def norm_mlp(torch, F):
     def fn(gain, shift, w1, b1, w2, b2, x):
-        h = F.layer_norm(x, (x.shape[-1],), gain, shift)
-        h = F.gelu(F.linear(h, w1, b1), approximate="tanh")
-        return (F.linear(h, w2, b2) ** 2).mean()
+        def wide(x):
+            h = F.layer_norm(x, (x.shape[-1],), gain, shift)
+            return F.gelu(F.linear(h, w1, b1), approximate="tanh"),
+
+        return through([wide, lambda h: ((F.linear(h, w2, b2) ** 2).mean(),)], x)[0]
 
     shapes = (128,), (128,), (512, 128), (512,), (128, 512), (128,)
     return fn, [*leaves(torch, *shapes), torch.randn(256, 128)]
@@ -85,9 +99,11 @@ def norm_mlp(torch, F):
 @model
 def mlp(torch, F):
     def fn(w1, b1, w2, b2, w3, b3, x, t):
-        h = F.relu(F.linear(x, w1, b1))
-        h = F.relu(F.linear(h, w2, b2))
-        return F.cross_entropy(F.linear(h, w3, b3), t)
+        return through([
+            lambda x: (F.relu(F.linear(x, w1, b1)),),
+            lambda h: (F.relu(F.linear(h, w2, b2)),),
+            lambda h: (F.cross_entropy(F.linear(h, w3, b3), t),),
+        ], x)[0]
 
     shapes = (256, 784), (256,), (256, 256), (256,), (10, 256), (10,)
     return fn, [*leaves(torch, *shapes), torch.randn(128, 784), torch.randint(0, 10, (128,))]
@@ -96,8 +112,8 @@ def mlp(torch, F):
 @model
 def dropout_mlp(torch, F):
     def fn(w1, w2, x):
-        h = F.dropout(F.gelu(x @ w1), 0.1)
-        return F.dropout(h @ w2, 0.1)
+        return through([lambda x: (F.dropout(F.gelu(x @ w1), 0.1),),
+                        lambda h: (F.dropout(h @ w2, 0.1),)], x)[0]
 
     return fn, leaves(torch, (128, 512), (512, 128), (256, 128))
 
@@ -110,15 +126,29 @@ def attention(torch, q, k, v, F=None):
     return scores.masked_fill(~seen, -torch.inf).softmax(-1) @ v
 
 
-def layer(torch, F, x, parameters, whole):
+def layer(torch, F, parameters, whole):
+    """Both halves of a layer."""
     g1, s1, qkv, qkv_b, proj, proj_b, g2, s2, fc, fc_b, out, out_b = parameters
-    b, t, c = x.shape
-    h = F.linear(F.layer_norm(x, (c,), g1, s1), qkv, qkv_b)
-    q, k, v = (z.view(b, t, 4, c // 4).transpose(1, 2) for z in h.split(c, dim=2))
-    a = attention(torch, q, k, v, F if whole else None)
-    x = x + F.linear(a.transpose(1, 2).reshape(b, t, c), proj, proj_b)
-    h = F.gelu(F.linear(F.layer_norm(x, (c,), g2, s2), fc, fc_b), approximate="tanh")
-    return x + F.linear(h, out, out_b)
+
+    def attending(x):
+        b, t, c = x.shape
+        h = F.linear(F.layer_norm(x, (c,), g1, s1), qkv, qkv_b)
+        q, k, v = (z.view(b, t, 4, c // 4).transpose(1, 2) for z in h.split(c, dim=2))
+        a = attention(torch, q, k, v, F if whole else None)
+        return x + F.linear(a.transpose(1, 2).reshape(b, t, c), proj, proj_b),
+
+    def feeding(x):
+        h = F.layer_norm(x, x.shape[-1:], g2, s2)
+        h = F.gelu(F.linear(h, fc, fc_b), approximate="tanh")
+        return x + F.linear(h, out, out_b),
+
+    return attending, feeding
+
+
+def layers(torch, F, weights, whole):
+    """The halves of all layers with 12 weights each."""
+    starts = range(0, len(weights), 12)
+    return [half for n in starts for half in layer(torch, F, weights[n:n + 12], whole)]
 
 
 def parameters(c):
@@ -128,7 +158,8 @@ def parameters(c):
 
 def block(torch, F, whole):
     def fn(x, y, *weights):
-        return F.mse_loss(layer(torch, F, x, weights, whole), y)
+        (x,) = through(layers(torch, F, weights, whole), x)
+        return F.mse_loss(x, y)
 
     return fn, [*leaves(torch, (4, 64, 128), (4, 64, 128)), *leaves(torch, *parameters(128))]
 
@@ -146,11 +177,12 @@ def transformer_block_sdpa(torch, F):
 @model
 def gpt_4_layers(torch, F):
     def fn(words, following, table, places, gain, shift, *weights):
+        def head(x):
+            x = F.layer_norm(x, (64,), gain, shift) @ table.T
+            return F.cross_entropy(x.reshape(-1, 100), following.reshape(-1)),
+
         x = F.embedding(words, table) + places
-        for n in range(4):
-            x = layer(torch, F, x, weights[12 * n:12 * n + 12], False)
-        x = F.layer_norm(x, (64,), gain, shift) @ table.T
-        return F.cross_entropy(x.reshape(-1, 100), following.reshape(-1))
+        return through([*layers(torch, F, weights, False), head], x)[0]
 
     words = torch.randint(0, 100, (4, 32))
     own = leaves(torch, (100, 64), (32, 64), (64,), (64,))
@@ -160,10 +192,13 @@ def gpt_4_layers(torch, F):
 @model
 def conv_net(torch, F):
     def fn(w1, g1, s1, w2, g2, s2, fc, fc_b, x, t):
-        x = F.conv2d(x, w1, padding=1)
-        x = F.max_pool2d(F.relu(F.batch_norm(x, None, None, g1, s1, training=True)), 2)
-        x = F.conv2d(x, w2, padding=1)
-        x = F.max_pool2d(F.relu(F.batch_norm(x, None, None, g2, s2, training=True)), 2)
+        def half(w, gain, shift):
+            def run(x):
+                x = F.batch_norm(F.conv2d(x, w, padding=1), None, None, gain, shift, training=True)
+                return F.max_pool2d(F.relu(x), 2),
+            return run
+
+        (x,) = through([half(w1, g1, s1), half(w2, g2, s2)], x)
         return F.cross_entropy(F.linear(x.flatten(1), fc, fc_b), t)
 
     shapes = (16, 3, 3, 3), (16,), (16,), (32, 16, 3, 3), (32,), (32,), (10, 32 * 64), (10,)
@@ -173,9 +208,15 @@ def conv_net(torch, F):
 @model
 def resnet_block(torch, F):
     def fn(x, w1, g1, s1, w2, g2, s2):
-        h = F.relu(F.batch_norm(F.conv2d(x, w1, padding=1), None, None, g1, s1, training=True))
-        h = F.batch_norm(F.conv2d(h, w2, padding=1), None, None, g2, s2, training=True)
-        return F.relu(x + h)
+        def first(x):
+            h = F.batch_norm(F.conv2d(x, w1, padding=1), None, None, g1, s1, training=True)
+            return x, F.relu(h)
+
+        def second(x, h):
+            h = F.batch_norm(F.conv2d(h, w2, padding=1), None, None, g2, s2, training=True)
+            return F.relu(x + h),
+
+        return through([first, second], x)[0]
 
     c = 32
     return fn, leaves(torch, (8, c, 16, 16), (c, c, 3, 3), (c,), (c,), (c, c, 3, 3), (c,), (c,))
@@ -185,12 +226,17 @@ def resnet_block(torch, F):
 def lstm(torch, F):
     def fn(wx, wh, bias, x):
         steps, batch, width = x.shape
-        h = c = torch.zeros(batch, width)
-        for i in range(steps):
-            gates = F.linear(x[i], wx, bias) + F.linear(h, wh)
-            i_, f_, g_, o_ = gates.chunk(4, 1)
-            c = torch.sigmoid(f_) * c + torch.sigmoid(i_) * torch.tanh(g_)
-            h = torch.sigmoid(o_) * torch.tanh(c)
+        h = torch.zeros(batch, width)
+
+        def step(i):
+            def run(h, c):
+                gates = F.linear(x[i], wx, bias) + F.linear(h, wh)
+                i_, f_, g_, o_ = gates.chunk(4, 1)
+                c = torch.sigmoid(f_) * c + torch.sigmoid(i_) * torch.tanh(g_)
+                return torch.sigmoid(o_) * torch.tanh(c), c
+            return run
+
+        h, _ = through([step(i) for i in range(steps)], h, h)
         return (h ** 2).mean()
 
     return fn, [*leaves(torch, (512, 128), (512, 128), (512,)), torch.randn(8, 32, 128)]
@@ -199,10 +245,11 @@ def lstm(torch, F):
 @model
 def rnn(torch, F):
     def fn(wx, wh, bias, x):
+        def step(i):
+            return lambda h: (torch.tanh(x[i] @ wx + h @ wh + bias),)
+
         h = torch.zeros(x.shape[1], wh.shape[0])
-        for i in range(x.shape[0]):
-            h = torch.tanh(x[i] @ wx + h @ wh + bias)
-        return h
+        return through([step(i) for i in range(x.shape[0])], h)[0]
 
     return fn, [*leaves(torch, (64, 128), (128, 128), (128,)), torch.randn(16, 32, 64)]
 
@@ -211,13 +258,18 @@ def rnn(torch, F):
 def pinn(torch, F):
     """A network and its second derivative by the chain rule, in a residual."""
     def fn(x, w1, b1, w2, b2, w3):
-        h = torch.tanh(x @ w1 + b1)
-        d = (1 - h * h) * w1
-        e = -2 * h * d * w1
-        k = torch.tanh(h @ w2 + b2)
-        slope = d @ w2
-        second = (1 - k * k) * (e @ w2) - 2 * k * (1 - k * k) * slope * slope
-        return ((second @ w3 + torch.sin(k @ w3)) ** 2).mean()
+        def first(x):
+            h = torch.tanh(x @ w1 + b1)
+            d = (1 - h * h) * w1
+            return h, d, -2 * h * d * w1
+
+        def second(h, d, e):
+            k = torch.tanh(h @ w2 + b2)
+            slope = d @ w2
+            return k, (1 - k * k) * (e @ w2) - 2 * k * (1 - k * k) * slope * slope
+
+        k, bend = through([first, second], x)
+        return ((bend @ w3 + torch.sin(k @ w3)) ** 2).mean()
 
     return fn, leaves(torch, (512, 1), (1, 64), (64,), (64, 64), (64,), (64, 1))
 
@@ -238,10 +290,12 @@ def bodies(torch, F):
             d = p[None] - p[:, None]
             return (d * ((d * d).sum(-1, keepdim=True) + 0.01) ** -1.5).sum(1)
 
-        for _ in range(3):
+        def step(place, speed):
             speed = speed + 0.005 * pull(place)
             place = place + 0.01 * speed
-            speed = speed + 0.005 * pull(place)
+            return place, speed + 0.005 * pull(place)
+
+        place, speed = through([step] * 3, place, speed)
         return (place * place).sum() + (speed * speed).sum()
 
     return fn, leaves(torch, (64, 3), (64, 3), scale=1.0)
@@ -250,9 +304,7 @@ def bodies(torch, F):
 @model
 def pointwise_chain(torch, F):
     def fn(x, y):
-        for _ in range(12):
-            x = torch.sin(x) * y + torch.sigmoid(x)
-        return x
+        return through([lambda x: (torch.sin(x) * y + torch.sigmoid(x),)] * 12, x)[0]
 
     return fn, leaves(torch, (256, 256), (256, 256))
 
@@ -260,11 +312,15 @@ def pointwise_chain(torch, F):
 @model
 def gru(torch, F):
     def fn(wx, wh, bx, bh, x):
+        def step(i):
+            def run(h):
+                a, b = F.linear(x[i], wx, bx).chunk(3, 1), F.linear(h, wh, bh).chunk(3, 1)
+                reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
+                return (1 - update) * torch.tanh(a[2] + reset * b[2]) + update * h,
+            return run
+
         h = torch.zeros(x.shape[1], wh.shape[1])
-        for i in range(x.shape[0]):
-            a, b = F.linear(x[i], wx, bx).chunk(3, 1), F.linear(h, wh, bh).chunk(3, 1)
-            reset, update = torch.sigmoid(a[0] + b[0]), torch.sigmoid(a[1] + b[1])
-            h = (1 - update) * torch.tanh(a[2] + reset * b[2]) + update * h
+        (h,) = through([step(i) for i in range(x.shape[0])], h)
         return (h ** 2).mean()
 
     shapes = (384, 64), (384, 128), (384,), (384,)
@@ -275,9 +331,13 @@ def gru(torch, F):
 def graph_net(torch, F):
     """Messages along edges, summed where they arrive, twice."""
     def fn(x, w1, w2, w3, start, end):
-        for w in (w1, w2):
-            message = F.relu(torch.cat([x[start], x[end]], 1) @ w)
-            x = x + torch.zeros_like(x).index_add(0, end, message)
+        def passing(w):
+            def run(x):
+                message = F.relu(torch.cat([x[start], x[end]], 1) @ w)
+                return x + torch.zeros_like(x).index_add(0, end, message),
+            return run
+
+        (x,) = through([passing(w1), passing(w2)], x)
         return F.log_softmax(x @ w3, -1)[:, 0].mean()
 
     edges = [torch.randint(0, 256, (2048,)) for _ in range(2)]
@@ -291,10 +351,15 @@ def normed_conv(torch, F, x, w, gain, shift, groups=8):
 @model
 def u_net(torch, F):
     def fn(x, y, w1, g1, s1, w2, g2, s2, up, w3, g3, s3, last):
-        a = normed_conv(torch, F, x, w1, g1, s1)
-        b = normed_conv(torch, F, F.max_pool2d(a, 2), w2, g2, s2)
-        c = torch.cat([a, F.conv_transpose2d(b, up, stride=2)], 1)
-        return F.mse_loss(F.conv2d(normed_conv(torch, F, c, w3, g3, s3), last), y)
+        def right(a, b):
+            c = torch.cat([a, F.conv_transpose2d(b, up, stride=2)], 1)
+            return F.mse_loss(F.conv2d(normed_conv(torch, F, c, w3, g3, s3), last), y),
+
+        return through([
+            lambda x: (normed_conv(torch, F, x, w1, g1, s1),),
+            lambda a: (a, normed_conv(torch, F, F.max_pool2d(a, 2), w2, g2, s2)),
+            right,
+        ], x)[0]
 
     shapes = [(16, 3, 3, 3), (16,), (16,), (32, 16, 3, 3), (32,), (32,), (32, 16, 2, 2),
               (16, 32, 3, 3), (16,), (16,), (3, 16, 1, 1)]
@@ -306,14 +371,19 @@ def u_net(torch, F):
 def diffusion_block(torch, F):
     """Of a denoising U-Net: residual, time embedding, attention over the places."""
     def fn(x, t, w1, g1, s1, w2, g2, s2, time, g3, s3, qkv, out):
-        b, c, high, wide = x.shape
-        h = F.conv2d(F.silu(F.group_norm(x, 8, g1, s1)), w1, padding=1)
-        h = h + F.linear(F.silu(t), time)[:, :, None, None]
-        x = x + F.conv2d(F.silu(F.group_norm(h, 8, g2, s2)), w2, padding=1)
-        h = F.group_norm(x, 8, g3, s3).reshape(b, c, -1).transpose(1, 2)
-        q, k, v = F.linear(h, qkv).chunk(3, -1)
-        h = torch.softmax(q @ k.transpose(1, 2) * c ** -0.5, -1) @ v
-        return x + F.linear(h, out).transpose(1, 2).reshape(b, c, high, wide)
+        def residual(x):
+            h = F.conv2d(F.silu(F.group_norm(x, 8, g1, s1)), w1, padding=1)
+            h = h + F.linear(F.silu(t), time)[:, :, None, None]
+            return x + F.conv2d(F.silu(F.group_norm(h, 8, g2, s2)), w2, padding=1),
+
+        def attending(x):
+            b, c, high, wide = x.shape
+            h = F.group_norm(x, 8, g3, s3).reshape(b, c, -1).transpose(1, 2)
+            q, k, v = F.linear(h, qkv).chunk(3, -1)
+            h = torch.softmax(q @ k.transpose(1, 2) * c ** -0.5, -1) @ v
+            return x + F.linear(h, out).transpose(1, 2).reshape(b, c, high, wide),
+
+        return through([residual, attending], x)[0]
 
     c = 32
     shapes = [(2, c, 16, 16), (2, 64), (c, c, 3, 3), (c,), (c,), (c, c, 3, 3), (c,), (c,), (c, 64),
@@ -326,8 +396,7 @@ def vision_transformer(torch, F):
     def fn(x, target, patch, patch_b, token, places, gain, shift, head, head_b, *weights):
         x = F.conv2d(x, patch, patch_b, stride=8).flatten(2).transpose(1, 2)
         x = torch.cat([token.expand(x.shape[0], -1, -1), x], 1) + places
-        for n in range(2):
-            x = layer(torch, F, x, weights[12 * n:12 * n + 12], True)
+        (x,) = through(layers(torch, F, weights, True), x)
         x = F.layer_norm(x[:, 0], (64,), gain, shift)
         return F.cross_entropy(F.linear(x, head, head_b), target, label_smoothing=0.1)
 
@@ -340,11 +409,17 @@ def vision_transformer(torch, F):
 def mixture_of_experts(torch, F):
     """All experts see all rows; the best two count."""
     def fn(x, gate, w1, w2):
-        scores = F.softmax(x @ gate, -1)
-        best, which = scores.topk(2, -1)
-        share = torch.zeros_like(scores).scatter(1, which, best / best.sum(-1, keepdim=True))
-        h = F.gelu(torch.einsum("nd,edh->enh", x, w1))
-        return torch.einsum("enh,ehd,ne->nd", h, w2, share)
+        def gating(x):
+            scores = F.softmax(x @ gate, -1)
+            best, which = scores.topk(2, -1)
+            best = best / best.sum(-1, keepdim=True)
+            return x, torch.zeros_like(scores).scatter(1, which, best)
+
+        def mixing(x, share):
+            h = F.gelu(torch.einsum("nd,edh->enh", x, w1))
+            return torch.einsum("enh,ehd,ne->nd", h, w2, share),
+
+        return through([gating, mixing], x)[0]
 
     return fn, leaves(torch, (256, 64), (64, 4), (4, 64, 128), (4, 128, 64))
 
@@ -353,14 +428,16 @@ def mixture_of_experts(torch, F):
 def flow(torch, F):
     """A normalising flow of affine couplings: the likelihood of a batch."""
     def fn(x, *weights):
-        total = 0
-        for n in range(4):
-            w1, b1, w2, b2 = weights[4 * n:4 * n + 4]
-            a, b = x.chunk(2, 1)
-            scale, move = F.linear(torch.tanh(F.linear(a, w1, b1)), w2, b2).chunk(2, 1)
-            scale = torch.tanh(scale)
-            x = torch.cat([b * torch.exp(scale) + move, a], 1)
-            total = total + scale.sum(1)
+        def coupling(w1, b1, w2, b2):
+            def run(x, total):
+                a, b = x.chunk(2, 1)
+                scale, move = F.linear(torch.tanh(F.linear(a, w1, b1)), w2, b2).chunk(2, 1)
+                scale = torch.tanh(scale)
+                x = torch.cat([b * torch.exp(scale) + move, a], 1)
+                return x, total + scale.sum(1)
+            return run
+
+        x, total = through([coupling(*weights[n:n + 4]) for n in (0, 4, 8, 12)], x, 0)
         return (0.5 * (x * x).sum(1) - total).mean()
 
     shapes = ((128, 16), (128,), (32, 128), (32,)) * 4
@@ -378,13 +455,18 @@ def llama_block(torch, F):
         return x * cos + torch.cat([-b, a], -1) * sin
 
     def fn(x, cos, sin, g1, wq, wk, wv, wo, g2, up, gate, down):
-        b, t, c = x.shape
-        h = norm(x, g1)
-        q, k, v = (F.linear(h, w).view(b, t, 4, c // 4).transpose(1, 2) for w in (wq, wk, wv))
-        a = attention(torch, turned(q, cos, sin), turned(k, cos, sin), v)
-        x = x + F.linear(a.transpose(1, 2).reshape(b, t, c), wo)
-        h = norm(x, g2)
-        return x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
+        def attending(x):
+            b, t, c = x.shape
+            h = norm(x, g1)
+            q, k, v = (F.linear(h, w).view(b, t, 4, c // 4).transpose(1, 2) for w in (wq, wk, wv))
+            a = attention(torch, turned(q, cos, sin), turned(k, cos, sin), v)
+            return x + F.linear(a.transpose(1, 2).reshape(b, t, c), wo),
+
+        def feeding(x):
+            h = norm(x, g2)
+            return x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down),
+
+        return through([attending, feeding], x)[0]
 
     c = 128
     angles = torch.outer(torch.arange(64.0), 10000 ** -(torch.arange(0.0, 32, 2) / 32))
@@ -397,9 +479,14 @@ def llama_block(torch, F):
 def autoencoder(torch, F):
     """Variational: the noise is given."""
     def fn(x, noise, w1, b1, w2, b2, w3, b3, w4, b4):
-        mean, log_variance = F.linear(F.softplus(F.linear(x, w1, b1)), w2, b2).chunk(2, 1)
-        code = mean + torch.exp(0.5 * log_variance) * noise
-        out = F.linear(F.softplus(F.linear(code, w3, b3)), w4, b4)
+        def encoder(x):
+            return F.linear(F.softplus(F.linear(x, w1, b1)), w2, b2).chunk(2, 1)
+
+        def decoder(mean, log_variance):
+            code = mean + torch.exp(0.5 * log_variance) * noise
+            return mean, log_variance, F.linear(F.softplus(F.linear(code, w3, b3)), w4, b4)
+
+        mean, log_variance, out = through([encoder, decoder], x)
         cost = F.binary_cross_entropy_with_logits(out, x, reduction="sum")
         return cost - 0.5 * (1 + log_variance - mean ** 2 - log_variance.exp()).sum()
 
@@ -410,10 +497,15 @@ def autoencoder(torch, F):
 @model
 def contrastive(torch, F):
     def fn(a, b, wa, wb, scale):
-        a, b = F.normalize(a @ wa, dim=-1), F.normalize(b @ wb, dim=-1)
-        scores = scale.exp() * a @ b.T
-        where = torch.arange(a.shape[0])
-        return (F.cross_entropy(scores, where) + F.cross_entropy(scores.T, where)) / 2
+        def compared(a, b):
+            scores = scale.exp() * a @ b.T
+            where = torch.arange(a.shape[0])
+            return (F.cross_entropy(scores, where) + F.cross_entropy(scores.T, where)) / 2,
+
+        return through([
+            lambda a, b: (F.normalize(a @ wa, dim=-1), F.normalize(b @ wb, dim=-1)),
+            compared,
+        ], a, b)[0]
 
     own = leaves(torch, (256, 64), (192, 64), ())
     return fn, [torch.randn(256, 256), torch.randn(256, 192), *own]
@@ -422,11 +514,16 @@ def contrastive(torch, F):
 @model
 def separable_conv(torch, F):
     def fn(x, deep, g1, s1, flat, g2, s2, squeeze, widen):
-        h = F.conv2d(x, deep, padding=1, groups=32)
-        h = F.hardswish(F.batch_norm(h, None, None, g1, s1, training=True))
-        share = F.relu(h.mean((2, 3)) @ squeeze) @ widen
-        h = F.conv2d(h * F.hardsigmoid(share)[:, :, None, None], flat)
-        return x + F.batch_norm(h, None, None, g2, s2, training=True)
+        def each(x):
+            h = F.conv2d(x, deep, padding=1, groups=32)
+            return x, F.hardswish(F.batch_norm(h, None, None, g1, s1, training=True))
+
+        def across(x, h):
+            share = F.relu(h.mean((2, 3)) @ squeeze) @ widen
+            h = F.conv2d(h * F.hardsigmoid(share)[:, :, None, None], flat)
+            return x + F.batch_norm(h, None, None, g2, s2, training=True),
+
+        return through([each, across], x)[0]
 
     c = 32
     shapes = [(4, c, 16, 16), (c, 1, 3, 3), (c,), (c,), (c, c, 1, 1), (c,), (c,), (c, 8), (8, c)]
