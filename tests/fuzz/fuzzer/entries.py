@@ -20,8 +20,8 @@ LEFT_OUT = ("empty", "new_empty", "resize", "set_", "_print", "_assert", "item",
             "_version", "data", "output_nr", "_backward", "requires_grad", "retain_grad",
             "_foreach", "_fused", "_cudnn", "_nnpack", "sym_", "_nested", "_dim", "size", "stride",
             "numel", "storage_offset", "_thnn", "_unsafe_set", "_propagate", "_make_dep",
-            "as_strided", "_reshape_alias", "unsafe_", "seed", "_softmax_backward_data",
-            "_log_softmax_backward_data")
+            "as_strided", "_reshape_alias", "unsafe_", "_unsafe_view", "seed",
+            "_softmax_backward_data", "_log_softmax_backward_data")
 # bases of spaces and the like: another library, or another batch, may choose another one
 AMBIGUOUS = ("svd", "eig", "qr", "lstsq", "geqrf", "ormqr", "orgqr", "linalg_eig", "linalg_svd",
              "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_ldl", "lu", "linalg_lu",

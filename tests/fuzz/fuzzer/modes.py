@@ -30,9 +30,10 @@ from .program import FLOATS, WIDE, Input, arguments
 REFUSALS = (errors.DataDependentError, errors.BatchedWriteError, errors.DerivativeNotWritten,
             errors.NoFormula, errors.SavedValueModified, errors.OverBudget,
             errors.NotDifferentiable)
-# What PyTorch refuses under vmap, too: operators without a rule, `.data`, and views as complex
-# numbers where one example lies as they need and the batch does not
-REFUSED_MAPPED = ("does not have vmap support", "accessing `data`", "a stride divisible by 2")
+# What PyTorch refuses under vmap, too: operators without a rule, `.data`, and views (`view`, that
+# as complex numbers) where one example lies as they need and the batch does not
+REFUSED_MAPPED = ("does not have vmap support", "accessing `data`", "a stride divisible by 2",
+                  "view size is not compatible")
 
 
 class Case:
