@@ -708,6 +708,8 @@ def make_program(
             else layout.backward(eager_module(without(halves()[1], absent), values)))
         makers["eager"] = lambda absent=(): eager_module(without(
             without_forward_effects(with_histories(joint.grafted or simplified())), absent), values)
+        makers["again"] = lambda: eager_module(
+            without_forward_effects(with_histories(GraphModule(module, joint.again))), values)
         if backend.fuse and is_loss(module, count):
 
             def together():

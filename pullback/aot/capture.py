@@ -44,6 +44,7 @@ from ..fx.make_fx import Recorder, fake_of
 from ..fx.traits import cost_of
 from ..interp.box import map_tensors
 from ..interp.trace import Trace
+from .again import forward_of, note_whole
 from .collected import Collected
 from .context import config
 from .decisions import Decisions, below, contents, drawn, sized_by_values, wanted
@@ -108,6 +109,7 @@ class Capture(Hooking, Placing, Trace):
         self.shared: dict[int, Member] = {}  # outside tensors that share memory with others
         self.functions: list[type] = []  # custom functions that were recorded
         self.grafts = Grafts(self)  # calls with a backward of their own
+        self.wholes: dict = {}  # what became of decompositions (`again.py`)
         self.joined = False  # are operators without a tape those of a history (a backward)?
         self.late = False  # is what is recorded the backward of the function?
         self.moved: set[int] = set()  # handles whose `.data` was replaced
@@ -124,6 +126,9 @@ class Capture(Hooking, Placing, Trace):
         self._old: dict = {}  # what is about to be overwritten -> a copy for its pullback
         self.diary = None  # of the memory that eager execution takes (`eager.py`), if wanted
         self.regions = 0  # parts of the function that a checkpoint asked to compute again
+
+    def taken_apart(self, ov, flat, out):
+        note_whole(self, ov, flat, out)
 
     @contextlib.contextmanager
     def region(self, wish="PREFER_RECOMPUTE"):
@@ -816,6 +821,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     if joint.differentiable:
         joint.grafted = level.grafts.module(joint.module)
         joint.grafts_refused = level.grafts.refused
+        if joint.grafted is None and not joint.sets:  # there memory has another's history
+            joint.again = forward_of(joint.module, joint.forward_count, level.wholes)
     return joint
 
 

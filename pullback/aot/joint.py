@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..core.handle import Tensor
 from ..core.state import sequence
 from ..core.tape import Accumulate, Node
+from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from .decisions import contents
 
@@ -231,6 +232,7 @@ class Joint:
     # where a hook was registered that it cannot have
     grafted: GraphModule | None = None
     grafts_refused: tuple | None = None
+    again: Graph | None = None  # the forward as eager code runs it (`again.py`)
     wrapped: dict = field(default_factory=dict)  # gradients of which several make one wrapper
     late: list[tuple] = field(default_factory=list)  # (input or ~tangent, output) of the backward
     shapes: list = field(default_factory=list)  # of the user's flat outputs, with symbolic sizes

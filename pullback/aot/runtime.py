@@ -37,6 +37,7 @@ from ..core.tape import Accumulate, Node, freed, modified, port
 from ..core.views import may_write
 from ..fx.node import map_aggregate
 from ..fx.traits import cost_of, owner
+from .again import pulled_back
 from .decisions import contents
 from .effects import assign as assign_results
 from .hooking import register
@@ -683,11 +684,13 @@ class Program:
         for i, edge, meta in zip(joint.grad_of, node.edges, node.metas):
             if edge is not None:
                 inputs[i]._edge = Identity(edge, meta)
-        tangents = self._relaid([
-            make(self._zeros(node, k)) if g is None else g
-            for g, k in zip(grads, joint.tangent_of)
-        ])
+        tangents = [make(self._zeros(node, k)) if g is None else g
+                    for g, k in zip(grads, joint.tangent_of)]
         with uncast(), same_random_numbers(node.random):
+            if joint.again is not None:
+                made = self.part("again")(*inputs, *tangents)
+                return gathered(joint.wrapped, pulled_back(made, inputs, joint, grads))
+            tangents = self._relaid(tangents)
             out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]
         if joint.late:
             self._write_late(node, grads, [None if o is None else o._data for o in out])

@@ -438,7 +438,12 @@ class Trace(Interpreter):
                 return NotImplemented  # the parts promote in another way
         # an input that came back unchanged is another handle now: the tape will write on it, and
         # that a result looks at an intermediate is nobody's business
-        return map_tensors(lambda t: make(t._data), out)
+        out = map_tensors(lambda t: make(t._data), out)
+        self.taken_apart(ov, flat, out)
+        return out
+
+    def taken_apart(self, ov, flat, out) -> None:
+        """Told of a decomposition."""
 
     def _value(self, t: Tensor) -> Tensor:
         value = t._data.inner if self.mine(t) else t

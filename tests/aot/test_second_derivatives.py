@@ -6,6 +6,7 @@ import pullback as torch
 from pullback import errors
 from pullback.aot import nop
 from pullback.aot.entry import aot_function
+from pullback.testing import assert_close
 
 
 class Straight(torch.autograd.Function):
@@ -206,3 +207,22 @@ def test_results_that_get_one_gradient():
     torch.testing.assert_close(derivatives(compiled, start, 1), derivatives(f, start, 1))
     with pytest.raises(errors.NotDifferentiable, match="Two inside of a compiled function"):
         derivatives(compiled, start, 2)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.norm(), lambda x: x.std(), lambda x: torch.linalg.vector_norm(x, 3, 1),
+    lambda x: torch.dist(x, x.flip(0)), lambda x: torch.cdist(x, x.flip(0), 3.0),
+    lambda x: torch.nn.functional.cosine_similarity(x, x.flip(0), 1),
+], ids=["norm", "std", "vector_norm", "dist", "cdist", "cosine"])
+@pytest.mark.parametrize("way", ["numpy", "native", "aot"])
+def test_kinks_are_those_of_the_operator_not_of_its_parts(function, way):
+    """The square root in a norm at 0 has no derivative; the norm has."""
+    def second(f, x):
+        x = x.clone().requires_grad_()
+        first, = torch.autograd.grad(f(x).sum(), x, create_graph=True)
+        return torch.autograd.grad(first.sum(), x)[0]
+
+    captured = aot_function(function, lambda module, _: module) if way == "aot" else (
+        torch.compile(function, backend=way))
+    for x in (torch.zeros(3, 2), torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])):
+        assert_close(second(captured, x), second(function, x), atol=1e-6, rtol=1e-5)
