@@ -55,7 +55,13 @@ def cdist_pullback(grad, x1, x2, p, cdist):
     if p == 0 or not x1.shape[-1]:
         return ops.zeros_like(x1)
     slopes = distance_slopes(offsets_between(x1, x2), p, cdist)
-    return (grad.unsqueeze(-1) * slopes).sum(-2)
+    return (_from_apart(grad, p, cdist).unsqueeze(-1) * slopes).sum(-2)
+
+
+def _from_apart(grad, p, distance):
+    """Gradients of distances, none of which comes from points that coincide: not an infinite one,
+    either."""
+    return grad if p == 1 or math.isinf(p) else ops.where(distance == 0, 0, grad)
 
 
 def cdist_push(x1_p, x1_t, x2_p, x2_t, p, result):
@@ -68,7 +74,7 @@ def cdist_push(x1_p, x1_t, x2_p, x2_t, p, result):
 
 def euclidean_pullback(grad, x1, x2, result, mask):
     """With r = g / |x - y|: sum_j r_ij (x_i - y_j) = x_i sum_j r_ij - (r y)_i, and so for y."""
-    ratio = grad / _never_zero(result)
+    ratio = ops.where(result == 0, 0, grad / _never_zero(result))
     first = second = None
     if mask[0]:
         first = x1 * ratio.sum(-1, True) - ratio.matmul(x2)
@@ -105,7 +111,7 @@ def pdist_pullback(grad, self, p, pdist):
     if p == 0 or self.shape[0] < 2 or not self.shape[1]:
         return ops.zeros_like(self)
     first, second, slopes = _pair_slopes(self, p, pdist)
-    terms = grad.unsqueeze(-1) * slopes
+    terms = _from_apart(grad, p, pdist).unsqueeze(-1) * slopes
     return ops.zeros_like(self).index_add(0, first, terms).index_add(0, second, -terms)
 
 

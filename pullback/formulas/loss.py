@@ -77,7 +77,7 @@ def smooth_l1_curvature(difference, beta):
 
 def huber_curvature(difference, delta):
     """Second derivative of the Huber term."""
-    return (difference.abs() <= delta).to(difference.dtype)
+    return (difference.abs() < delta).to(difference.dtype)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ def renorm_pullback(grad, self, p, dim, maxnorm):
     factor, slope = clipped_factor(norm, maxnorm)
     inner = self.conj() * grad
     inner = (inner.real if inner.is_complex() else inner).sum(over, True)
-    return factor * grad + norm_pullback(slope * inner, self, p, norm, over, True)
+    clipped = factor * grad + norm_pullback(slope * inner, self, p, norm, over, True)
+    return ops.where(norm > maxnorm, clipped, grad)
 
 
 def renorm_push(self_p, self_t, p, dim, maxnorm):

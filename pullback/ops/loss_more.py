@@ -235,7 +235,7 @@ class multi_margin_loss_backward(Op):
         scale = scale * (g.reshape(-1, 1) if reduction == NONE else g)
         if reduction == MEAN:
             scale = scale / max(len(rows), 1)
-        out = ((gaps > 0) if p == 1 else 2 * gaps) * scale
+        out = xp.where(gaps > 0, (1 if p == 1 else 2 * gaps) * scale, 0)
         out[rows, t] = -out.sum(axis=1)
         return narrowed(out, self.dtype).reshape(self.shape)
 

@@ -101,3 +101,11 @@ def test_gradients_and_grids_of_the_same_dtype():
     with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
         pb.ops.aten._grid_sampler_2d_cpu_fallback(
             pb.ones(1, 2, 3, 4).half(), pb.zeros(1, 2, 2, 2), 0, 0, False)
+
+
+def test_curvature_of_huber_at_the_bend_is_that_outside():
+    x = pb.tensor([0.0, 1.0, -1.0, 0.5, 2.0], requires_grad=True)
+    loss = pb.nn.functional.huber_loss(x, pb.zeros(5), reduction="sum")
+    slope, = pb.autograd.grad(loss, x, create_graph=True)
+    curvature, = pb.autograd.grad(slope.sum(), x)
+    assert curvature.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
