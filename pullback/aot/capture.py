@@ -117,6 +117,7 @@ class Capture(Hooking, Placing, Trace):
         self.inputs: list[Tensor] = []  # when its backward is captured
         self.writes: list[tuple] = []  # nodes before and after each write; was it the backward's?
         self.sizes: dict[int, int] = {}  # of storages, in bytes, by tensor
+        self.beginning: set = set()
         self.enlarged: set[int] = set()  # tensors that were given more memory by resize_
         self.silent: dict = {}  # writes that no version counts, by the cell that has it
         self.blurred = None  # the user's place where values were replaced and a history was not
@@ -157,6 +158,8 @@ class Capture(Hooking, Placing, Trace):
                 "Found an input that had its metadata mutated in the backward of a compiled "
                 f"function: {step[0].name} in place ({errors.user_line(2)})",
                 cure="let the backward make a view, without the underscore"))
+        if step[0].name == "as_strided":
+            self.strided_in_place(t, *step[1])
         known = self.views.get(id(t))
         if known is None:
             known = self.views[id(t)] = Reviewed(t, t, [], self.first.get(id(t)))
@@ -415,6 +418,8 @@ class Capture(Hooking, Placing, Trace):
     def _processed(self, ov, flat):
         if ov.name == "detach" and self.mine(flat[0]):
             return self.detached(flat[0]) if self.literal else self.cut(flat[0])
+        if ov.name == "as_strided" and self.mine(flat[0]):
+            return self.strided(ov, flat)
         if not (state.record[self.level] or self.joined or self.recorder.origin):
             flat = tuple([map_tensors(self._untracked, v) for v in flat])
         if ov.is_random and config.functionalize_rng_ops:
@@ -750,8 +755,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             joint.bumped.append((i, t._cell.version - results.turns(t)))  # by views of it
         if t._data is box and view is not None and hooked(t):
             joint.owned.append((i, results.add(t)))
-    if level.literal:
-        results.as_given = not any(has_history(t) for t in (*results.values, *results.outputs))
+    if level.literal and not any(has_history(t) for t in (*results.values, *results.outputs)):
+        results.give_views()
     joint.outputs = [results.place(o) if isinstance(o, Tensor) else
                      results.number(o) if from_data((o,), marked=False) else o for o in leaves]
     for i, link in taken_from:
@@ -763,6 +768,8 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     joint.assigned = assigned(level, results.nodes, results.values)
     joint.forward_count = len(results.nodes)
     joint.streams = [(g, g.get_state()) for g in level.streams]
+    joint.beginning = [
+        i for i, t in enumerate(handles) if level.first.get(id(t)) in level.beginning]
     joint.reads, joint.guards, joint.numbers = level.reads, level.guards, level.numbers
     inputs = {id(a.handle) for a in level.adopted}
     joint.gradients = [g for g in level.gradients.values() if g.concerns(inputs)]

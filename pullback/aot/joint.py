@@ -216,6 +216,7 @@ class Joint:
     roots: list[Root] = field(default_factory=list)  # memory that inputs share
     reviewed: list[tuple] = field(default_factory=list)  # (input, views that it became)
     sets: list[tuple] = field(default_factory=list)  # (input, output with its memory, writes)
+    beginning: list[int] = field(default_factory=list)  # inputs at the start of their memory
     enlarged: list[int] = field(default_factory=list)  # inputs that resize_ moves to more memory
     grown: list[tuple] = field(default_factory=list)  # (input, bytes that its storage gets before)
     shrunk: list[tuple] = field(default_factory=list)  # (input, bytes that it keeps, writes before)

@@ -6,18 +6,37 @@ Values of a graph have no memory, but users see strides, versions and storages. 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
+import numpy as np
+
 from .. import errors
+from ..core.device import address, owner
 from ..core.evaluate import channels_last, raw_of
 from ..core.fake import Fake
 from ..core.handle import Tensor, cell_of, make
 from ..core.layout import is_arranged, memory_format
 from ..core.op import overload
 from ..core.table import ops
-from ..core.views import _recording, link_detached
+from ..core.views import _recording, describe, link_detached, shown_by_strides
 from ..interp.box import map_tensors
 from .results import root_of
+
+
+def begins(array) -> bool:
+    """Is the first element of an array the first of its memory?"""
+    return not isinstance(array, np.ndarray) or address(array) == address(owner(array))
+
+
+def fills(data) -> bool:
+    """Do the elements of a value fill their memory, in whatever order?"""
+    run = data.dtype.itemsize
+    for s, n in sorted((s, n) for s, n in zip(data.strides, data.shape) if n != 1):
+        if s != run:
+            return False
+        run = run * n
+    return True
 
 
 class Placing:
@@ -33,6 +52,9 @@ class Placing:
     writes: list[tuple]
     sizes: dict[int, int]
     sets: dict[int, tuple]
+    stand_ins: dict[int, tuple]
+    beginning: set[object]  # what inputs held that must begin where their memory does
+    recorder: Any
     silent: dict
     mine: Any
     below: Any
@@ -109,6 +131,79 @@ class Placing:
     def written_input(self, t: Tensor) -> bool:
         """Has an input other values than those that it came with?"""
         return id(t) in self.first and self.first[id(t)] is not t._data
+
+    def placed(self, t: Tensor) -> Tensor:
+        """Told that the function asks where in memory a tensor lies; gives the one that has all of
+        that memory.  Values of the graph begin where their memory does: so must the input."""
+        root = root_of(t)
+        given = self._came_with(root)
+        if given is None:
+            return root
+        if not begins(self.recorder.arrays[given.node]):
+            raise self.unfollowed(errors.text(
+                "a captured function looks at places in the memory of a larger tensor, of which it "
+                f"is given a part ({errors.user_line(2)})", describe(root),
+                "count from the start of the part: as_strided() without an offset, on a clone()"))
+        self.beginning.add(given)
+        return root
+
+    def strided(self, ov, flat: tuple):
+        """`as_strided` that counts from the first element of a value which has all of its memory:
+        what else there is at run time may lie elsewhere."""
+        t, size, stride, start = flat
+        root, item = root_of(t), t._data.dtype.itemsize
+        given = self._came_with(root)
+        if (t._link is not None or start is not None) and not (
+                self.literal and start is not None and root._data is given):
+            self.placed(t)  # else it is the memory of an input itself
+        here = t._data.offset // item
+        absolute = here if start is None else start
+        if given is not None and t.dtype is root.dtype:
+            if not (fills(given) or self.literal and root._data.strides == given.strides):
+                return self._replaced(ov, lambda *_: shown_by_strides(
+                    make(root._data), make(given), (size, stride, absolute)), flat)
+            self._refuse_beyond(root, size, stride, absolute)
+        if self.literal or t._link is None and start is None:
+            out = super().process(ov, flat)
+        elif t.dtype is root.dtype:
+            out = super().process(ov, (make(root._data), size, stride, absolute))
+        elif absolute == here:
+            out = super().process(ov, (t, size, stride, None))
+        else:
+            raise self.unfollowed(errors.text(
+                "a captured function looks at places in memory of another dtype "
+                f"({errors.user_line(2)})", describe(t),
+                "use as_strided() on the tensor that has the memory"))
+        out._data.inner._data.offset = absolute * item  # its views may ask
+        return out
+
+    def strided_in_place(self, t: Tensor, size, stride, start=None) -> None:
+        """Told of `as_strided_`, which gives a tensor other places of its memory."""
+        if t._link is not None:
+            raise self.unfollowed(errors.text(
+                f"as_strided_() of a view in a captured function ({errors.user_line(2)})",
+                describe(t), "use as_strided()"))
+        if start is not None:
+            self.placed(t)
+        self._refuse_beyond(t, size, stride, start or 0)
+
+    def _came_with(self, root: Tensor):
+        """What an input held, of itself or of the stand-in for what it was; None: it is none."""
+        owner = self.stand_ins[id(root)][1] if id(root) in self.stand_ins else root
+        given = self.first.get(id(owner))
+        return given if given is not None and given.node in self.recorder.arrays else None
+
+    def _refuse_beyond(self, root: Tensor, size, stride, start) -> None:
+        """Refuse places that an input does not show, but the memory that it is a part of."""
+        given = self._came_with(root)
+        if given is None or 0 in size or self.literal and root._data.strides == given.strides:
+            return
+        reach = start + 1 + sum((n - 1) * s for n, s in zip(size, stride))
+        if not fills(given) or prod(given.shape) < reach:
+            raise self.unfollowed(errors.text(
+                "a captured function looks at places in memory that its argument does not show "
+                f"({errors.user_line(2)})", describe(root),
+                "give it the tensor that has all of the memory"))
 
     def uncounted(self, t: Tensor) -> None:
         self.silent[cell_of(t)] = self.silent.get(cell_of(t), 0) + 1

@@ -21,6 +21,7 @@ from ..core.table import ops
 from ..core.tape import Accumulate, Blind
 from ..core.views import Detached, _recording, refresh, unnoticed
 from ..fx.node import map_aggregate
+from ..fx.traits import owner
 
 if TYPE_CHECKING:
     from .capture import Capture
@@ -44,6 +45,7 @@ class Output:
     tracked: bool = False  # does it have a history?
     apart: bool = False  # a detached alias
     writes: int | None = None  # of an alias by `.data`, which has a version of its own
+    multi: bool = False  # one of several results of a view, by its place in memory
     stale: bool = False  # its base was written since, and it is none of the views that may follow
     leaf: bool = False  # made a leaf that requires grad inside
     retains: bool = False  # was it told to keep its gradient?
@@ -75,6 +77,7 @@ class Results:
         # memory that is looked at by pieces, and that by so much else that all is made again
         self.cut: set[int] = set()
         self.whole: set[int] = set()
+        self.torn: set[int] = set()  # memory that is several values of the graph
         others: set[int] = set()
         self.late: set[int] = set()  # views that PyTorch's graphs take at their end
         self.stale: set[int] = set()  # views that must not be used: their base was written
@@ -98,6 +101,17 @@ class Results:
                 self.whole.add(root)
             else:
                 others.add(root)
+
+    def give_views(self) -> None:
+        """Let the graph return views as they are, where they show the same memory there, too."""
+        self.as_given = True
+        shown: dict[int, object] = {}
+        for o in self.outputs:
+            root = id(root_of(o))
+            if id(o) not in self.late and root not in self.by_handle:
+                memory = owner(self.level.node(o))
+                if shown.setdefault(root, memory) is not memory or id(o) in self.stale:
+                    self.torn.add(root)
 
     def turns(self, t: Tensor) -> int:
         """How often inputs with the memory of a tensor changed their shape in place."""
@@ -131,6 +145,7 @@ class Results:
             found = Output("view", 0, of, link.chain, hidden=link.hidden, apart=link.apart)
             found.told = from_data(link.chain, marked=False)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
+            found.multi = link.multi
             if link.apart and not link.counts:
                 found.writes = link.writes
             found.tracked = has_history(o)
@@ -151,9 +166,8 @@ class Results:
             if link is not None and from_data(link.chain, marked=False):
                 link = None  # it is not made again
             if link is not None and link.multi and self.level.literal and has_history(o):
-                early, chain = self._since(link)
-                found.piece = None if early else self.by_handle.get(id(root_of(o))), chain
-            if link is not None and link.apart and self._shown(o) and not any(
+                found.piece = self.by_handle.get(id(root_of(o))), self._since(link)[1]
+            if link is not None and link.apart and has_history(o) and self._shown(o) and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
                 found.shares = self.place(link.base), link.chain
             if isinstance(link, Opaque) and id(link.base) in self.by_handle and not any(
@@ -174,7 +188,7 @@ class Results:
         """The views that lead to a tensor from an input which may have changed its shape in place:
         from what it is now, or (True) from what it was before that."""
         before = self.level.stand_ins.get(id(link.base))
-        if before is None:
+        if before is None or id(link.base) not in self.by_handle:  # or it is no input
             return False, link.chain
         turned = self.level.views.get(id(before[1]))
         if turned is not None and not before[2] and _begins(link.chain, turned.steps):
@@ -185,8 +199,8 @@ class Results:
         """May a tensor be a result of the graph beside pieces of the same memory?  It has a history
         of its own, which is that of the graph."""
         link = o._link
-        return has_history(o) and id(o) not in self.stale and not (
-            link is not None and (link.hidden or link.apart))
+        return has_history(o) and id(o) not in self.stale and (
+            link is None or not (link.hidden or link.apart or link.multi and self._since(link)[0]))
 
     def _aliases(self, o: Tensor, link: Link) -> bool:
         """Must a view be made again from its base, for what can be done to it later?"""
@@ -197,7 +211,7 @@ class Results:
         if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
             return False  # a tensor of the graph says where
         root = root_of(o)
-        if self.as_given and id(root) not in self.by_handle:
+        if self.as_given and id(root) not in self.by_handle and id(root) not in self.torn:
             return False  # the compiled graph returns views as they are
         if self.level.literal and id(root) in self.cut and id(root) not in self.whole:
             return False  # results of the graph, with gradients of their own

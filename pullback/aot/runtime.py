@@ -43,6 +43,7 @@ from .effects import assign as assign_results
 from .hooking import register
 from .joint import Identity, Joint
 from .packing import PackedValues, graph_hooks, pack
+from .placing import begins
 from .results import Output
 from .rewriting import memory
 from .split import give_away
@@ -186,7 +187,8 @@ class Program:
         # does it depend on nothing but what a short way compares (`short.py`)?
         self.comparable = not (
             joint.reads or joint.decisions or joint.gradients or joint.assigned or joint.numbers
-            or joint.roots or joint.unique is not None or joint.mutated or joint.heard)
+            or joint.roots or joint.unique is not None or joint.mutated or joint.heard
+            or joint.beginning)
         self.shortened = 0  # how often a short way was made
         nodes = list(joint.module.graph.nodes)
         results = joint.module.graph.output_node().args[0][: self.count]
@@ -296,6 +298,10 @@ class Program:
             return False
         if joint.outside is not None and not joint.outside():
             return False
+        if joint.beginning:
+            tensors = joint.inputs(arguments)
+            if not all(begins(tensors[i]._data) for i in joint.beginning):
+                return False
         for guard in joint.guards:
             if not guard():
                 return False
@@ -441,12 +447,18 @@ class Program:
             mark_written(tensors[i])
             if tensors[i]._cell is not INFERENCE:
                 tensors[i]._cell.version += count - 1
+        if joint.bumped and joint.differentiable:
+            node.stamp = fast["CLOCK"]
         for i, k in joint.owned:
             _has_own(tensors[i], made[k])
         if joint.retained:
             with set_grad_enabled(False):  # views that were left behind may be told, not used
                 for i in joint.retained:
                     tensors[i].retain_grad()
+        for o in self.early:  # what changed its shape since is not written by that
+            link = done[o]._link
+            if link is not None and (link.multi or link.hidden) and not o.stale:
+                link.seen = done[o]._cell.version
         return self._answer(tensors, made, done)
 
     def _choose(self) -> None:
@@ -783,7 +795,7 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
             if number is not None:  # of the user's own tensor
                 with set_grad_enabled(False):
                     shown = replay(tensors[number], chain)
-                shown._edge, t = t._edge, shown
+                shown._edge, shown._link.multi, t = t._edge, True, shown
             if t._link is not None:
                 t._link.hidden = None  # gradients come to it as to an output of a function
         elif t._link is not None and t._link.hidden and t._edge is not None:
@@ -806,6 +818,8 @@ def _made_again(o: Output, tensors: list, made: list, done: dict) -> Tensor:
                 cell_of(t).version = o.writes
         if o.own is not None:
             _has_own(t, made[o.own])
+        if o.multi and t._link is not None:
+            t._link.multi = True
         if o.stale:
             t._link.seen, t._link.multi = -1, t._link.multi or not t._link.hidden
     if o.leaf:

@@ -366,6 +366,8 @@ def write_out(ov, flat: tuple, out):
     level = state.mode
     for t in (*stack.tensors_in(flat), *outs):
         own = tape.level_own(stack.outlived(t)._data)
+        if t._link is not None:
+            refresh(t)  # it may have got a history by a write to its base
         if t._edge is not None and state.record[max(level, own)]:
             raise errors.NotDifferentiable(
                 errors.text(

@@ -529,6 +529,15 @@ def _scatter_by_position(chain, base, new):
     return _put(base, places.reshape(-1), new)
 
 
+def shown_by_strides(value: Tensor, base: Tensor, rest: tuple) -> Tensor:
+    """What `as_strided` shows of a tensor with gaps, by a value that has its elements without."""
+    from .table import ops
+
+    size = [int(n) for n in rest[0]]
+    places = np.unravel_index(_places_by_strides(base, rest).reshape(size), tuple(base.shape))
+    return ops.index(value, [stack.lifted(make(i)) for i in places])
+
+
 def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
     """The base with elements in the places of some of its own; of several for one the last."""
     from .table import ops

@@ -79,6 +79,9 @@ def storage_offset(self: Tensor) -> int:
     """Distance of the first element from the start of the memory, in elements."""
     data = shown(self)
     if isinstance(data, Box):
+        interp = getattr(data, "interp", None)
+        if interp is not None and interp.adopts:
+            interp.placed(self)  # an input may be given as a part of its memory
         return getattr(data, "offset", 0) // data.dtype.itemsize
     return (dev.address(data) - dev.address(dev.owner(data))) // data.dtype.itemsize
 

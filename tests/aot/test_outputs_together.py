@@ -64,16 +64,72 @@ def detached_beside_pieces(x, y):
     return (b.detach(), *b.unbind(0))
 
 
+def strides_of_a_piece(x, y):
+    return x.chunk(2)[-1].as_strided((2,), (1,), 2)
+
+
+def detached_and_written_without_history(x, y):
+    b = x.detach() * 1
+    alias = b.detach().view(-1)
+    alias[0] = 7.0
+    with no_grad():
+        return alias, b.view(4)
+
+
+def of_the_same_dtype(x, y):
+    v = (x * 1).view(x.dtype)
+    return v, v.view(-1)[None]
+
+
+def hidden_and_written(x, y):
+    b = x * 1
+    with no_grad():
+        v = b.unsqueeze(0)
+        v += 1
+    return v
+
+
+def part_of_what_was_turned(x, y):
+    b = x * 1
+    row = b[0]
+    b.t_()
+    return b, b[1], row
+
+
+def imaginary_part_of_what_was_turned(x, y):
+    b = pb.complex(x, y)
+    row = b[0]
+    b.t_()
+    return b, b.imag, row
+
+
+def piece_from_before_a_turn(x, y):
+    v = x[:, None, 0]
+    v.transpose_(0, -1)
+    x.squeeze_()
+    return v.unsqueeze(1).unbind(0)[0]
+
+
+def turned_view_of_an_argument(x, y):
+    v = x[...]
+    row = v.reshape(-1)
+    v.unsqueeze_(0)
+    return row * v.sum()
+
+
 @pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
 @pytest.mark.parametrize("function", [
     detached_and_written, detached_part_and_written, twice_detached_and_written,
     detached_of_a_piece, piece_left_behind, pieces_of_which_one_is_left_behind,
-    hidden_beside_a_piece, detached_beside_pieces], ids=lambda f: f.__name__)
+    hidden_beside_a_piece, detached_beside_pieces, strides_of_a_piece,
+    detached_and_written_without_history, of_the_same_dtype, hidden_and_written,
+    part_of_what_was_turned, imaginary_part_of_what_was_turned, piece_from_before_a_turn,
+    turned_view_of_an_argument], ids=lambda f: f.__name__)
 def test_outputs_of_the_same_memory(function, way):
     def start():
         x = pb.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=pb.float64, requires_grad=True)
         y = pb.tensor([[2.0, 0.25], [-1.0, 1.5]], dtype=pb.float64, requires_grad=True)
-        return [x, y], [x, y]
+        return [x, y], [x * 1, y * 1]
 
     start.held = None
     oracle.check(function, start, ways=(way,), bases=False)

@@ -126,7 +126,9 @@ def check(program: Program, way: str) -> None:
             oracle.check(function, Start(program), ways=(way,), bases=False, single=1e-4,
                          double=1e-4 if program.is_narrow else 1e-9, units=False)
         except AssertionError as error:
-            if not (overlap and "ViewWriteError" in str(error)):
+            refused = overlap and "ViewWriteError" in str(error) or (  # by graphs that are shown
+                program.has("as_strided") and "TransformError" in str(error))
+            if not refused:
                 raise
 
 

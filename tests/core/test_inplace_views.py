@@ -788,3 +788,11 @@ def test_what_a_copy_does_not_take_is_refused_however_often():
         assert torch.zeros(2).copy_(torch.tensor([1 + 2j, 3j])).tolist() == [1, 0]
         with pytest.raises(RuntimeError, match="without overflow"):
             torch.zeros(4, dtype=torch.uint8).fill_(1e10)
+
+
+def test_out_is_a_view_whose_base_got_a_history():
+    base = torch.zeros(4)
+    view = base[1:]
+    base.mul_(torch.ones(4, requires_grad=True))
+    with pytest.raises(RuntimeError, match=r"out=.*automatic differentiation"):
+        torch.sin(torch.ones(3), out=view)
