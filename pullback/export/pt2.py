@@ -72,7 +72,7 @@ def read(archive: Archive) -> ExportedProgram:
             raise refused(f"the file has version {major} of PyTorch's format, not {MAJOR}")
         return _Reader(archive, model).program()
     except (errors.PullbackError, KeyError, TypeError, IndexError, AttributeError,
-            ValueError) as error:
+            ValueError, RecursionError) as error:
         if isinstance(error, errors.FileFormatError):
             raise
         what = str(error).partition("\n")[0]
