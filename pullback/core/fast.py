@@ -21,7 +21,7 @@ from .op import OpOverload
 from .parts import DEFAULT
 from .state import fast as space
 from .state import sequence, state
-from .tape import Node, as_saved, first_runs, freed, modified, named
+from .tape import Node, as_saved, first_runs, freed, modified, named, place, users
 
 _LOCALS = frozenset(
     "abcdefknrst"
@@ -38,6 +38,8 @@ space.update(
     F64=np.dtype(np.float64),
     sequence=sequence,
     getframe=sys._getframe,
+    users=users,
+    place=place,
     state=state,
     asarray=np.asarray,
     refresh=surface.refresh,
@@ -228,7 +230,8 @@ _NODE = """
     n.hooks = None
     n.level = 0
     f = getframe({depth})
-    n.where = f.f_code, f.f_lasti
+    c = f.f_code
+    n.where = (c, f.f_lasti) if c.co_filename in users else place({outer})
     t._edge = n{told}
     return t
 """
@@ -355,7 +358,7 @@ def _record(ov: OpOverload, key: str, tensors: list[str], watched: bool,
             t._cell = INFERENCE
         return t{before}""" + _NODE.format(
         key=key, edges=f"({', '.join(listed)},)", metas=f"({', '.join(metas)},)", saved=saved,
-        depth=2 if watched else 1, told=_TOLD if watched else "",
+        depth=2 if watched else 1, outer=3 if watched else 2, told=_TOLD if watched else "",
     )
 
 

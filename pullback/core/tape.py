@@ -312,15 +312,7 @@ class Refusal(Node):
         )
 
 
-class _Internal(dict):
-    """File name -> is it a file of this package?"""
-
-    def __missing__(self, name: str) -> bool:
-        self[name] = found = name.startswith(errors._INTERNAL)
-        return found
-
-
-_internal = _Internal()
+users: set = set()  # names of files that are known not to be of this package
 
 
 def place(depth: int = 2) -> tuple:
@@ -331,20 +323,12 @@ def place(depth: int = 2) -> tuple:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
-        if not _internal[code.co_filename]:
+        name = code.co_filename
+        if name in users or not name.startswith(errors._INTERNAL):
+            users.add(name)
             return code, frame.f_lasti
         frame = frame.f_back
     return None
-
-
-def placed(out):
-    """The result of a generated function that one of ours has called for the first time: it has
-    taken that for the user's place."""
-    node = getattr(out, "_edge", None)
-    if isinstance(node, Node) and node.where is not None and _internal[
-            node.where[0].co_filename]:
-        node.where = place(3)
-    return out
 
 
 def level_own(data) -> int:

@@ -19,7 +19,6 @@ from ..core.op import families, overload_of
 from ..core.overriding import NobodyAnswers
 from ..core.state import fast as space
 from ..core.table import method_packet, ops
-from ..core.tape import placed
 
 _ndarray = np.ndarray
 
@@ -98,7 +97,7 @@ def _first_time(dunder: str, base: str, overload: str):
         entry = overload_of(family[f"{base}.{overload}" if overload else base])
         made = fast.compile_fast(entry, slow, "operator") or slow
         setattr(Tensor, dunder, made)
-        return placed(made(self, *rest))
+        return made(self, *rest)
 
     first.__name__ = dunder
     return first
@@ -227,7 +226,7 @@ def _first_call(name: str, self, args: tuple, kwargs: dict):
             made = fast.compile_fast(entry, slow, f"method_{name}")
     function = vars(Tensor)[name]
     fast.become(function, made or slow)  # it stays the object that users have
-    return placed(function(self, *args, **kwargs))
+    return function(self, *args, **kwargs)
 
 
 space["first_call"] = _first_call
