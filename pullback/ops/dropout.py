@@ -198,9 +198,7 @@ class _masked_scale(Pointwise):
     method = False
     inplace = False
     promote = "same"
-    grad = {"self": "_masked_scale(grad, mask, scale)"}
-    push = "_masked_scale(self_t, mask, scale)"
-    nondiff = ("mask",)
+    grad = {"self": "_masked_scale(grad, mask, scale)", "mask": "_masked_scale(grad, self, scale)"}
     run = "self * (mask * self.dtype.type(scale))"
 
     def decomp(self, mask, scale):
@@ -208,6 +206,7 @@ class _masked_scale(Pointwise):
 
     def samples(s):
         yield s(s.real(3, 4), s.bool(3, 4).to(dt.uint8), 2.0)
+        yield s(s.real(1), s.real(3, 4), 2.0)
 
 
 class _fused_dropout(Random):
