@@ -424,6 +424,9 @@ class rrelu_with_noise_functional(Random):
         if not training:
             slope = self.dtype.type(_mean_slope(lower, upper))
             return xp.where(low, self * slope, self), noise.copy()
+        if noise.dtype != self.dtype:
+            raise DTypeError(f"expected scalar type {dt.title(self.dtype)} but found "
+                             f"{dt.title(noise.dtype)}")
         drawn = rng.uniform(generator or rng.default_generator, (int(low.sum()),),
                             dt.float64.np, float(lower), float(upper))
         slopes = xp.ones(self.shape, dtype=self.dtype)
@@ -431,10 +434,10 @@ class rrelu_with_noise_functional(Random):
         return self * slopes, slopes
 
     def shape(self, noise, lower, upper, training, generator):
-        return [tuple(self.shape), tuple(self.shape)]
+        return [tuple(self.shape), tuple(self.shape if training else noise.shape)]
 
     def dtype(self, noise, lower, upper, training, generator):
-        return [self.dtype, self.dtype]
+        return [self.dtype, noise.dtype]
 
     def batch(n, batched, self, noise, *rest):
         return ops.rrelu_with_noise_functional(
