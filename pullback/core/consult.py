@@ -206,6 +206,17 @@ def has_checks(ov) -> bool:
     return not (plain or ov.custom or ov.is_random or ov.is_view or effect_of(ov) is not None)
 
 
+def consult_kernel(ov, raw) -> None:
+    """Raise what a kernel says to the dtypes of arguments of which some are of half precision."""
+    if ov.op.wide or not has_checks(ov):
+        return
+    steps: list = []
+    try:
+        ov.kernel(_Namespace(steps), *[_unread(v, steps) for v in raw])
+    except Looked:
+        pass
+
+
 def consult(ov, raw) -> None:
     """Raise what an operator raises for arguments like these, whatever their values are."""
     if ov.is_view and (type(raw[0]) is not Fake or raw[0].symbolic or is_symbolic(raw)):

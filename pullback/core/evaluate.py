@@ -338,6 +338,10 @@ def _run_same(ov, xp, raw: tuple):
     values = raw
     if first is not None and first.dtype in _HALF:
         half = first.dtype
+        if any(v.dtype == _HALF[half] for v in _arrays(raw)):
+            from .consult import consult_kernel
+
+            consult_kernel(ov, raw)  # of widened ones it could not tell
         values = tuple(_widen(xp, v, half) for v in raw)
         out = _arrays_only(xp, ov.kernel(xp, *values))
         if ov.dtype_rule is not None:

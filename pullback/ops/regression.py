@@ -6,6 +6,7 @@ Read next: `loss_more.py`.
 from __future__ import annotations
 
 from ..core.dims import broadcast_shapes
+from ..core.dtype import title
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
@@ -476,13 +477,23 @@ class binary_cross_entropy_backward(Op):
         yield s(s.real(), chance(), chance(), None, 2)
 
 
+def _check_float_target(self, target):
+    if target.dtype.kind in "biu":
+        found, wanted = (title(t.dtype) for t in (self, target))
+        raise DTypeError(f"result type {found} can't be cast to the desired output type {wanted}")
+
+
 class binary_cross_entropy_with_logits(Op):
-    """Cross entropy between sigmoid(self) and targets, stable for any logit, reduced."""
+    """Cross entropy between sigmoid(self) and targets, stable for any logit, reduced.
+
+    It has the dtype of the targets, as in PyTorch, which computes it in the memory of 1 - target.
+    """
 
     schema = ("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None,"
               " Tensor? pos_weight=None, int reduction=Mean) -> Tensor")
     lies = "self"
-    promote = "default"
+    promote = "keep"
+    dtype = "target.dtype"
     grad = {
         "self": ("grad * logits_slope(self, target, weight, pos_weight)"
                  " * loss_scale(reduction, self.shape, target.shape)"),
@@ -498,6 +509,7 @@ class binary_cross_entropy_with_logits(Op):
 
     def run(xp, self, target, weight, pos_weight, reduction):
         refuse("binary_cross_entropy_with_logits", self, "biuc")
+        _check_float_target(self, target)
         x, t = widened(xp, self), widened(xp, target)
         soft = xp.log1p(xp.exp(-xp.abs(x))) + xp.maximum(-x, 0)  # -log(sigmoid(x))
         if pos_weight is None:
@@ -506,7 +518,7 @@ class binary_cross_entropy_with_logits(Op):
             terms = (1 - t) * x + (1 + (widened(xp, pos_weight) - 1) * t) * soft
         if weight is not None:
             terms = terms * widened(xp, weight)
-        return loss_value(xp, terms, reduction, self.dtype)
+        return loss_value(xp, terms, reduction, target.dtype)
 
     def shape(self, target, weight, pos_weight, reduction):
         return loss_shape(self, target, reduction)
@@ -519,7 +531,8 @@ class binary_cross_entropy_with_logits(Op):
 
     def decomp(self, target, weight, pos_weight, reduction):
         terms = _logits_terms(self, target, weight, pos_weight)
-        return reduce_loss(terms, reduction)
+        return reduce_loss(terms if terms.dtype is target.dtype else terms.to(target.dtype),
+                           reduction)
 
     def samples(s):
         for reduction in (0, 1, 2):

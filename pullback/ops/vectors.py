@@ -72,6 +72,7 @@ class linalg_vecdot(Composite):
 
     schema = "linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor"
     out = ("exact",)
+    alike = ("x", "y")
     complex = True
 
     def compose(x, y, dim):

@@ -1,0 +1,62 @@
+"""Operands of several dtypes: what PyTorch refuses is refused, results have PyTorch's dtypes."""
+
+import pytest
+
+import pullback as pb
+from pullback.nn import functional as F
+
+X, Y, I = pb.ones(2, 3), pb.ones(2, 3), pb.tensor([0, 1])
+REFUSED = {
+    "lerp": lambda x, y: pb.lerp(x, y, 0.3),
+    "heaviside": lambda x, y: pb.heaviside(x, y),
+    "index_put": lambda x, y: x.index_put((I,), y),
+    "scatter_add": lambda x, y: x.scatter_add(0, pb.tensor([[0, 1, 0]]), y),
+    "index_add": lambda x, y: x.index_add(0, I, y),
+    "index_copy": lambda x, y: x.index_copy(0, I, y),
+    "masked_scatter": lambda x, y: x.masked_scatter(x > 0, y),
+    "vecdot": lambda x, y: pb.linalg.vecdot(x, y),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("first", [pb.float16, pb.bfloat16, pb.float64])
+def test_two_floating_dtypes_are_refused(name, first):
+    function = REFUSED[name]
+    for x, y in ((X.to(first), Y), (X, Y.to(first))):
+        with pytest.raises(RuntimeError):
+            function(x, y)
+    assert function(X.to(first), Y.to(first)).dtype is first
+
+
+@pytest.mark.parametrize("backend", ["eager", "numpy", "native"])
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_cross_entropy_of_logits_has_the_dtype_of_its_targets(backend, reduction):
+    def loss(x, y):
+        return F.binary_cross_entropy_with_logits(x, y, reduction=reduction)
+
+    run = loss if backend == "eager" else pb.compile(loss, backend=backend)
+    for of, target in ((pb.float64, pb.float32), (pb.float32, pb.float64)):
+        x, y = [t.clone().requires_grad_() for t in (X.to(of), (Y / 4).to(target))]
+        out = run(x, y)
+        out.sum().backward()
+        assert (out.dtype, x.grad.dtype, y.grad.dtype) == (target, of, target)
+
+
+def test_cross_entropy_of_logits_wants_floating_targets():
+    for target in (Y.long(), Y.bool()):
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            F.binary_cross_entropy_with_logits(X, target)
+
+
+@pytest.mark.parametrize("function", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+def test_distances_of_two_dtypes_have_the_wider_one(function):
+    x, y = X.clone().requires_grad_(), (Y * 3).double()
+    out = function(x, y)
+    assert out.dtype is pb.float64
+    if function is F.huber_loss:  # as in PyTorch, whose kernel of the gradient takes one dtype
+        with pytest.raises(RuntimeError, match="expected scalar type"):
+            out.backward()
+    else:
+        out.backward()
+        assert x.grad.dtype is pb.float32
+        assert x.grad.abs().sum() > 0
