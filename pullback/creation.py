@@ -54,13 +54,13 @@ def _place(array: np.ndarray, device) -> Tensor:
     faking = _state.state.faking is not None
     if place is not None and place.type != "cpu" and not faking:
         array = dev.namespace(place).asarray(array)
-    t = _fresh(array)
+    t = fresh(array)
     if faking and place is not None:
         t._data.device_name = str(place)
     return lifted(t) if _state.state.mode or _state.fast["DISPATCHES"] else t
 
 
-def _fresh(array) -> Tensor:
+def fresh(array) -> Tensor:
     """A handle around an array from outside, announced to the transforms that run."""
     if _state.state.faking is not None:
         t = make(fake_like(array))
@@ -93,7 +93,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def _borrowed(array) -> Tensor:
     """A handle around memory that belongs to someone else: it cannot be resized."""
     hold_size(dev.owner(array))
-    return _fresh(array)
+    return fresh(array)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:

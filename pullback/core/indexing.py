@@ -312,7 +312,7 @@ def _number(index: Tensor):
 
 def _index_tensor(data, x: Tensor) -> Tensor:
     """An index tensor from a sequence or array."""
-    from .handle import make
+    from ..creation import fresh
     from .stack import lifted
 
     array = make_tensor_data(list(data) if isinstance(data, range) else data)
@@ -320,7 +320,8 @@ def _index_tensor(data, x: Tensor) -> Tensor:
         array = array.astype(np.int64)
     if dt.name_of(array.dtype) not in ("bool", "uint8", "int32", "int64"):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    index = lifted(make(array)) if state.mode or fast["DISPATCHES"] else make(array)
+    index = fresh(array)
+    index = lifted(index) if state.mode or fast["DISPATCHES"] else index
     return index if x.device.type == "cpu" else index.to(x.device)
 
 

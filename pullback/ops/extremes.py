@@ -250,7 +250,7 @@ class argmin(_Argument):
 def _median_place(xp, x):
     """Index of the lower median along the last axis; of the first NaN where there is one."""
     order = xp.argsort(x, axis=-1, kind="stable")
-    place = order[..., (x.shape[-1] - 1) // 2]
+    place = order[..., (x.shape[-1] - 1) // 2].copy()  # not a part of the whole order
     if x.dtype.kind != "f":
         return place
     nan = xp.isnan(x)

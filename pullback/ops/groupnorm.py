@@ -450,6 +450,7 @@ class _weight_norm_interface(Op):
     function = False
 
     def run(xp, v, g, dim):
+        refuse("weight_norm_kernel", v, "biuc")
         dim = _edge_dim(v, dim)
         x = widened(xp, v)
         shape = _norm_shape(v.shape, dim)
@@ -502,7 +503,8 @@ class _weight_norm_interface_backward(Composite):
     function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):
-        return weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
+        for_v, for_g = weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
+        return for_v.to(saved_v.dtype), for_g.to(saved_g.dtype)  # norms of half precision are wide
 
     def samples(s):
         yield s(s.real(3, 4, 2), s.real(3, 4, 2), s.real(3, 1, 1), s.real(3, 1, 1, low=0.5), 0)
@@ -517,6 +519,7 @@ class _weight_norm_differentiable_backward(Composite):
     function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):
-        return weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
+        for_v, for_g = weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
+        return for_v.to(saved_v.dtype), for_g.to(saved_g.dtype)  # norms of half precision are wide
 
     samples = _weight_norm_interface_backward.samples

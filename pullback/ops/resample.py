@@ -27,6 +27,7 @@ from ..formulas.resample import (
     resize_taps,
     source_step,
 )
+from .pointwise import refuse
 from .pool import scatter_sum
 
 # ---------------------------------------------------------------------------------------------
@@ -516,6 +517,7 @@ def _grid_entries(rank: int) -> None:
         method = False
 
         def run(xp, input, grid, interpolation_mode, padding_mode, align_corners):
+            refuse(name, input, "biuc")
             _check_grid(name, input, grid, interpolation_mode, padding_mode, rank)
             return _sample(xp, input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -562,12 +564,14 @@ def _grid_entries(rank: int) -> None:
 
         def run(xp, grad_output, input, grid, interpolation_mode, padding_mode, align_corners,
                 output_mask):
+            refuse(backward, input, "biuc")
             _check_grid(backward, input, grid, interpolation_mode, padding_mode, rank)
             return _sample_backward(xp, grad_output, input, grid, interpolation_mode, padding_mode,
                                     align_corners, output_mask)
 
         def shape(grad_output, input, grid, interpolation_mode, padding_mode, align_corners,
                   output_mask):
+            refuse(backward, input, "biuc")
             _check_grid(backward, input, grid, interpolation_mode, padding_mode, rank)
             return [tuple(t.shape) if wanted else None
                     for t, wanted in zip((input, grid), output_mask)]

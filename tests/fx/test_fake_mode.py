@@ -165,3 +165,36 @@ def test_copies_of_fakes_and_names_that_only_they_have():
     other = torch.ones(2).as_subclass(Scaled)
     other.constant = other.fake_mode = 3  # taken by fakes alone
     assert (other.constant, other.fake_mode) == (3, 3) and not hasattr(other, "fake_device")
+
+
+def test_lists_of_numbers_and_masks_are_indices_inside():
+    with FakeTensorMode() as mode:
+        x = mode.from_tensor(torch.ones(4, 3))
+        assert x[[0, 2]].shape == (2, 3) and x[:, [0, 0, 1]].shape == (4, 3)
+        assert torch.combinations(x[0]).shape == (3, 2)
+
+
+MIXED = {
+    "mask of another dtype": lambda: torch.ops.aten._masked_scale(
+        torch.ones(3, dtype=torch.bfloat16), torch.ones(3, dtype=torch.float64), 2.0),
+    "places of whole numbers": lambda: torch.arange(12).reshape(3, 4).median(1)[1],
+    "slopes of another dtype": lambda: torch.ops.aten.rrelu_with_noise_functional(
+        torch.ones(3, dtype=torch.float64), torch.ones(3), 0.1, 0.3)[1],
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_fakes_have_the_dtype_and_the_strides_of_what_they_stand_for(name):
+    real = MIXED[name]()
+    with FakeTensorMode():
+        fake = MIXED[name]()
+    assert (fake.dtype, fake.shape, fake.stride()) == (real.dtype, real.shape, real.stride())
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.ops.aten.grid_sampler_2d(x, x, 0, 0, False),
+    lambda x: torch.ops.aten.grid_sampler_2d_backward(x, x, x, 0, 0, False, [True, True]),
+    lambda x: torch.ops.aten._weight_norm_interface(x, x[:, :1, :1, :1])])
+def test_whole_numbers_are_refused_where_there_is_no_kernel(call):
+    with pytest.raises(RuntimeError, match="not implemented for"):
+        call(torch.ones(1, 2, 2, 2, dtype=torch.int64))

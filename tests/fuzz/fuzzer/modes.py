@@ -548,7 +548,7 @@ def _differences(f: Smooth, reverse: float, scale: float) -> str | None:
     if spread_ > 1e-5 * (scale + abs(slopes[0]) + 1e-3):
         return None  # not smooth here
     if abs(slopes[1] - reverse) > 100 * spread_ + 1e-4 * (scale + abs(reverse) + 1e-3):
-        return f"differences {slopes[1]}, derivative {reverse}"
+        return None if unstable(f) else f"differences {slopes[1]}, derivative {reverse}"
     return None
 
 

@@ -38,13 +38,14 @@ APART = (
     "cumprod_backward",  # with a product that is not that of its factors
 )
 # the same for gradients alone: PyTorch has none and says nothing, or they are not those of the
-# values (statistics beside a result, resampling by other scales, arguments outside of the domain)
+# values (statistics beside a result, resampling by other scales, arguments outside of the domain, a
+# radius below zero)
 CUT = (
     "bessel_", "modified_bessel_", "scaled_modified_bessel_", "spherical_bessel_", "airy_ai",
     "chebyshev_polynomial_", "shifted_chebyshev_polynomial_", "hermite_polynomial_",
     "laguerre_polynomial_", "legendre_polynomial_", "native_layer_norm", "native_group_norm",
     "_native_batch_norm", "native_batch_norm", "_batch_norm", "batch_norm_", "_fused_rms_norm",
-    "upsample_", "_upsample_", "igamma", "gammainc",
+    "upsample_", "_upsample_", "igamma", "gammainc", "polar",
 )
 # losses as operators: the gradient of what was broadcast counts elements otherwise there
 BROADCAST = ("smooth_l1_loss", "huber_loss", "mse_loss")
