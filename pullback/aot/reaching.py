@@ -313,7 +313,7 @@ class Reach:
                 self.tables[id(thing)] = thing
             if size_of(thing) <= _ITEMS:
                 todo.extend(thing.values() if isinstance(thing, dict) else thing)
-        if isinstance(thing, _CACHE):
+        if isinstance(thing, _CACHE) and not of_library(thing):
             self.caches.append(thing)
         todo.append(kind)
         table = getattr(thing, "__dict__", None)

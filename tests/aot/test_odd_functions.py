@@ -63,6 +63,26 @@ def test_it_is_said_that_a_cache_is_filled():
     assert "it fills a cache of functools (mask); it is compiled when that is done" in said
 
 
+def test_caches_of_the_library_are_its_own_affair():
+    @functools.cache
+    def known(name):
+        return object()
+
+    known.__module__ = "pullback.core.op"  # as `overload_of`, whose objects are compared by `is`
+    before = known("mul")
+
+    def f(x):
+        known("add")
+        return x * 2
+
+    run = pb.compile(f, backend="numpy", fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run(pb.ones(2)).tolist() == [2.0, 2.0]
+    assert len(run.programs) == 1
+    assert known("mul") is before
+
+
 # ---------------------------------------------------------------------------------------------
 # what is printed
 
