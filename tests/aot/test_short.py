@@ -50,6 +50,18 @@ def test_calls_like_the_last_one(general):
     assert len(general) == 1
 
 
+def test_tensors_without_dimensions(general):
+    def scaled(x, factor):
+        return x * factor
+
+    f = torch.compile(scaled)
+    for number in range(4):
+        same(f, scaled, torch.tensor(float(number)), torch.tensor(3.0))
+    assert len(general) == 1
+    same(f, scaled, torch.ones(1), torch.tensor(3.0))
+    assert len(general) == 2
+
+
 def test_arguments_by_name(general):
     def f(x, other=None, *, factor=1.0, shift=None):
         return x * factor if shift is None else x * factor + shift

@@ -164,8 +164,10 @@ static int read_look(Alike *a, look *l, PyObject *t) {
   l->descr = (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(x));
   l->ndim = PyArray_NDIM(x);
   l->tracked = slot_of(t, a->edge) != Py_None;
-  memcpy(l->dims, PyArray_DIMS(x), sizeof(npy_intp) * (size_t)l->ndim);
-  memcpy(l->strides, PyArray_STRIDES(x), sizeof(npy_intp) * (size_t)l->ndim);
+  for (int i = 0; i < l->ndim; i++) {  // where there are none, these are null
+    l->dims[i] = PyArray_DIM(x, i);
+    l->strides[i] = PyArray_STRIDE(x, i);
+  }
   return 0;
 }
 

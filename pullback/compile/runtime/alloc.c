@@ -13,6 +13,17 @@
 #include <unistd.h>
 #endif
 
+// Under AddressSanitizer only the bytes that were asked for may be touched: not the rest of a block, nor
+// what lies before it, nor a block that is kept.  Otherwise these are nothing.
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#define PB_CLOSE(data, bytes) __asan_poison_memory_region(data, bytes)
+#define PB_OPEN(data, bytes) __asan_unpoison_memory_region(data, bytes)
+#else
+#define PB_CLOSE(data, bytes)
+#define PB_OPEN(data, bytes)
+#endif
+
 enum { PB_STEPS = 32, PB_CLASSES = 48 * PB_STEPS, PB_HEADER = 64, PB_SHIFTS = 8 };
 static const size_t huge_page = (size_t)2 << 20, wants_huge = (size_t)16 << 20;
 
@@ -33,9 +44,18 @@ static struct {
 // `tracemalloc` counts blocks that are in use; nothing happens unless it is on.  Never called by threads
 // of the pool, which must not wait for the GIL.
 enum { PB_DOMAIN = 0x7062, PB_ROUND = PB_HEADER + PB_SHIFTS * 192 };
-static void *counted(block *b) {
+static void *counted(block *b, size_t bytes) {
   PyTraceMalloc_Track(PB_DOMAIN, (uintptr_t)b, b->bytes + PB_ROUND);
+  PB_CLOSE(b + 1, PB_HEADER - sizeof *b + b->bytes);
+  PB_OPEN((char *)b + PB_HEADER, bytes);
   return (char *)b + PB_HEADER;
+}
+
+// Another use of the same block, for no more than it has.
+static void *used_again(void *data, size_t bytes) {
+  PB_CLOSE(data, ((block *)((char *)data - PB_HEADER))->bytes);
+  PB_OPEN(data, bytes);
+  return data;
 }
 
 static void free_after_fork(void) { pthread_mutex_init(&pool_.lock, NULL); }
@@ -80,7 +100,7 @@ void *pb_alloc(size_t bytes) {
   pool_.live += rounded;
   unsigned shift = pool_.shift++ % PB_SHIFTS;
   pthread_mutex_unlock(&pool_.lock);
-  if (b) return counted(b);
+  if (b) return counted(b, bytes);
   size_t total = rounded + PB_ROUND;
   size_t align = total >= wants_huge ? huge_page : 64;
   void *base;
@@ -93,13 +113,14 @@ void *pb_alloc(size_t bytes) {
   b->base = base;
   b->bytes = rounded;
   b->cls = cls;
-  return counted(b);
+  return counted(b, bytes);
 }
 
 void pb_free(void *data) {
   if (!data) return;
   block *b = (block *)((char *)data - PB_HEADER);
   PyTraceMalloc_Untrack(PB_DOMAIN, (uintptr_t)b);
+  PB_CLOSE(data, b->bytes);
   pthread_mutex_lock(&pool_.lock);
   pool_.live -= b->bytes;
   int keep = pool_.kept + b->bytes <= pool_.limit;

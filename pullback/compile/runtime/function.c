@@ -173,7 +173,7 @@ static void *take_workspace(int64_t bytes, int64_t *got) {
   *got = kept_.bytes;
   kept_.data = NULL;
   kept_.bytes = 0;
-  if (data && *got >= bytes) return data;
+  if (data && *got >= bytes) return used_again(data, (size_t)bytes);
   if (data) pb_release(data);
   *got = bytes;
   return pb_alloc((size_t)bytes);
