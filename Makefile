@@ -93,7 +93,8 @@ soak: $(DEV)
 accuracy: $(DEV)
 	$(PY) tools/accuracy.py $(ARGS)
 
-# Some of it: make sanitize ARGS="threads", or ARGS="memory -- tests/compile/test_ops.py -k sum"
+# Some of it: make sanitize ARGS="threads", ARGS="memory --part table" (or kernels, fuzz), or
+# ARGS="memory -- tests/compile/test_ops.py -k sum"
 sanitize: $(DEV)
 	$(PY) tools/sanitize.py $(ARGS)
 

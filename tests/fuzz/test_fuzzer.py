@@ -1,6 +1,8 @@
 """The fuzzer itself, a slice of its programs, and past failures in all modes."""
 
+import os
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,37 @@ def test_numbers_that_rounding_makes_of_nan_are_no_difference():
     assert np.isnan(case.wanted[0].value).any()
     assert case.check(lambda a: (a / a)) is None
     assert "nan" in case_of(CHAIN).check(lambda a, b: ((a / 0).floor() * 0, a.sin() * b))
+
+
+REPORT = """=================================================================
+==71==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x602000 at pc 0x7f33 bp 0x7f sp 0x7f
+WRITE of size 3 at 0x602000 thread T0
+    #0 0x7f3313e48060 in __interceptor_memcpy sanitizer_common_interceptors.inc:827
+    #1 0x7f3300c7d371 in storen_b8 /home/me/pullback/compile/runtime/vec.h:134
+    #2 0x7f3300c7d372 in k16_sin /tmp/cache/2b/2b94ca7ad42c70621b77281b7b4b49a60f1c8375.c:354
+"""
+
+
+@pytest.mark.parametrize("mode", ["noisy", "native"])
+def test_what_a_sanitizer_writes_is_a_finding_of_the_seed(mode, monkeypatch, tmp_path):
+    log = tmp_path / f"asan.{os.getpid()}"
+    monkeypatch.setenv("ASAN_OPTIONS", f"halt_on_error=0:log_path={tmp_path}/asan")
+    programs = {seed: replace(CHAIN, seed=seed) for seed in range(4)}
+
+    def runs(cases):
+        if any(case.program.seed == 2 for case in cases):
+            with log.open("a") as file:
+                file.write(REPORT)
+        return []
+
+    monkeypatch.setitem(MODES, "noisy", (lambda case: runs([case]) and None, 100))
+    monkeypatch.setattr(natively, "batch", runs)
+    found = []
+    judge = Judge(["numpy", mode], lambda m: found.append(m["finding"]) if "finding" in m else None,
+                  0, True, programs.get)
+    judge.run(range(4))
+    assert [f["seed"] for f in found] == [2] and found[0]["mode"] == mode
+    assert "AddressSanitizer: heap-buffer-overflow\nin storen_b8 vec.h:134" in found[0]["words"]
 
 
 def test_failures_become_small():

@@ -14,7 +14,7 @@ import numpy as np
 import pullback as pb
 from pullback import errors
 
-from . import natively
+from . import natively, reports
 from .compare import Refused
 from .generate import generate
 from .modes import MODES, REFUSALS, Case
@@ -52,7 +52,10 @@ def outcome(mode: str, case: Case) -> tuple[str, str] | None:
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            words = MODES[mode][0](case) if mode in MODES else _native(mode, case)
+            try:
+                words = MODES[mode][0](case) if mode in MODES else _native(mode, case)
+            finally:
+                reports.check()
     except REFUSALS:
         return None
     except Exception as error:
@@ -62,8 +65,12 @@ def outcome(mode: str, case: Case) -> tuple[str, str] | None:
                 error, (type(case.error), errors.PullbackError)):
             return None  # eager mode refuses this backward, too; where there are more reasons than
             # one, a capture may meet another of them first
-        return "crash", f"{type(error).__name__}: {str(error)[:400]} [{_place(error)}]"
+        return "crash", _told(error)
     return ("wrong", words) if words else None
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error)[:400]} [{_place(error)}]"
 
 
 def _place(error: BaseException) -> str:
@@ -87,9 +94,12 @@ def _native(mode: str, case: Case) -> str | None:
 
 def batch(mode: str, cases: list) -> list:
     """(case, words) of what is not right in a batched mode."""
-    if mode == "native_losses":
-        return natively.batch_of_losses(cases)
-    return natively.batch(cases, **OPTIONS[mode])
+    try:
+        if mode == "native_losses":
+            return natively.batch_of_losses(cases)
+        return natively.batch(cases, **OPTIONS[mode])
+    finally:
+        reports.check()
 
 
 # batched modes: options of compile, and how many batches of a hundred take it
@@ -183,6 +193,8 @@ class Judge:
         except Exception as error:
             if len(part) == 1:
                 found = outcome(mode, part[0])
+                if not found and isinstance(error, reports.Reported):  # said once of each place
+                    found = "crash", _told(error)
                 if found:
                     self.report(mode, *found, part[0].program)
                 return
