@@ -285,8 +285,10 @@ def _kept(key: str) -> tuple | None:
 
 def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) -> Callable:
     nodes = {n.name: n for n in gm.graph.nodes} if any(len(s) == 3 for s in plan["steps"]) else {}
+    orders = plan.get("orders", {})
     steps = tuple(
-        (kernel_of(nodes[s[0]], _graphs(gm, nodes[s[0]])), s[1], s[2]) if len(s) == 3 else s
+        (_in_order(kernel_of(nodes[s[0]], _graphs(gm, nodes[s[0]])), orders.get(s[0])), s[1], s[2])
+        if len(s) == 3 else s
         for s in plan["steps"]
     )
     count = len(plan["inputs"]) - len(plan["constants"])
@@ -316,6 +318,23 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         plan["room"],
         plan["makes"],
     )
+
+
+def _in_order(kernel: Callable, orders: tuple | None) -> Callable:
+    """A kernel whose results, by their numbers, have their dims as they lie in memory."""
+    if orders is None:
+        return kernel
+
+    def run(*arrays: np.ndarray) -> object:
+        made = kernel(*arrays)
+        if not isinstance(made, (tuple, list)):
+            return made.transpose(orders[0][1])
+        made = list(made)
+        for k, order in orders:
+            made[k] = made[k].transpose(order)
+        return made
+
+    return run
 
 
 def _graphs(gm: object, node: object) -> dict:

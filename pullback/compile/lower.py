@@ -129,6 +129,8 @@ def lower(gm: object) -> Lowered:
             env[node] = _call(b, out, env, node)
             if node in returned:
                 env[node] = _laid_out(b, env[node], node.meta.get("val"), returned[node])
+                if returned[node]:
+                    env[node] = _ordered(env[node], node.meta.get("val"))
         elif node.op == "output":
             out.outputs = _outputs(b, env, node.args[0], {})
         elif node.op not in ("placeholder", "get_attr"):
@@ -196,6 +198,22 @@ def _laid_out(
     return permute(b.add(copy).ref(), [order.index(i) for i in range(len(order))])
 
 
+def _ordered(made: object, example: object) -> object:
+    """The fresh result of a NumPy step of a type that C has not, in the order of eager's."""
+    if isinstance(made, (list, tuple)) and not isinstance(made, Ref):
+        return [_ordered(m, e) for m, e in zip(made, example)]
+    if not isinstance(made, Ref) or made.dtype in CTYPES or not hasattr(example, "stride"):
+        return made
+    call, wanted = made.value.call, tuple(map(whole, example.stride()))
+    if call is None or len(wanted) != len(made.shape) or not _is_dense(made.shape, wanted) or (
+            same_strides(made.shape, made.strides, wanted)):
+        return made
+    order = sorted(range(len(wanted)), key=lambda i: (-wanted[i], i))
+    made.value.shape = tuple(made.shape[i] for i in order)
+    call.attrs.setdefault("orders", {})[call.outs.index(made.value)] = tuple(order)
+    return permute(made.value.ref(), [order.index(i) for i in range(len(order))])
+
+
 def _constants(b: Builder, out: Lowered, env: dict, nodes: list, gm: object) -> None:
     """Attributes of the module become hidden inputs after the placeholders."""
     for node in nodes:
@@ -222,6 +240,8 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
         return _extern(b, out, node, args, kwargs, example)
     if rule is not None and not _dims_exist(node, args, kwargs, example):
         rule = None  # its kernel says so; a rule would count on from the front
+    if name.startswith("as_strided"):
+        args[0] = _as_seen(b, args[0], node.args[0])  # it counts places in memory
     if rule is not None and is_array(example) and _native(args, kwargs, example):
         mark = b.mark()
         try:
@@ -229,6 +249,15 @@ def _call(b: Builder, out: Lowered, env: dict, node: object) -> object:
             return _checked(made, example, node)
         except Unsupported:
             b.rewind(mark)
+    elif rule is not None and _looks(node, args, example):
+        mark = b.mark()
+        try:
+            made = rule(b, example, *args, **kwargs)
+        except Unsupported:
+            made = None
+        if all(isinstance(m, Ref) and m.value is args[0].value for m in _flat(made)):
+            return made if isinstance(example, (tuple, list)) else _checked(made, example, node)
+        b.rewind(mark)  # it is a copy
     if rule is not None and isinstance(example, (tuple, list)) and _native(args, kwargs, *example):
         mark = b.mark()
         try:
@@ -307,6 +336,13 @@ def _native(args: list, kwargs: dict, *examples: object) -> bool:
     )
 
 
+def _looks(node: object, args: list, example: object) -> bool:
+    """Whether a call gives parts of an array of a type that C has not, in the same type."""
+    made = example if isinstance(example, (tuple, list)) else [example]
+    return bool(args) and isinstance(args[0], Ref) and cost_of(node.target) == "view" and all(
+        is_array(e) and dtype_code(e) == args[0].dtype for e in made)
+
+
 def _resolve(env: dict, a: object) -> object:
     if isinstance(a, (list, tuple)):
         return [_resolve(env, x) for x in a]
@@ -383,6 +419,8 @@ VIEWS = {
     "chunk",
     "unbind",
     "diagonal",
+    "unfold",
+    "as_strided",
     "getitem",
     "mT",
     "numpy_T",

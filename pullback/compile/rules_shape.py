@@ -98,6 +98,21 @@ def _unbind(b: Builder, ex: list, x: Ref, dim: int = 0) -> list[Ref]:
     return [_select(b, e, x, dim, i) for i, e in enumerate(ex)]
 
 
+def _unfold(b: Builder, ex: object, x: Ref, dim: int, size: int, step: int) -> Ref:
+    if not x.shape:
+        raise Unsupported("unfold of a number")
+    dim %= len(x.shape)
+    windows = window(x, dim, 0, shape_of(ex)[dim], step)
+    return Ref(x.value, (*windows.shape, size), x.offset, (*windows.strides, x.strides[dim]))
+
+
+def _as_strided(b: Builder, ex: object, x: Ref, size: list, stride: list,
+                storage_offset: int | None = None) -> Ref:
+    if x.offset or prod(x.shape) != x.value.numel:
+        raise Unsupported("places of memory that a part of it was asked for")
+    return Ref(x.value, shape_of(ex), storage_offset or 0, tuple(stride))
+
+
 def _diagonal(b: Builder, ex: object, x: Ref, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ref:
     rank = len(x.shape)
     dim1, dim2 = dim1 % rank, dim2 % rank
@@ -424,6 +439,8 @@ RULES = {
     "unbind": _unbind,
     "unbind_copy": _unbind,
     "diagonal": _diagonal,
+    "unfold": _unfold,
+    "as_strided": _as_strided,
     "sum": _reduction("sum"),
     "prod": _reduction("prod"),
     "amax": _reduction("max"),

@@ -135,6 +135,7 @@ class UnitWriter:
         self.stage_cost = 0.0
         self.stages: list[str] = []
         self.steps: list[tuple] = []
+        self.orders: dict[str, tuple] = {}  # how results of NumPy steps lie in memory
         self.step_of: list[int] = []  # per item
         self.lanes: set[int] = set()
         self.kernels: list[dict] = []
@@ -346,6 +347,8 @@ class UnitWriter:
         args = tuple((slot[r.value], r.offset * item_size(r.dtype), spec_of(r)) for r in call.args)
         results = tuple(-1 if v is None else slot[v] for v in call.outs)
         self.steps.append((call.attrs["node"], args, results))
+        if "orders" in call.attrs:
+            self.orders[call.attrs["node"]] = tuple(call.attrs["orders"].items())
 
     def _close_stage(self) -> None:
         if not self.stage:
@@ -451,6 +454,8 @@ class UnitWriter:
         lowered = self.schedule.lowered
         places = tuple(sorted(self.memory.buffers[n].at for n in self.written))
         written = {"written": places} if places else {}
+        if self.orders:
+            written["orders"] = self.orders
         return written | {
             "inputs": tuple(spec_of(r) for r in lowered.input_refs),
             "names": tuple(v.name for v in lowered.inputs),

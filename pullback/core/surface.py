@@ -20,6 +20,7 @@ from . import memory
 from .evaluate import run_raw
 from .fake import Fake
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
+from .layout import strides_order
 from .state import fast, state, tick
 
 _ndarray = np.ndarray
@@ -109,7 +110,10 @@ def inplace(ov, flat: tuple) -> Tensor:
         return x
     before, state.filling = state.filling, ov.is_random
     try:
-        new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
+        if ov.is_random and ov.op.lies == "rows":
+            new = _drawn_in_order(ov, _shadowed(ov, flat, x))
+        else:
+            new = stack.bind_as_given(ov, _shadowed(ov, flat, x))
     finally:
         state.filling = before
     check_result(ov, x, new._data.shape, new.dtype)
@@ -123,6 +127,19 @@ def inplace(ov, flat: tuple) -> Tensor:
 
             new = ops.fill(make(x._data, x._edge), 0) + new  # tracked still, with derivative zero
     return assign(x, new, by)
+
+
+def _drawn_in_order(ov, flat: tuple) -> Tensor:
+    """What an operator that draws row by row gives for a tensor that is filled with it: numbers
+    one after the other as the elements lie in memory."""
+    x = flat[0]
+    order = strides_order(x._data.shape, x._data.strides)
+    if order is None:
+        return stack.bind_as_given(ov, flat)
+    from .table import ops
+
+    new = stack.bind_as_given(ov, (ops.permute(x, order), *flat[1:]))
+    return ops.permute(new, sorted(range(len(order)), key=order.__getitem__))
 
 
 def filled(x: Tensor, fill, raw: tuple) -> bool:
@@ -230,7 +247,7 @@ def _shadowed(ov, flat: tuple, x: Tensor) -> tuple:
     data = x._data
     saves = saves_self(ov, flat, x)
     if is_buffer(data) and saves and state.record[0]:
-        data = data.copy()
+        data = data.copy("K")  # draws see the order of its elements
     elif saves and not is_buffer(data) and data.cell is not None:  # of memory to be written
         data = data.shadow()
     shadow = make(data, x._edge if x._link is None else unhooked(x))

@@ -31,11 +31,11 @@ AGAIN = errors.NotDifferentiable, errors.SavedValueModified
 
 
 def facts(t, units: bool = True) -> dict:
-    """What can be seen of one tensor; strides of dims of size 1 only with `units`."""
+    """What can be seen of one tensor; strides that reach nothing only with `units`."""
     history = outcome(lambda: (t.requires_grad, t.is_leaf, t.grad_fn is not None))
     return {
         "shape": tuple(t.shape), "dtype": t.dtype,
-        "stride": tuple(s for s, n in zip(t.stride(), t.shape) if units or n != 1),
+        "stride": tuple(s for s, n in zip(t.stride(), t.shape) if units or n != 1 and t.numel()),
         "requires_grad, is_leaf, has grad_fn": history, "value": t.detach().numpy().copy(),
     }
 
