@@ -25,7 +25,19 @@ def bag_coefficients(like, indices, offset2bag, bag_size, mode, per_sample_weigh
         ones = ops.ones_like(indices)
         counts = ops.index_add(ops.new_zeros(indices, [num_weights]), 0, indices, ones)
         scale = scale / counts[indices]
-    return scale if padding_idx < 0 else ops.where(indices == padding_idx, 0, scale)
+    return _without_padding(scale, indices, padding_idx)
+
+
+def _without_padding(values, indices, padding_idx):
+    """Zero for entries of the padding row, whatever they are times: 0 times infinity is NaN."""
+    if padding_idx < 0:
+        return values
+    padding = indices == padding_idx
+    return ops.where(padding.unsqueeze(1) if values.ndim == 2 else padding, 0, values)
+
+
+def _scaled(rows, scale, indices, padding_idx):
+    return _without_padding(rows * scale.unsqueeze(1), indices, padding_idx)
 
 
 def into_bags(rows, offset2bag, bags):
@@ -53,11 +65,11 @@ def bag_push(weight, weight_t, indices, offset2bag, bag_size, maximum_indices, m
         return at_maxima(weight_t, maximum_indices, bag_size)
     scale = bag_coefficients(weight, indices, offset2bag, bag_size, mode, per_sample_weights,
                              padding_idx)
-    rows = weight_t[indices] * scale.unsqueeze(1)
+    rows = _scaled(weight_t[indices], scale, indices, padding_idx)
     if per_sample_weights_t is not None:
         moved = bag_coefficients(weight, indices, offset2bag, bag_size, mode,
                                  per_sample_weights_t, padding_idx)
-        rows = rows + weight[indices] * moved.unsqueeze(1)
+        rows = rows + _scaled(weight[indices], moved, indices, padding_idx)
     return into_bags(rows, offset2bag, bag_size.shape[0])
 
 
@@ -68,7 +80,7 @@ def bag_table_grad(grad, indices, offset2bag, bag_size, maximum_indices, num_wei
         return from_maxima(grad, maximum_indices, bag_size, num_weights)
     scale = bag_coefficients(grad, indices, offset2bag, bag_size, mode, per_sample_weights,
                              padding_idx, num_weights if scale_grad_by_freq else None)
-    rows = grad[offset2bag] * scale.unsqueeze(1)
+    rows = _scaled(grad[offset2bag], scale, indices, padding_idx)
     return ops.index_add(ops.new_zeros(grad, [num_weights, grad.shape[1]]), 0, indices, rows)
 
 
@@ -79,11 +91,13 @@ def bag_table_grad_transposed(table, indices, offset2bag, bag_size, maximum_indi
         return at_maxima(table, maximum_indices, bag_size)
     scale = bag_coefficients(table, indices, offset2bag, bag_size, mode, per_sample_weights,
                              padding_idx, table.shape[0] if scale_grad_by_freq else None)
-    return into_bags(table[indices] * scale.unsqueeze(1), offset2bag, bag_size.shape[0])
+    rows = _scaled(table[indices], scale, indices, padding_idx)
+    return into_bags(rows, offset2bag, bag_size.shape[0])
 
 
 def bag_entry_grad(grad, table, indices, offset2bag, padding_idx, scale_grad_by_freq=False):
     """Gradient of the weight of each entry: its row times the gradient of its bag."""
     scale = bag_coefficients(grad, indices, offset2bag, None, SUM, None, padding_idx,
                              table.shape[0] if scale_grad_by_freq else None)
-    return (grad[offset2bag] * table[indices]).sum(1) * scale
+    return _without_padding((grad[offset2bag] * table[indices]).sum(1) * scale, indices,
+                            padding_idx)

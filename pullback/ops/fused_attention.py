@@ -55,6 +55,11 @@ def _check(query, key, value, dropout_p, attn_mask) -> None:
                          f"{attn_mask.dtype} and {query.dtype}")
     if attn_mask is not None and attn_mask.ndim not in (2, 4):
         raise ShapeError(f"{name}: Attention mask dim in {{2, 4}}, got {attn_mask.ndim}")
+    scores = (*query.shape[:3], key.shape[2])
+    if attn_mask is not None and any(have != 1 and have != want for have, want in zip(
+            reversed(attn_mask.shape), reversed(scores))):  # a mask of 2 dims is for all heads
+        raise ShapeError(f"{name}: an attention mask of shape {list(attn_mask.shape)} cannot be "
+                         f"expanded to scores of shape {list(scores)}")
 
 
 class _Blocks:

@@ -144,3 +144,14 @@ def test_acosh_has_the_even_slope_of_its_formula_below_its_domain():
     near = torch.tensor([1 + 2.0**-40], dtype=torch.float64, requires_grad=True)
     slope, = torch.autograd.grad(torch.acosh(near), near)
     assert slope.item() == pytest.approx(2.0**19.5, rel=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (2, 2, 5, 4), (2, 2, 2, 4), (3, 3), (2, 1, 3, 5)])
+def test_a_mask_of_attention_fits_the_scores(shape):
+    """Rows beyond the last query were left out without a word."""
+    q, k = torch.ones(2, 2, 3, 2), torch.ones(2, 2, 4, 2)
+    with pytest.raises(RuntimeError, match=r"cannot be expanded to scores of shape \[2, 2"):
+        torch.nn.functional.scaled_dot_product_attention(q, k, k, attn_mask=torch.zeros(shape))
+    for fits in ((3, 4), (1, 4), (2, 1, 3, 1), (2, 2, 1, 4)):
+        out = torch.nn.functional.scaled_dot_product_attention(q, k, k, torch.zeros(fits))
+        assert out.shape == (2, 2, 3, 2)
