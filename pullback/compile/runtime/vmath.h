@@ -51,13 +51,12 @@ INLINE VF FN(exp_f)(VF x) {
   VF n = FN(rint_f)(c * 1.44269504088896341f);
   VF r = n * -0.693359375f + c;
   r = n * 2.12194440e-4f + r;
-  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + (r + 1.f);
-  return FN(scale_f)(p, n);
+  VF p = r * 1.3811662300e-3f + 8.3701348089e-3f;
+  p = p * r + 4.1668528276e-2f;
+  p = p * r + 1.6666508717e-1f;
+  p = p * r + 4.9999992630e-1f;
+  p = p * (r * r) + r;
+  return FN(scale_f)(p + 1.f, n);
 }
 
 // (e^r - 1 - r) / r^2 on |r| <= ln2 / 2
@@ -173,21 +172,21 @@ INLINE VD FN(log1p_d)(VD x) {
 
 // ---- tanh, sigmoid ------------------------------------------------------------------------------
 
+// t / (t + 2) with t = e^(2x) - 1: exactly 1 from 9.02 on
 INLINE VF FN(tanh_f)(VF x) {
-  VF c = FN(clamp_f)(x, -7.99881172180175781f, 7.99881172180175781f);
-  VF s = c * c;
-  VF p = s * -2.76076847742355e-16f + 2.00018790482477e-13f;
-  p = p * s + -8.60467152213735e-11f;
-  p = p * s + 5.12229709037114e-08f;
-  p = p * s + 1.48572235717979e-05f;
-  p = p * s + 6.37261928875436e-04f;
-  p = p * s + 4.89352455891786e-03f;
-  VF q = s * 1.19825839466702e-06f + 1.18534705686654e-04f;
-  q = q * s + 2.26843463243900e-03f;
-  q = q * s + 4.89352518554385e-03f;
-  // beyond it exactly 1, whatever the roundings above: 1 - t * t is 0 there, and 0 * inf is NaN
-  VF one = FN(copysign_f)(FN(splat_f)(1.f), x);
-  return FN(sel_f)(FN(abs_f)(x) > 7.99881172180175781f, one, c * p / q);
+  VF a = FN(abs_f)(x), c = FN(sel_f)(a > 9.5f, FN(splat_f)(9.5f), a);
+  VF m = c * 2.88539008177792681f + 12582912.f, n = m - 12582912.f;  // rounds, and n is in m's bits
+  VF r = n * -0.693359375f + (c + c);
+  r = n * 2.12194440e-4f + r;
+  VF p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r;
+  VF scale = (VF)(((VI)m << 23) + 0x3f800000);  // 2^n
+  VF t = p * scale + (scale - 1.f);
+  return FN(copysign_f)(t / (t + 2.f), x);
 }
 INLINE VD FN(tanh_d)(VD x) {
   VD a = FN(clamp_d)(FN(abs_d)(x), 0., 20.);
@@ -257,12 +256,13 @@ INLINE VD FN(erf_d)(VD x) {
 
 // ---- sin, cos, tan ------------------------------------------------------------------------------
 
-// x = n pi/2 + r.  Beyond `far` the three-part constant is not enough and libm takes over (rare).
+// x = n pi/2 + r.  Beyond `far` the constant, in parts, is not enough and libm takes over (rare).
 INLINE VF FN(quarter_f)(VF x, VI *quadrant) {
   VF n = FN(rint_f)(x * 0.636619772367581343f);
   VF r = n * -1.5703125f + x;
-  r = n * -4.837512969970703125e-4f + r;
-  r = n * -7.549789948768648e-8f + r;
+  r = n * -0.0004837512969970703125f + r;
+  r = n * -7.549533620476722717285156e-8f + r;
+  r = n * -2.5633441515945188e-12f + r;
   *quadrant = __builtin_convertvector(n, VI);
   return r;
 }
