@@ -18,6 +18,7 @@ from ..core.symbolic.expr import Expr, const
 from .number import NotGeneral, Number, formula
 
 _REASON = "a loop of the native code depends on it"
+LONGEST = 240  # characters of a formula; of longer ones it is the name that stands in others
 TYPICAL = 32  # a size that varies is taken to be this large at least, where it does not matter
 
 
@@ -28,7 +29,20 @@ class Domain:
         self.env, self.values = env.child(values), values
         self.typical = _typical(env, values)  # for `likely`
         self.table: dict[Number, int] = {}  # numbers of the C text, with their places
+        self.names: dict[str, str] = {}  # long formulas, as Python source -> what they are called
         self.memo: dict[tuple, Any] = {}
+
+    def short(self, text: str) -> str:
+        """The source of a formula, a name in its place if it is long: formulas are made of others,
+        and Python cannot read what is nested deeply."""
+        if len(text) <= LONGEST:
+            return text
+        return self.names.setdefault(text, f"pb_f{len(self.names)}")
+
+    def program(self, result: str) -> str:
+        """The source of a function that gives a result for sizes."""
+        defined = "".join(f"{name} := {text}, " for text, name in self.names.items())
+        return f"lambda {', '.join(self.values)}: ({defined}{result},)[-1]"
 
     def extent(self, e: Expr) -> Any:
         """The number of an expression; a plain one if it is known."""

@@ -6,7 +6,8 @@ and written down only.  Where integers are meant to be either, ask the functions
 
 In C text such a number is a name, `pb_n3` or, of a double, `pb_d3`: an entry of a table that the
 library is given with its buffers.  In `repr` it is Python source: so the plan of a library, shown
-by `repr`, is a program that gives the plan for any sizes.  Read `extent.py` next.
+by `repr`, is a program that gives the plan for any sizes; long formulas have names in it, which it
+defines first (`Domain.program`).  Read `extent.py` next.
 """
 
 from __future__ import annotations
@@ -91,8 +92,8 @@ class Formula(Number):
 
 def formula(function: Callable, text: str, *args: Any) -> Formula:
     """A number that Python computes from others; `text` has places for their sources."""
-    value = function(*[likely(a) for a in args])
-    return Formula(_domain(*args), text.format(*[repr(a) for a in args]), value)
+    value, domain = function(*[likely(a) for a in args]), _domain(*args)
+    return Formula(domain, domain.short(text.format(*[repr(a) for a in args])), value)
 
 
 def _operation(function: Callable, sign: str) -> None:

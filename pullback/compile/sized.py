@@ -120,10 +120,11 @@ def write(
     unit = make_native(general(module, domain), name, tools, sized=True)
     guards = domain.guards()
     fits = " and ".join([source for _, source in guards]) or "True"
-    given, numbers = ", ".join(values), tuple(domain.table)
+    numbers = tuple(domain.table)
     made = [
-        compile(f"lambda {given}: {text}", f"<{name} for sizes>", "eval")
-        for text in (fits, repr((unit.plan, numbers)), repr(unit.report))
+        compile(text, f"<{name} for sizes>", "eval")
+        for text in (f"lambda {', '.join(values)}: {fits}",
+                     domain.program(repr((unit.plan, numbers))), domain.program(repr(unit.report)))
     ]
     key = None
     if unit.source:
@@ -274,7 +275,10 @@ class SizedGraph:
         return found
 
     def _from(self, library: Library, values: dict[str, int]) -> Callable:
-        plan, numbers = self._of(library)[1](*values.values())
+        try:
+            plan, numbers = self._of(library)[1](*values.values())
+        except ZeroDivisionError as error:  # in what is needed for other sizes alone
+            raise NotGeneral(f"a formula of sizes divides by zero for {values}") from error
         try:
             table = struct.pack(f"={library.format}", *numbers)
         except struct.error as error:

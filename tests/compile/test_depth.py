@@ -9,10 +9,13 @@ import pytest
 import pullback as torch
 from pullback.compile import backend, memory
 from pullback.compile.errors import CompileWarning, GraphTooLarge
+from pullback.compile.extent import Domain
 from pullback.compile.lower import lower
 from pullback.compile.memory import Buffer, packed
+from pullback.compile.number import Formula
 from pullback.compile.schedule import schedule
 from pullback.compile.unit import make_unit
+from pullback.core.symbolic.env import ShapeEnv
 from pullback.fx.experimental.proxy_tensor import make_fx
 
 MOST_INLINE = 260
@@ -173,6 +176,27 @@ def test_too_large_graphs_run_on_numpy_with_a_warning(monkeypatch, limit):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(x)
+
+
+def test_formulas_of_many_kernels_for_any_sizes():
+    def grown(x):
+        for _ in range(110):
+            x = torch.cat([x, x[:1]])
+        return x
+    run = torch.compile(grown, dynamic=True)
+    for n in (9, 14):
+        x = torch.randn(n)
+        assert torch.equal(run(x), grown(x))
+
+
+def test_long_formulas_have_names():
+    domain = Domain(ShapeEnv(), {"s0": 5})
+    total, size = 0.0, Formula(domain, "s0", 5)
+    for k in range(400):
+        total = total + size * (k + 0.5)
+    text = domain.program(repr(total))
+    assert len(text) < 20_000 and max(map(len, domain.names)) < 500
+    assert eval(text, {})(5) == sum(5 * (k + 0.5) for k in range(400))
 
 
 def overlapping(buffers):

@@ -220,3 +220,45 @@ def test_relations_are_answered_by_bounds():
 def test_bounds_of_sizes_in_order():
     with pytest.raises(ValueError, match="min=20 and max=2"):
         _constrain_as_size(3, min=20, max=2)
+
+
+LONG = {
+    "nested": lambda n: (n + 3) // 2,
+    "remainders": lambda n: (n * 3 + 1) % 1000 + 5,
+    "largest": lambda n: sym_max(n - 1, n // 2) + 2,
+    "floats": lambda n: n * 0.75 + 2.5,
+    "repeated": lambda n: n + n // 2 - n % 7,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_what_is_computed_in_thousands_of_steps_is_a_number(name):
+    env, (a,) = env_of(9)
+    n, exact = a, 9
+    for _ in range(2_000):
+        n = LONG[name](n)
+        exact = LONG[name](exact)
+        if exact > 10**9:
+            n, exact = n % 1000 + 2, exact % 1000 + 2
+    assert n == exact and not isinstance(n, (SymInt, SymFloat))
+    assert 1 <= len(env.guards) < 4 and "steps from one another" in env.guards[0].reason
+    check = env.checker([(a,)], ["x"])
+    assert isinstance(check.bind([(9,)]), dict)
+    assert "does not hold" in check.bind([(901,)]) or name == "nested"
+
+
+def test_numbers_of_data_in_thousands_of_steps_are_refused():
+    n = ShapeEnv().unbacked()
+    with pytest.raises(errors.GuardOnDataDependentSymNode):
+        for _ in range(5_000):
+            n = (n + 3) // 2
+
+
+def test_fifty_steps_stay_symbolic():
+    env, (a,) = env_of(9)
+    n = a
+    for _ in range(50):
+        n = (n + 3) // 2
+    assert isinstance(n, SymInt) and not env.guards
+    check = env.checker([(a,), (n,)], ["x", "y"])
+    assert isinstance(check.bind([(700,), (3,)]), dict)

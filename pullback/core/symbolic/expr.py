@@ -13,15 +13,18 @@ from collections.abc import Callable, Iterable
 
 INF = math.inf
 Bounds = tuple[float, float]
+DEEPEST = 60  # of atoms inside of one another: what goes through them recurses
+LONGEST = 4_000  # characters of an atom: what stands in several places counts as often
 
 
 class Atom:
     """A symbol, or a function of expressions that is no polynomial."""
 
-    __slots__ = ("args", "kind", "text")
+    __slots__ = ("args", "depth", "kind", "text")
 
     def __init__(self, kind: str, args: tuple, text: str):
         self.kind, self.args, self.text = kind, args, text
+        self.depth: int = 1 + max([e.depth for e in args], default=-1)
 
     def __lt__(self, other: Atom) -> bool:
         return self.text < other.text
@@ -109,6 +112,16 @@ class Expr:
         if terms and not terms[0][0]:
             return Expr(terms[1:]), terms[0][1]
         return self, 0
+
+    @property
+    def depth(self) -> int:
+        """How many atoms are inside of one another at most, symbols not counted."""
+        return max([a.depth for m, _ in self.terms for a, _ in m], default=0)
+
+    @property
+    def is_long(self) -> bool:
+        """Is it nested too deeply, or too long, to go on with it?"""
+        return any(a.depth > DEEPEST or len(a.text) > LONGEST for m, _ in self.terms for a, _ in m)
 
     def atoms(self) -> Iterable[Atom]:
         """All atoms at the top."""

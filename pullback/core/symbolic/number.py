@@ -24,10 +24,16 @@ from .relation import Combined, Relation
 class FloatExpr:
     """A function of expressions whose value is a float."""
 
-    __slots__ = ("args", "function", "text")
+    __slots__ = ("args", "depth", "function", "text")
 
     def __init__(self, function: Callable, args: tuple, text: str):
         self.function, self.args, self.text = function, args, text
+        self.depth: int = 1 + max([getattr(a, "depth", 0) for a in args], default=0)
+
+    @property
+    def is_long(self) -> bool:
+        """Is it nested too deeply, or too long, to go on with it?"""
+        return self.depth > ex.DEEPEST or len(self.text) > ex.LONGEST
 
     def value(self, of: Callable[[str], int]) -> float:
         """The number for given values of the symbols."""
@@ -238,7 +244,21 @@ def _float(function: Callable, *args: Any) -> Any:
                    for p in parts])
     made = FloatExpr(getattr(math, name.removeprefix("_sym_"), function)
                      if name.startswith("_sym_") else function, plain, text)
-    return _told(env, SymFloat(SymNode(made, env, float, env.hint(made), how=(function, args))))
+    number = SymFloat(SymNode(made, env, float, env.hint(made), how=(function, args)))
+    return _told(env, _short(number) if made.is_long else number)
+
+
+def _short(number: _Number) -> Any:
+    """The number itself in the place of a long expression, unless the capture is over.
+
+    What it is computed from is known then, too, so that it will not be asked for again."""
+    if number.node.shape_env.frozen:
+        return number
+    what = f"what is computed in more than {ex.DEEPEST} steps from one another"
+    for arg in number.node.how[1] if number.node.how is not None else ():
+        if isinstance(arg, _Number) and getattr(arg.node.raw, "symbol", "") is None:
+            arg._pinned(what)
+    return number._pinned(what)
 
 
 def _compare(op: str) -> Callable:
@@ -283,7 +303,8 @@ class SymInt(_Number):
         number = e.number
         if number is not None:
             return number
-        return SymInt(SymNode(e, env, int, env.hint(e) if hint is None else hint, how=how))
+        made = SymInt(SymNode(e, env, int, env.hint(e) if hint is None else hint, how=how))
+        return _short(made) if e.is_long else made
 
     def __index__(self) -> int:
         return self._pinned("__index__ (range, a list index, an array function)")
