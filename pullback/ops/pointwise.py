@@ -511,6 +511,8 @@ class erfinv(Pointwise):
 
     def run(xp, self):
         refuse("erfinv_vml_cpu", self, "c")
+        if self.dtype == xp.float32:  # SciPy's own is off by 3 units in the last place
+            return special(xp).erfinv(self.astype(xp.float64)).astype(xp.float32)
         return special(xp).erfinv(self)
 
 
