@@ -11,12 +11,14 @@ element of the result (a reduction in another order may lose so much).
 """
 
 import functools
+import warnings
 
 import numpy as np
 import pytest
 
 import pullback as pb
 from pullback import errors
+from pullback.compile.errors import CompileWarning
 from pullback.core import dtype as dt
 from pullback.core.handle import Tensor, make
 from pullback.core.op import overload_of, registry
@@ -169,7 +171,8 @@ def refused(sample: Sample) -> bool:
     except Exception:
         return True
     try:
-        pb.compile(sample, backend=lambda module, examples: module)(*sample.tensors())
+        whole = pb.compile(sample, backend=lambda module, examples: module, fullgraph=True)
+        whole(*sample.tensors())
     except (errors.DataDependentError, errors.TransformError):  # resize_: there is no memory
         return True
     return False
@@ -203,7 +206,9 @@ def test_compiled_equals_eager(dtype, names):
 
 def check(group: list[Sample]) -> None:
     expected = measure(together(group), group)
-    got = measure(pb.compile(together(group)), group)
+    with warnings.catch_warnings():  # what ran as it is written would be compared with itself
+        warnings.simplefilter("error", CompileWarning)
+        got = measure(pb.compile(together(group), fullgraph=True), group)
     for s, a, b in zip(group, got, expected, strict=True):
         agree(s, a, b)
 
