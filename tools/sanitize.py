@@ -154,6 +154,7 @@ class Runner:
             "PULLBACK_CC": str(self.compiler(compiler)),
             "PULLBACK_CACHE_DIR": str(self.kept),
             "PYTHONMALLOC": "malloc",  # each object with guards of its own
+            "OPENBLAS_NUM_THREADS": "1",  # NumPy's own threads wait in ways that nobody sees
             "LD_PRELOAD": " ".join(loaded),
         }
         # addresses where the sanitizer of threads expects them
