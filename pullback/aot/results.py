@@ -106,11 +106,13 @@ class Results:
         """Let the graph return views as they are, where they show the same memory there, too."""
         self.as_given = True
         shown: dict[int, object] = {}
+        returned: dict[object, Tensor] = {}
         for o in self.outputs:
             root = id(root_of(o))
             if id(o) not in self.late and root not in self.by_handle:
-                memory = owner(self.level.node(o))
-                if shown.setdefault(root, memory) is not memory or id(o) in self.stale:
+                node = self.level.node(o)
+                if (shown.setdefault(root, owner(node)) is not owner(node) or id(o) in self.stale
+                        or returned.setdefault(node, o) is not o):  # two tensors of one value
                     self.torn.add(root)
 
     def turns(self, t: Tensor) -> int:

@@ -52,6 +52,10 @@ class Interpreter:
     def took(self, t: Tensor, source: Tensor) -> None:
         """Told of `t.set_(source)` on a handle of this level (`adopts` only)."""
 
+    def cut(self, t: Tensor) -> Tensor:
+        """The same value without history."""
+        return make(t._data)
+
     def blurs(self, t: Tensor) -> None:
         """Told of a tensor whose values were replaced while its history stayed."""
 

@@ -189,7 +189,9 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     link = x._link
     if link is None and x._cell is not None and not is_buffer(x._data):
         link = Link(found_anew(x), None, False, None, x._cell.version)  # older views go by steps
-    new = stack.bind(ov, (make(x._data, x._edge), *flat[1:]))
+    recorded = state.record[tape.level_own(x._data)]
+    # else it keeps its history, which does not end here
+    new = stack.bind(ov, (make(x._data, x._edge if recorded else None), *flat[1:]))
     if ov.op.inplace_node:
         _rename(ov, new._edge)
     interp = getattr(x._data, "interp", None)
@@ -201,7 +203,6 @@ def inplace_view(ov, flat: tuple) -> Tensor:
         if made_by is not interp:  # of a tensor from outside
             made_by.note_rebinding(x, x._data)
     x._data = new._data
-    recorded = state.record[tape.level_own(x._data)]
     if recorded:
         x._edge = new._edge
     bump(x)
@@ -341,7 +342,8 @@ def assign(x: Tensor, new: Tensor, by=None) -> Tensor:
                 base._link.writes += 1
                 state.stack[level].uncounted(root)
             chain = base._link.chain if link is None else (*base._link.chain, *link.chain)
-            whole = laid_like(root, scatter(make(root._data), chain, make(new._data)))
+            value = state.stack[level].cut(new) if level else make(new._data)
+            whole = laid_like(root, scatter(make(root._data), chain, value))
             if not is_buffer(root._data):
                 whole = make(root._data.rewritten(whole._data, True))
             rebind(root, whole)

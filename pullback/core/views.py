@@ -94,6 +94,7 @@ class Detached(Link):
         with _captures_left(level), _recording(level, False):
             again = replay(make(self.base._data), self.chain)
             interp = again._data.interp
+            interp.blurs(t)  # its history is of what it was
             if interp.literal and not self.silent:  # PyTorch's graphs have a node for it
                 again = interp.detached(again)
             elif not interp.adopts:  # tangents end, and gradients of graphs

@@ -117,6 +117,35 @@ def turned_view_of_an_argument(x, y):
     return row * v.sum()
 
 
+def alias_of_the_same_value(x, y):
+    b = x.detach().clone()
+    alias = b.detach()
+    alias.fill_(2.5)
+    return b, alias
+
+
+def turned_while_nothing_is_recorded(x, y):
+    b = x.clone()
+    with no_grad():
+        b.unsqueeze_(0)
+    return b * b.sum()
+
+
+def base_of_a_tracked_alias(x, y):
+    b = x.detach().clone()
+    alias = b.detach()
+    alias.mul_(y)
+    return alias * b.sum()
+
+
+def tracked_alias_whose_base_is_written(x, y):
+    b = x.detach().clone()
+    alias = b.detach()
+    alias.mul_(y)
+    b.add_(1)
+    return alias * b.sum()
+
+
 @pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
 @pytest.mark.parametrize("function", [
     detached_and_written, detached_part_and_written, twice_detached_and_written,
@@ -124,7 +153,8 @@ def turned_view_of_an_argument(x, y):
     hidden_beside_a_piece, detached_beside_pieces, strides_of_a_piece,
     detached_and_written_without_history, of_the_same_dtype, hidden_and_written,
     part_of_what_was_turned, imaginary_part_of_what_was_turned, piece_from_before_a_turn,
-    turned_view_of_an_argument], ids=lambda f: f.__name__)
+    turned_view_of_an_argument, alias_of_the_same_value, turned_while_nothing_is_recorded,
+    base_of_a_tracked_alias, tracked_alias_whose_base_is_written], ids=lambda f: f.__name__)
 def test_outputs_of_the_same_memory(function, way):
     def start():
         x = pb.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=pb.float64, requires_grad=True)

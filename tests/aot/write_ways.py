@@ -126,6 +126,10 @@ def check(program: Program, way: str) -> None:
         except AssertionError as error:
             refused = overlap and "ViewWriteError" in str(error) or (  # by graphs that are shown
                 program.has("as_strided") and "TransformError" in str(error))
+            refused = refused or (  # eager's backward refuses it, which a capture finds out at once
+                program.has("addr_") and "DTypeError" in str(error))
+            refused = refused or (  # eager refuses to write what was a view of a result
+                program.has("detach_()") and "LeafWriteError" in str(error))
             if not refused:
                 raise
 
