@@ -201,7 +201,8 @@ def spread(runs: list, wanted: list[Seen], factor: float) -> list | None:
                 continue
             with np.errstate(all="ignore"):
                 moved = np.abs(a.value.astype(np.complex128) - b.value.astype(np.complex128))
-            odd = np.isfinite(a.value) != np.isfinite(b.value)
+            odd = (np.isfinite(a.value) != np.isfinite(b.value)) | (
+                np.isnan(a.value) != np.isnan(b.value))
             moved = np.where(odd, np.inf, np.where(np.isnan(moved), 0.0, moved))
             top = moved[np.isfinite(moved)].max(initial=0.0)
             room[i] = np.maximum(room[i], factor * np.maximum(moved, 0.3 * top))

@@ -15,11 +15,12 @@ import struct
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from .compare import ROUNDING, Refused, difference, observe
+from .compare import ROUNDING, Refused, difference, observe, spread
 
 # beginnings of operators' names, without `special_`; nothing is compared where they occur
 APART = (
@@ -36,6 +37,8 @@ APART = (
     "_weight_norm_interface",  # reads operands as if they lay in one piece
     "_fake_quantize_learnable",  # scales that are NaN
     "cumprod_backward",  # with a product that is not that of its factors
+    "log_sigmoid_backward",  # with a buffer that is not that of its input
+    "slow_conv_transpose2d",  # one image comes back as a batch
 )
 # the same for gradients alone: PyTorch has none and says nothing, or they are not those of the
 # values (statistics beside a result, resampling by other scales, arguments outside of the domain, a
@@ -164,4 +167,21 @@ def check(case) -> str | None:
     if found:
         room = room_of(case.program, case.wanted, case.eps, case.gradients)
         found = difference(ours, answer, eps, [room[k] for k in chosen])
+    if found:
+        room = their_error(case, answer, chosen, gradients)
+        found = difference(ours, answer, eps, room)
     return found
+
+
+def their_error(case, answer: list, chosen: list, gradients: bool) -> list:
+    """How far PyTorch is from what it gives in float64: where it overflows we need not."""
+    from .program import WIDE
+
+    wide = {n: replace(i, dtype=WIDE.get(i.dtype, i.dtype)) for n, i in case.inputs.items()}
+    none = [0.0] * len(answer)
+    if wide == case.inputs:
+        return none
+    better = ask(case.program.source(), wide, gradients)
+    if isinstance(better, tuple) or len(better) <= max(chosen, default=0):
+        return none
+    return spread([[better[k] for k in chosen]], answer, 1.0) or none
