@@ -257,7 +257,8 @@ def factor_lu(xp, matrix, pivot=True):
         pivots = xp.zeros((*lead, 0), dtype=xp.int32)
         return matrix.copy(), pivots, xp.zeros(lead, dtype=xp.int32)
     few = math.prod(lead) <= 4 * steps
-    if is_numpy(xp) and few and pivot:
+    # with infinite values LAPACK's factors may be any numbers; those of the sweep are inf or NaN
+    if is_numpy(xp) and few and pivot and xp.isfinite(matrix).all():
         factors, pivots = _lu_loop(xp, matrix)
     else:
         factors, pivots = _lu_sweep(xp, matrix, pivot)

@@ -45,7 +45,9 @@ class Weights:
 
     def gates(self, input_gates, hidden):
         """All gates before their activations."""
-        return input_gates + self.hidden_gates(hidden)
+        own = self.hidden_gates(hidden)
+        out = input_gates + own
+        return out if out.dtype is own.dtype else out.to(own.dtype)  # the hidden state keeps its
 
     def for_steps(self):
         """The same for many steps; whoever looks at operators sees what PyTorch calls in each."""

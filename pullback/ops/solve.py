@@ -446,7 +446,9 @@ def _log_of(xp, factors, pivots):
     """Sign and logarithm of |det| from LU factors."""
     diagonal = xp.diagonal(factors, axis1=-2, axis2=-1)
     size = xp.abs(diagonal)
-    unit = diagonal / xp.where(size == 0, xp.ones_like(size), size)
+    unit = xp.sign(diagonal)
+    if factors.dtype.kind == "c":
+        unit = diagonal / xp.where(size == 0, xp.ones_like(size), size)
     sign = (xp.prod(unit, axis=-1) * permutation_sign(xp, pivots)).astype(factors.dtype)
     return sign, xp.log(size).sum(axis=-1)
 

@@ -522,6 +522,15 @@ def test_singular_values_of_what_is_not_finite_come_to_an_end(value, call):
     assert pb.allclose(out[1], alone)
 
 
+def test_determinants_with_infinite_values_are_right_or_nan():
+    """Factors of LAPACK made +inf of a determinant that goes to -inf."""
+    matrix = np.array([[-0.85, 1.8, -0.34], [1.9, -np.inf, 1.33], [-1.08, 1.73, -0.57]])
+    assert math.isnan(pb.linalg.det(tensor(matrix))) and math.isnan(pb.logdet(tensor(matrix)))
+    plain = tensor(np.diag([-math.inf, 1.0]))
+    sign, size = pb.linalg.slogdet(plain)
+    assert (float(sign), float(size), float(pb.linalg.det(plain))) == (-1, math.inf, -math.inf)
+
+
 @pytest.mark.parametrize("call", [
     pb.linalg.svdvals, pb.linalg.pinv, lambda a: pb.linalg.pinv(a, hermitian=True),
     lambda a: pb.linalg.lstsq(a, a), pb.linalg.matrix_rank])

@@ -60,3 +60,10 @@ def test_distances_of_two_dtypes_have_the_wider_one(function):
         out.backward()
         assert x.grad.dtype is pb.float32
         assert x.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("cell", ["rnn_relu_cell", "rnn_tanh_cell"])
+def test_a_hidden_state_keeps_its_dtype_beside_wider_input(cell):
+    h, w = pb.ones(2, 4, dtype=pb.float16), pb.ones(4, 4, dtype=pb.float16)
+    out = getattr(pb, cell)(pb.ones(2, 3), h, pb.ones(4, 3), w)
+    assert out.dtype == pb.float16
