@@ -329,7 +329,13 @@ class Program:
             tensors = joint.inputs(arguments)
             for array, read in joint.numbers:
                 array[()] = read()
-        return self.run_on(tensors, [t._data for t in tensors], arguments)
+        try:
+            return self.run_on(tensors, [t._data for t in tensors], arguments)
+        except Exception:
+            raise
+        except BaseException:  # an interrupt must not hide what was written before it
+            mark_written(*[tensors[i] for i in self.written])
+            raise
 
     def run_on(self, tensors: list[Tensor], arrays: list, arguments: list | tuple = ()):
         """Call with all tensors that the graphs take."""

@@ -200,6 +200,7 @@ WRITES = {
     "copy_": lambda x: x.copy_(torch.ones(3)),
     "masked_fill_": lambda x: x.masked_fill_(x > 0, 9.0),
     "out": lambda x: torch.add(x, x, out=x),
+    "compiled": torch.compile(lambda x: x.mul_(3).add_(1)),
 }
 
 
