@@ -423,6 +423,7 @@ class _linalg_adjugate(Op):
     complex = True
 
     def run(xp, A):
+        check_float("linalg.det", A)
         u, s, vh = singular_or_nan("linalg.det", xp, A)
         ones = xp.ones_like(s[..., :1])
         before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)

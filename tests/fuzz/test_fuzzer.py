@@ -16,6 +16,7 @@ from fuzzer.program import Input, Program, Step, read
 from fuzzer.shrink import shrunk
 
 import pullback as pb
+from pullback import errors
 
 FOUND = sorted(Path(__file__).parent.joinpath("found").glob("*.py"))
 
@@ -177,10 +178,38 @@ def program(b):
 """
 
 
+NOISE = """INPUTS = dict(
+    a=Input('float32', (6, 7), seed=928994, grad='inner'),
+)
+
+
+def program(a):
+    x = 1 - F.cosine_similarity(a, a, dim=1)
+    return (F.cosine_similarity(x, x, dim=0), F.layer_norm(x, x.shape[-1:]))
+"""
+
+
 @pytest.mark.parametrize("text, mode", [(UNSTABLE, "jvp"), (UNSTABLE, "second"),
-                                        (CANCELLING, "loss")])
+                                        (CANCELLING, "loss"), (NOISE, "native_loss")])
 def test_what_rounding_decides_is_not_reported(text, mode):
     assert MODES[mode][0](case_of(read(text))) is None
+
+
+def test_a_derivative_that_is_missing_is_a_finding(monkeypatch):
+    found = []
+    error = errors.DerivativeNotWritten("the derivative for 'sin' is not implemented")
+
+    def refuses(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr(pb.autograd, "grad", refuses)
+    judge = Judge([], lambda m: found.append(m["finding"]) if "finding" in m else None, 0,
+                  source=lambda seed: CHAIN)
+    judge.run([1])
+    assert ["'sin'" in f["words"] for f in found] == [True]
+    error = errors.DerivativeNotWritten("the derivative for 'geqrf' is not implemented")
+    judge.run([1])
+    assert len(found) == 1
 
 
 def test_room_is_small_where_nothing_cancels():

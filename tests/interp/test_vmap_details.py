@@ -3,8 +3,10 @@
 import pytest
 
 import pullback as torch
+from pullback import func
 from pullback.func import inside, vmap
 from pullback.interp import vmap as batching
+from pullback.testing import assert_close
 
 
 def test_empty_operands_of_cat_keep_history():
@@ -194,3 +196,34 @@ def test_layer_norm_of_half_precision_with_wide_parameters_per_example(dtype):
         for found, wanted in zip(mapped, one(weight[k], bias[k])):
             assert found.dtype is wanted.dtype is dtype
             assert torch.equal(found[k], wanted)
+
+
+@pytest.mark.parametrize("driver", [None, "gels", "gelsd"])
+def test_least_squares_of_each_example(driver):
+    """Residuals are those of each example, and empty for the drivers that give none."""
+    a = torch.arange(24.0).reshape(2, 4, 3).square().sin().double()
+    b = torch.arange(16.0).reshape(2, 4, 2).cos().double()
+
+    def solve(a, b):
+        return tuple(torch.linalg.lstsq(a, b, driver=driver))
+
+    def summed(a, b):
+        solution, residuals, *_ = solve(a, b)
+        return solution.sum() + residuals.square().sum()
+
+    alone = [solve(*pair) for pair in zip(a, b)]
+    for found, parts in zip(func.vmap(solve)(a, b), zip(*alone)):
+        assert_close(found, torch.stack(parts))
+    alone = [func.grad(summed, (0, 1))(*pair) for pair in zip(a, b)]
+    for found, parts in zip(func.vmap(func.grad(summed, (0, 1)))(a, b), zip(*alone)):
+        assert_close(found, torch.stack(parts))
+
+
+def test_a_linear_map_depends_on_its_point():
+    def slope(x):
+        return func.linearize(torch.sin, x)[1](torch.ones_like(x)).sum()
+
+    x = torch.tensor([0.0, 1.0, 2.0])
+    assert_close(func.grad(slope)(x), -x.sin())
+    assert_close(func.jvp(slope, (x,), (torch.ones(3),))[1], -x.sin().sum())
+    assert_close(func.vmap(func.grad(slope))(x), -x.sin())

@@ -623,3 +623,12 @@ def test_pivots_of_a_factorization_are_taken(indefinite):
     right = pb.ones(5, 2, dtype=pb.float64)
     np.testing.assert_allclose(a @ pb.linalg.ldl_solve(factors, pivots, right).numpy(),
                                np.ones((4, 5, 2)), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_adjugates_are_of_what_has_determinants(dtype):
+    x = pb.ones(1, 1, dtype=getattr(pb, dtype))
+    for function in (pb.linalg.det, pb.ops.aten._linalg_adjugate.default):
+        for run in (function, pb.compile(function, backend="numpy")):
+            with pytest.raises(RuntimeError, match="Expected a floating point"):
+                run(x)

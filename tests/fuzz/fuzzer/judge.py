@@ -17,7 +17,7 @@ from pullback import errors
 from . import natively, reports
 from .compare import Refused
 from .generate import generate
-from .modes import MODES, REFUSALS, Case
+from .modes import MODES, REFUSALS, Case, underived
 from .program import Program
 from .shrink import shrunk
 
@@ -65,6 +65,8 @@ def outcome(mode: str, case: Case) -> tuple[str, str] | None:
                 error, (type(case.error), errors.PullbackError)):
             return None  # eager mode refuses this backward, too; where there are more reasons than
             # one, a capture may meet another of them first
+        if underived(error, case.traits):  # in a mode that derives more than eager mode did
+            return None
         return "crash", _told(error)
     return ("wrong", words) if words else None
 
@@ -159,6 +161,8 @@ class Judge:
             self.report("eager", "crash", f"{type(error).__name__}: {error}", program)
             return None
         self._count("eager", begun)
+        if case.error is not None and not underived(case.error, case.traits):
+            self.report("eager", "crash", _told(case.error), program)
         for mode in modes:
             if mode in OPTIONS:
                 continue

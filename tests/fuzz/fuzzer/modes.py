@@ -8,6 +8,7 @@ another function of the program's function and hands it to `case.check`.
 from __future__ import annotations
 
 import functools
+import re
 import warnings
 from dataclasses import replace
 
@@ -28,9 +29,30 @@ from .compare import Refused, cotangent, difference, flat, observe, roots_of, sp
 from .program import FLOATS, WIDE, Input, arguments
 
 # What modes may say no to, in documented words: values that decide sizes or branches
-REFUSALS = (errors.DataDependentError, errors.BatchedWriteError, errors.DerivativeNotWritten,
-            errors.NoFormula, errors.SavedValueModified, errors.OverBudget,
-            errors.NotDifferentiable)
+REFUSALS = (errors.DataDependentError, errors.BatchedWriteError, errors.OverBudget)
+# Derivatives that there are not, with the reason; any other that is missing is a finding
+UNDERIVED = (
+    (errors.DerivativeNotWritten, "geqrf|histogram|linalg_ldl_factor", "nor has PyTorch"),
+    (errors.DerivativeNotWritten, "for 'n' is not", "the degree of a polynomial is a whole number"),
+    (errors.NotDifferentiable, "which is arbitrary", "phases of vectors, bases of complements"),
+    (errors.NotDifferentiable, "gradients of gradients do not go through a compiled",
+     "hooks, and writes behind the tape's back, in compiled functions"),
+    (errors.SavedValueModified, "", "the program overwrites what its gradient needs"),
+    (errors.ViewWriteError, "is a view and", "the program writes one of several views"),
+    (errors.DTypeError, "expected scalar type", "gradients of losses of two dtypes; so in PyTorch"),
+)
+
+
+def underived(error: BaseException, traits) -> str | None:
+    """Why there is no derivative, if that is known."""
+    for kind, words, reason in UNDERIVED:
+        if isinstance(error, kind) and re.search(words, str(error)) and (
+                kind not in (errors.SavedValueModified, errors.ViewWriteError)
+                or "write" in traits):
+            return reason
+    return None
+
+
 # What PyTorch refuses under vmap, too: operators without a rule, `.data`, and views (`view`, that
 # as complex numbers) where one example lies as they need and the batch does not
 REFUSED_MAPPED = ("does not have vmap support", "accessing `data`", "a stride divisible by 2",
@@ -100,15 +122,25 @@ class Shaken:
 
 
 class EveryOperator(TorchDispatchMode):
-    """Moves the results of all operators, those of backward too: what cancels there is seen."""
+    """Moves the results of all operators, those of backward too: what cancels there is seen.
 
-    def __init__(self, shake: Shaken):
+    What is left of two numbers that are equal but for rounding is 0 in a run that is `exact`: of
+    noise, and of 0, functions may make whatever they like.
+    """
+
+    def __init__(self, shake: Shaken, exact: bool = False):
         super().__init__()
-        self.shake = shake
+        self.shake, self.exact = shake, exact
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
+        if self.exact and func._schema.name in ("aten::add", "aten::sub", "aten::rsub"):
+            return self._without_noise(out, *args[:2])
         return out if func.is_view else tree_map(self.shake, out)
+
+    def _without_noise(self, out, a, b):
+        size = pb.maximum(*[t.abs().to(pb.float64) for t in map(pb.as_tensor, (a, b))])
+        return pb.where(out.abs() <= 16 * self.shake.eps * size, pb.zeros_like(out), out)
 
 
 def room_of(program, wanted: list, eps: float, gradients: bool, of=lambda f: f) -> list:
@@ -125,8 +157,9 @@ def room_of(program, wanted: list, eps: float, gradients: bool, of=lambda f: f) 
             shaken = of(program.function(pb, after, shake=shake))
             steps.append(observe(pb, shaken, moved, gradients))
             if inside:
-                with EveryOperator(shake):
-                    operators.append(observe(pb, of(program.function(pb)), moved, gradients))
+                for exact in (False, True) if seed == 0 else (False,):
+                    with EveryOperator(shake, exact):
+                        operators.append(observe(pb, of(program.function(pb)), moved, gradients))
         except Exception:
             return [np.inf] * len(wanted)  # it cannot bear rounding
     rooms = [spread(steps, wanted, 50.0), spread(operators, wanted, 2.0)]
