@@ -51,7 +51,7 @@ from .decisions import Decisions, below, contents, drawn, sized_by_values, wante
 from .effects import flattened
 from .grafts import Grafts
 from .holding import Holding
-from .hooking import Hooking, check_handles, has_own_rules, left, tables_of
+from .hooking import Hooking, check_handles, left, tables_of
 from .joint import (
     Adopted,
     Gradient,
@@ -218,8 +218,8 @@ class Capture(Hooking, Placing, Trace):
             node.meta["cut"] = True
         return self.wrap(t._data.inner, node)
 
-    def function_called(self, name: str, args: list, outs, before) -> None:
-        self.grafts.function(name, args, outs, before)
+    def function_called(self, cls, args: list, outs, before) -> None:
+        self.grafts.function(cls, args, outs, before)
 
     def traced_hook(self, t: Tensor, hook):
         return self.grafts.hook(t, hook)
@@ -799,7 +799,6 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             for n, t in enumerate([make(_dense(fake_of(v)._data)) for _, v in varying])
         ]
         joint.tangent_of = [k for k, _ in varying]
-        joint.ruled = has_own_rules([v for _, v in varying])
         sources = [make(boxes[i][2] if i >= 0 else results.values[~i]._data, s) for i, s in chosen]
         before = [t._data for t in handles], [t._data for t in tangents]
         level.joined = level.late = True
@@ -827,7 +826,7 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
     joint.module = recorder.module(tuple(results.nodes), "joint")
     if joint.differentiable:
         joint.grafted = level.grafts.module(joint.module)
-        joint.grafts_refused = level.grafts.refused
+        joint.grafts_refused, joint.ruled = level.grafts.refused, level.grafts.ruled
         if joint.grafted is None and not joint.sets:  # there memory has another's history
             joint.again = forward_of(joint.module, joint.forward_count, level.wholes)
     return joint

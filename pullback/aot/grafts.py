@@ -47,6 +47,7 @@ class Graft:
     results: list[Node | None] = field(default_factory=list)  # what went out
     steps: list[Node] = field(default_factory=list)  # what it recorded
     broken: bool = False  # did something else change gradients on the way?
+    derived: bool = False  # is it known to be linear in the gradients?
     done: set = field(default_factory=set)
 
     def ran(self, part: Any, given: list, sent: list, steps: list[Node]) -> None:
@@ -184,8 +185,18 @@ class Grafts:
         self.functions: dict[Any, Graft] = {}  # by the node of the tape
         self.tensors: dict[Node, Graft] = {}  # with hooks
         self.refused: tuple | None = None  # the user's place of a hook on a node of the tape
+        self.hooks = False  # are there hooks on nodes of the tape?
 
-    def function(self, name: str, args: list, outs: Any, before: Node) -> None:
+    @property
+    def ruled(self) -> bool:
+        """Does code of the user run when the function is differentiated: hooks, or a backward?
+
+        Such code need not be linear: gradients for one seed are not those for another, scaled.
+        """
+        return bool(self.tensors or self.refused or self.hooks) or not all(
+            graft.derived for graft in self.functions.values())
+
+    def function(self, cls: type[Function], args: list, outs: Any, before: Node) -> None:
         """A custom function was called, after the node `before`."""
         outs = outs if isinstance(outs, tuple) else (outs,)
         edges = [getattr(o, "_edge", None) for o in outs]
@@ -193,8 +204,9 @@ class Grafts:
         if node is None:
             return
         of = self.level.node
-        graft = Graft(name, node.where, list(map(of, args)),
-                      [None if e is None else of(o) for o, e in zip(outs, edges)])
+        graft = Graft(cls.__name__, node.where, list(map(of, args)),
+                      [None if e is None else of(o) for o, e in zip(outs, edges)],
+                      derived=cls._derived)
         graft.inner = _since(before)
         self.functions[node] = graft
 
@@ -215,6 +227,7 @@ class Grafts:
 
     def node_hook(self, node: Any, kind: str, hook: Callable) -> Callable:
         """The same for a hook of a node of the tape."""
+        self.hooks = True
         graft = self.functions.get(node)
         if graft is None:
             self.refused = self.refused or place()

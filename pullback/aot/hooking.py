@@ -19,7 +19,7 @@ from ..core.handle import Tensor, meta_of
 from ..core.hooks import RemovableHandle, Table, on_accumulated, on_tensor
 from ..core.hooks import tables_of as hook_tables
 from ..core.state import fast
-from ..core.tape import Accumulate, Node, Port
+from ..core.tape import Accumulate, Port
 from .effects import Effects
 
 _REGISTER = {"tensor": on_tensor, "accumulated": on_accumulated}
@@ -209,26 +209,3 @@ def register(hooked: list[tuple], tensors: list[Tensor]) -> None:
         made = _REGISTER[kind](tensors[i], hook)
         if handle is not None:
             handle.__dict__.update(made.__dict__)
-
-
-def has_own_rules(values: list[Tensor]) -> bool:
-    """Does code of the user run when these are differentiated: hooks, or a Function's backward?
-
-    Such code need not be linear: gradients for one seed are not those for another, scaled.
-    """
-    stack: list = [v._edge for v in values]
-    seen: set[int] = set()
-    while stack:
-        edge = stack.pop()
-        node = edge.node if type(edge) is Port else edge
-        if not isinstance(node, Node) or id(node) in seen:
-            continue
-        seen.add(id(node))
-        hooks = node.hooks
-        if hooks is not None and any(hooks.get(kind) for kind in ("tensor", "pre", "post")):
-            return True
-        context = getattr(node, "ctx", None)  # that of a Function; branches and loops are some, too
-        if context is not None and not type(context).__module__.startswith("pullback.control"):
-            return True
-        stack += node.edges
-    return False

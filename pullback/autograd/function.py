@@ -443,6 +443,7 @@ class Function(metaclass=_Meta):
     """
 
     _emits = False  # does `forward` make a node of a capture by itself?
+    _derived = False  # is `backward` known to be the derivative, and thus linear in gradients?
     _single_level = False  # does `forward` run on the level of its arguments?
     generate_vmap_rule = False
     boxed_grads_call = False  # does `backward` take the gradients in one list?

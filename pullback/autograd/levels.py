@@ -148,7 +148,7 @@ def dispatch(cls, plan: _Plan, args: tuple, above: tuple = ()) -> tuple:
     kind = _generated(plan.node) if isinstance(interp, Lift) else None
     made = _finish(plan, ctx, args, places, edges, out, tracked, level, kind)
     if adopts and tracked and interp is owner:
-        owner.function_called(cls.__name__, [args[i] for i in places], made, before)
+        owner.function_called(cls, [args[i] for i in places], made, before)
     return made, low
 
 

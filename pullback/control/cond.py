@@ -174,7 +174,7 @@ operator = HigherOrder("cond", _run)
 class _Cond(Function):
     """The operator where the value is hidden; derivatives and batches of it are such operators."""
 
-    _emits = True
+    _emits = _derived = True
 
     @staticmethod
     def forward(pred, branches, *operands):

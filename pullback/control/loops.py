@@ -129,7 +129,7 @@ map_operator = HigherOrder("map_impl", _map)
 
 
 class _Map(Function):
-    _emits = True
+    _emits = _derived = True
 
     @staticmethod
     def forward(f, n, *operands):
@@ -282,7 +282,7 @@ scan_operator = HigherOrder("scan", _scan)
 
 
 class _Scan(Function):
-    _emits = True
+    _emits = _derived = True
 
     @staticmethod
     def forward(f, n, m, *operands):

@@ -213,7 +213,7 @@ def _called(functions: Sequence[Callable], spec: Spec, states: Sequence[Sequence
 class _Passes(Function):
     """Passes in a capture."""
 
-    _emits = True
+    _emits = _derived = True
 
     @staticmethod
     def forward(functions, spec, *operands):

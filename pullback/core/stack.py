@@ -66,7 +66,7 @@ class Interpreter:
         """A hook of a tensor that this level computed, as it is to be registered."""
         return hook
 
-    def function_called(self, name: str, args: list, outs, before) -> None:
+    def function_called(self, cls, args: list, outs, before) -> None:
         """Told of a custom function on handles of this level, and where its graph began."""
 
     def node_hook(self, node, kind: str, hook):
