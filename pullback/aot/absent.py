@@ -8,6 +8,8 @@ where an operator may not be linear, zeros stand for what is absent.
 
 from __future__ import annotations
 
+import ast
+import functools
 import operator
 from typing import Any
 
@@ -18,13 +20,33 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..fx.passes import eliminate_dead_code
 
-# pointwise operators that are linear in some arguments, by place; what follows from the table
-# (`linear`, `multilinear`, views, gradients by name) is not listed
-_LINEAR = {
-    "mul": (0, 1), "div": (0,), "neg": (0,), "clone": (0,), "_to_copy": (0,), "where": (1, 2),
-    "add": (0, 1), "sub": (0, 1), "conj_physical": (0,), "contiguous": (0,),
-}
 _GRADIENTS = ("grad", "grad_output", "grad_out")
+_FACTS = ("shape", "dtype", "ndim", "device")
+
+
+@functools.cache
+def _linear_names(ov: Any) -> dict[str, set[str]]:
+    """Arguments that an operator is linear in, each with the other names in its gradient.
+
+    A pointwise operator is linear in an argument if that gradient reads neither the argument nor
+    the result.
+    """
+    op = ov.op
+    found = {name: set(ov.schema.names) for name in (*op.linear, *op.multilinear)}
+    for name, text in (op.grad or {}).items() if ov.kind == "pointwise" else ():
+        reads = _values_in(text)
+        if "grad" in reads and not reads & {name, "result"}:
+            found[name] = reads
+    if "backward" in op.base_name:
+        found.update({name: set(ov.schema.names) for name in _GRADIENTS})
+    return found
+
+
+def _values_in(formula: str) -> set[str]:
+    """The names in a formula of which it wants more than shape and dtype."""
+    nodes = list(ast.walk(ast.parse(formula, mode="eval")))
+    facts = {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr in _FACTS}
+    return {n.id for n in nodes if isinstance(n, ast.Name) and id(n) not in facts}
 
 
 def _linear_in(node: Node, gone: set) -> bool:
@@ -36,16 +58,12 @@ def _linear_in(node: Node, gone: set) -> bool:
         return False
     if getattr(node.target, "is_view", False):
         return True
-    places = _LINEAR.get(op.base_name, ())
-    named = (*op.linear, *op.multilinear)
-    for place, value in enumerate(node.args):
-        if not _met(value, gone):
-            continue
-        name = schema.args[place].name
-        known = place in places or name in named or (
-            name in _GRADIENTS and "backward" in op.base_name)
-        if not known:
-            return False
+    linear = _linear_names(node.target)
+    for arg, value in zip(schema.args, node.args):
+        if _met(value, gone) and not (arg.name in linear and all(
+                other.name in linear[arg.name] or not isinstance(v, (int, float, complex))
+                or v == 0 for other, v in zip(schema.args, node.args))):
+            return False  # a number that the gradient does not read is added, or put in its place
     return not any(_met(v, gone) for v in node.kwargs.values())
 
 

@@ -32,7 +32,7 @@ APART = (
     "_upsample_lanczos2d_aa_backward",  # they take scales otherwise than the forward does
     "_softmax_backward_data", "_log_softmax_backward_data",  # with a dtype that is not the input's
     "slice_inverse",  # reads memory behind its argument
-    "_sample_dirichlet", "_standard_gamma",  # draws for parameters that are not positive
+    "_sample_dirichlet", "_dirichlet_grad", "_standard_gamma",  # parameters that are not positive
     "fused_moving_avg_obs_fake_quant", "_fused_moving_avg",  # states that are one tensor
     "_weight_norm_interface",  # reads operands as if they lay in one piece
     "_fake_quantize_learnable",  # scales that are NaN
