@@ -92,8 +92,11 @@ class Writer:
         if not a.vec:
             if to == "b":
                 return Operand(f"({a.text} != 0)", to, False)
-            byte = "(uint8_t)(int32_t)" if to == "u" else ""  # of vectors, too, the lowest bits
-            return Operand(f"({SCALAR[to]}){byte}{a.text}", to, False)
+            text = a.text
+            if a.code in "fd" and to in "ilu":
+                text = f"whole_{a.code}{'l' if to == 'l' else 'i'}({text})"
+            byte = "(uint8_t)" if to == "u" else ""  # of vectors, too, the lowest bits
+            return Operand(f"({SCALAR[to]}){byte}{text}", to, False)
         kind, x = f"{REGISTER[to]}{self.L}", a.text
         if to == "b":
             return Operand(self._mask(f"({x} != 0)", a.code), to, True)

@@ -209,3 +209,27 @@ def test_powers_of_two_at_the_ends_of_a_type():
     wanted = np.float32([3.4e38 * 2**-0.5, -3.4e38 * 2**-2.5, 1e-45, np.inf])
     for f in (pb.ldexp, pb.compile(lambda x, y: pb.ldexp(x, y), backend="native")):
         np.testing.assert_allclose(f(x, y).numpy(), wanted, rtol=1e-6)
+
+
+NOT_FITTING = (pb.nan, pb.inf, -pb.inf, 1e30, -1e30, 3e9, -3e9, 300.7, -300.7, -1.5,
+               2.0**63, 128.0)
+
+
+@pytest.mark.parametrize("to", ["uint8", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_casts_of_numbers_that_do_not_fit(dtype, to):
+    dtype, to = getattr(pb, dtype), getattr(pb, to)
+
+    def casts(*given):
+        return [made for v, x in zip(NOT_FITTING, given) for made in (
+            x.to(to), x.t()[::3].to(to), x[:, [1, 2]].to(to),
+            pb.full((3,), v, dtype=dtype).to(to) + pb.zeros(3, dtype=to),
+            x.amax(1, keepdim=True).to(to) + pb.zeros(4, 20, dtype=to),
+            x.max().to(to) + pb.zeros(4, 20, dtype=to))]
+
+    given = [pb.full((4, 20), v, dtype=dtype) for v in NOT_FITTING]
+    with np.errstate(invalid="ignore"):
+        expected = casts(*given)
+    got = pb.compile(casts, fullgraph=True)(*given)
+    for a, b in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())

@@ -20,6 +20,18 @@ INLINE int64_t bounded1(int64_t i, int64_t size, int wrap, pb_status *status, in
   pb_bad_index(status, code, given);
   return 0;
 }
+// What the processor makes of a number, one that does not fit included, as it does of vectors and NumPy
+// of its elements; a cast of such a number is undefined.
+#define PB_WHOLE(name, T, I)                                                                       \
+  INLINE I name(T x) {                                                                             \
+    typedef T from __attribute__((vector_size(sizeof(T))));                                        \
+    typedef I to __attribute__((vector_size(sizeof(I))));                                          \
+    return __builtin_convertvector((from){x}, to)[0];                                              \
+  }
+PB_WHOLE(whole_fi, float, int32_t)
+PB_WHOLE(whole_fl, float, int64_t)
+PB_WHOLE(whole_di, double, int32_t)
+PB_WHOLE(whole_dl, double, int64_t)
 // after streaming stores, before another thread reads them
 INLINE void pb_fence(void) {
 #if defined(__x86_64__)
