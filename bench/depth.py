@@ -1,10 +1,11 @@
 """How long graphs of thousands of nodes take to compile: `python -m bench.depth`.
 
-A chain of pointwise operators, an unrolled recurrent network and a sum of many terms, each with
-about so many operators in the forward, are compiled with their gradients and called once, in a
-process of its own without anything in the cache. Printed are the nodes of the graph for forward and
-backward, seconds of the processor for capturing and cutting, lowering and writing, the C compiler,
-all, and the largest size of the process in MB. A pass of more than linear time would show.
+A chain of pointwise operators, an unrolled recurrent network, a sum of many terms and a chain of
+reads by index, each with about so many operators in the forward, are compiled with their gradients
+and called once, in a process of its own without anything in the cache. Printed are the nodes of the
+graph for forward and backward, seconds of the processor for capturing and cutting, lowering and
+writing, the C compiler, all, and the largest size of the process in MB. A pass of more than linear
+time would show.
 """
 
 from __future__ import annotations
@@ -38,10 +39,17 @@ def programs(torch, n: int) -> dict:
     def terms(x):
         return sum(x * float(k) for k in range(n // 2)).sum()
 
+    def reads(x, table):
+        i = table
+        for _ in range(n):
+            i = table[i]
+        return x[i].sum()
+
     torch.manual_seed(0)
     x = torch.randn(8, 8, requires_grad=True)
     w = (torch.randn(8, 8) * 0.2).requires_grad_()
-    return {"chain": (chain, (x,)), "steps": (steps, (x, w)), "terms": (terms, (x,))}
+    return {"chain": (chain, (x,)), "steps": (steps, (x, w)), "terms": (terms, (x,)),
+            "reads": (reads, (x, torch.randperm(8)))}
 
 
 def now() -> float:
@@ -101,7 +109,7 @@ def main() -> None:
         return
     print(f"{'':10}{'operators':>10}{'nodes':>10}{'capture s':>11}{'write s':>9}{'C s':>8}"
           f"{'all s':>8}{'MB':>7}")
-    for name in ("chain", "steps", "terms"):
+    for name in ("chain", "steps", "terms", "reads"):
         for n in options.sizes:
             with tempfile.TemporaryDirectory() as folder:
                 command = [sys.executable, "-m", "bench.depth", "--child", name, str(n)]

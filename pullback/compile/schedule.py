@@ -20,6 +20,7 @@ from .number import likely
 
 HEAVY = {*SLOW, "pow", "template", "div", "sqrt", "rsqrt", "recip"}
 _MAX_POINTERS, _MAX_INLINE = 28, 260
+_GATHER = 8  # an indirect read is so many operators to a C compiler
 _LOOK_BACK = 1024  # items; what is further away is no candidate for a common loop nest
 
 
@@ -238,7 +239,7 @@ def _long_chains(lowered: Lowered, stored: set[Value]) -> set[Value]:
             continue
         sources = {a for a in v.args if isinstance(a, Ref)}
         mine = frozenset().union(*(leaves[a.value] for a in sources))
-        count = 1 + sum(counts.get(a.value, 0) for a in sources)
+        count = _weight(v) + sum(counts.get(a.value, 0) for a in sources)
         if count > _MAX_INLINE:  # some may have been counted twice
             count = _inline_count(v, counts)
         if (
@@ -253,13 +254,13 @@ def _long_chains(lowered: Lowered, stored: set[Value]) -> set[Value]:
 
 
 def _inline_count(v: Value, counts: dict[Value, int]) -> int:
-    """How many values are computed on the way to one, itself included, up to those with none.
+    """How much is computed on the way to a value, itself included, up to those with nothing.
 
     A value that is looked at in several ways (shifted, turned, by an index) is computed for each.
     """
     looks: dict[tuple, int] = {}  # each way to look, from the way that its reader is looked at
-    seen, todo = {(v, 0)}, [(v, 0)]
-    while todo and len(seen) <= _MAX_INLINE:
+    seen, todo, total = {(v, 0)}, [(v, 0)], _weight(v)
+    while todo and total <= _MAX_INLINE:
         reader, look = todo.pop()
         for n, a in enumerate(reader.args):
             if isinstance(a, Ref) and counts.get(a.value, 0):
@@ -271,7 +272,12 @@ def _inline_count(v: Value, counts: dict[Value, int]) -> int:
                 if (a.value, way) not in seen:
                     seen.add((a.value, way))
                     todo.append((a.value, way))
-    return len(seen)
+                    total += _weight(a.value)
+    return total
+
+
+def _weight(v: Value) -> int:
+    return _GATHER if v.op == "gather" else 1
 
 
 def _small_in_large(lowered: Lowered, stored: set[Value]) -> set[Value]:

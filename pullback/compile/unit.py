@@ -40,8 +40,11 @@ from .toolchain import last_level_cache
 _KINDS = {"input": 0, "output": 1, "work": 2, "extern": 3, "none": 3, "status": 2, "numbers": 4,
           "placed": 5, "taken": 6, "hosted": 7}
 _THREADS_NS, _RELEASE_NS = 15e3, 20e3
-_LONG_STAGE, _MANY_USES = 64, 128
+_LONG_STAGE, _MANY_USES, _MANY_READS = 64, 128, 48
 _COSTLY = re.compile(rf"\b({'|'.join(SLOW)})_([fd])(\d+)\(")
+_READ = {"f": ("float", "f"), "d": ("double", "d"), "i": ("int32_t", "i"), "l": ("int64_t", "l"),
+         "b": ("uint8_t", "i"), "u": ("uint8_t", "i")}  # code -> type in memory, register
+_INDIRECT = re.compile(rf"\b(bounded|gather_([{''.join(_READ)}]))([2-9]|\d\d)\(")
 _AS_IS = """\
 #ifdef __clang__
 #define PB_AS_IS __attribute__((noinline, optnone))
@@ -106,14 +109,25 @@ def _in_parts(lines: list[str], most: int) -> Iterator[list[str]]:
 def _apart(kernels: str) -> str:
     """Functions for what kernels compute very often: written out at each place it would take a
     compiler minutes."""
-    counts = Counter(_COSTLY.findall(kernels))
     text = ""
-    for (op, code, lanes), count in sorted(counts.items()):
+    for (op, code, lanes), count in sorted(Counter(_COSTLY.findall(kernels)).items()):
         if count > _MANY_USES:
-            name, kind = f"{op}_{code}{lanes}", f"v{code}{lanes}"
-            text += f"static __attribute__((noinline)) {kind} pb_{name}({kind} x) {{\n"
-            text += f"  return {name}(x);\n}}\n#define {name} pb_{name}\n"
+            kind = f"v{code}{lanes}"
+            text += _function(f"{op}_{code}{lanes}", kind, f"{kind} x")
+    for (op, code, lanes), count in sorted(Counter(_INDIRECT.findall(kernels)).items()):
+        if count > _MANY_READS:
+            kind = f"v{_READ[code][1] if code else 'l'}{lanes}"
+            taken = f"const {_READ[code][0]} *from, vl{lanes} at, int n" if code else (
+                f"vl{lanes} at, int64_t size, int wrap, int n, pb_status *status, int64_t number")
+            text += _function(f"{op}{lanes}", kind, taken)
     return text
+
+
+def _function(name: str, kind: str, taken: str) -> str:
+    """A function of the runtime that is not written out where it is called."""
+    given = ", ".join(re.findall(r"(\w+)(?:,|$)", taken))
+    return (f"static __attribute__((noinline)) {kind} pb_{name}({taken}) {{\n"
+            f"  return {name}({given});\n}}\n#define {name} pb_{name}\n")
 
 
 class UnitWriter:

@@ -150,6 +150,36 @@ def test_functions_that_kernels_repeat_are_written_once():
     assert torch.allclose(torch.compile(steps)(x), steps(x), atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [8, ()])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bool])
+def test_indirect_reads_that_kernels_repeat_are_written_once(dtype, size):
+    def follow(x, table, i):
+        for _ in range(60):
+            i = table[i]
+        return [x[i.roll(k) if size else i] for k in range(50)]
+    x, table = (torch.randn(8) > 0).to(dtype), torch.tensor([3, 0, -1, 1, 7, 2, 4, 6])
+    i = torch.arange(8) if size else torch.tensor(5)
+    _, unit = unit_of(follow, x, table, i)
+    letter = {torch.float32: "f", torch.float64: "d", torch.bool: "b"}[dtype]
+    names = ["#define bounded", "#define gather_l", f"#define gather_{letter}"]
+    assert [name in unit.source for name in names] == [bool(size)] * 3
+    for a, b in zip(torch.compile(follow)(x, table, i), follow(x, table, i)):
+        assert torch.equal(a, b)
+    with pytest.raises(IndexError):
+        torch.compile(follow)(x, table, i + 20)
+
+
+def test_a_chain_of_reads_at_themselves_is_short():
+    def follow(i):
+        for _ in range(20):
+            i = i[i]
+        return i
+    i = torch.tensor([3, 0, 5, 1, 7, 2, 4, 6])
+    _, unit = unit_of(follow, i)
+    assert len(unit.source) < 60_000
+    assert torch.equal(torch.compile(follow)(i), follow(i))
+
+
 def test_values_that_must_be_stored_are_found_in_any_number():
     def turns(x):
         for _ in range(80):
