@@ -18,6 +18,7 @@ from ..core.fake import Fake
 from ..core.handle import Tensor, cell_of, make
 from ..core.layout import is_arranged, memory_format
 from ..core.op import overload
+from ..core.state import state
 from ..core.table import ops
 from ..core.views import _recording, describe, link_detached, shown_by_strides
 from ..interp.box import map_tensors
@@ -60,6 +61,8 @@ class Placing:
     below: Any
     _value: Any
     _recorded: Any
+    _untracked: Any
+    joined: bool
 
     def unfollowed(self, text: str) -> Exception:
         """A function that need not be a graph runs as it is written instead."""
@@ -161,14 +164,14 @@ class Placing:
         if given is not None and t.dtype is root.dtype:
             if not (fills(given) or self.literal and root._data.strides == given.strides):
                 return self._replaced(ov, lambda *_: shown_by_strides(
-                    make(root._data), make(given), (size, stride, absolute)), flat)
+                    self._seen(root), make(given), (size, stride, absolute)), flat)
             self._refuse_beyond(root, size, stride, absolute)
         if self.literal or t._link is None and start is None:
-            out = super().process(ov, flat)
+            out = super().process(ov, (self._seen(t), *flat[1:]))
         elif t.dtype is root.dtype:
-            out = super().process(ov, (make(root._data), size, stride, absolute))
+            out = super().process(ov, (self._seen(root), size, stride, absolute))
         elif absolute == here:
-            out = super().process(ov, (t, size, stride, None))
+            out = super().process(ov, (self._seen(t), size, stride, None))
         else:
             raise self.unfollowed(errors.text(
                 "a captured function looks at places in memory of another dtype "
@@ -176,6 +179,11 @@ class Placing:
                 "use as_strided() on the tensor that has the memory"))
         out._data.inner._data.offset = absolute * item  # its views may ask
         return out
+
+    def _seen(self, t: Tensor) -> Tensor:
+        """The value of a tensor, without history where nothing is recorded."""
+        plain = not (state.record[self.level] or self.joined or self.recorder.origin)
+        return self._untracked(t) if plain else make(t._data)
 
     def strided_in_place(self, t: Tensor, size, stride, start=None) -> None:
         """Told of `as_strided_`, which gives a tensor other places of its memory."""

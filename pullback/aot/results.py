@@ -145,7 +145,8 @@ class Results:
         elif link is not None and self._aliases(o, link):
             of = self.place(link.base)
             found = Output("view", 0, of, link.chain, hidden=link.hidden, apart=link.apart)
-            found.told = from_data(link.chain, marked=False)
+            found.told = from_data(link.chain, marked=False) or any(
+                isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest)
             found.stale, found.late = id(o) in self.stale, id(o) in self.late
             found.multi = link.multi
             if link.apart and not link.counts:
@@ -159,8 +160,7 @@ class Results:
             if id(link.base) in self.level.stand_ins:
                 found.early, found.chain = self._since(link)
             if found.told:
-                found.chain = map_aggregate(found.chain, lambda v: (
-                    self.number(v) if from_data((v,), marked=False) else v))
+                found.chain = map_aggregate(found.chain, self._said)
         else:
             if id(o) in self.late:
                 refresh(o)
@@ -169,7 +169,8 @@ class Results:
                 link = None  # it is not made again
             if link is not None and link.multi and self.level.literal and has_history(o):
                 found.piece = self.by_handle.get(id(root_of(o))), self._since(link)[1]
-            if link is not None and link.apart and has_history(o) and self._shown(o) and not any(
+            if link is not None and (link.apart or self._outlives(o)) and has_history(o) and (
+                    self._shown(o)) and not any(
                     isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
                 found.shares = self.place(link.base), link.chain
             if isinstance(link, Opaque) and id(link.base) in self.by_handle and not any(
@@ -185,6 +186,12 @@ class Results:
             found.cls = type(o)
         self.placed[id(o)] = found
         return found
+
+    def _said(self, value):
+        """What says where a view begins: a number or a tensor that the graph gives."""
+        if isinstance(value, Tensor):
+            return self.place(value)
+        return self.number(value) if from_data((value,), marked=False) else value
 
     def _since(self, link: Link) -> tuple[bool, tuple]:
         """The views that lead to a tensor from an input which may have changed its shape in place:
@@ -208,16 +215,19 @@ class Results:
         """Must a view be made again from its base, for what can be done to it later?"""
         if link.__class__ not in (Link, Detached):
             return False
-        if link.apart and has_history(o):
+        if has_history(o) and (link.apart or self._outlives(o)):
             return False
-        if any(isinstance(a, Tensor) for _, rest, _ in link.chain for a in rest):
-            return False  # a tensor of the graph says where
         root = root_of(o)
         if self.as_given and id(root) not in self.by_handle and id(root) not in self.torn:
             return False  # the compiled graph returns views as they are
         if self.level.literal and id(root) in self.cut and id(root) not in self.whole:
             return False  # results of the graph, with gradients of their own
         return self._shown(o) or link.multi or bool(link.hidden)
+
+    def _outlives(self, o: Tensor) -> bool:
+        """Is a tensor a view of a result that was detached in place since?"""
+        base = o._link.base
+        return base._edge is None and id(base) not in self.by_handle and not o._link.hidden
 
     def _shown(self, o: Tensor) -> bool:
         """Is the memory of a tensor that of an input, or of another output?"""

@@ -62,6 +62,7 @@ class CompiledNode(Node):
         name, saves = "CompiledFunctionBackward", ()
 
     rule = _Rule
+    hides_hooks = True
 
     @property
     def outputs(self) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from ..core.effects import effect_of
+from ..core.layout import strides_order
 from ..fx.traits import cost_of
 from .builder import Builder, Unsupported, code_of, permute
 from .errors import GraphNotSupported
@@ -363,9 +364,10 @@ def _extern(
 ) -> object:
     """A step through the operator's NumPy kernel."""
     # these see strides: draws follow each other as elements lie in memory
-    if getattr(node.target, "custom", False) or cost_of(node.target) in ("view", "random"):
-        args = _as_seen(b, args, node.args)
-        kwargs = {k: _as_seen(b, v, node.kwargs[k]) for k, v in kwargs.items()}
+    draws = cost_of(node.target) == "random"
+    if draws or getattr(node.target, "custom", False) or cost_of(node.target) == "view":
+        args = _as_seen(b, args, node.args, draws)
+        kwargs = {k: _as_seen(b, v, node.kwargs[k], draws) for k, v in kwargs.items()}
     refs = [a for a in _flat([args, list(kwargs.values())]) if isinstance(a, Ref)]
     many = isinstance(example, (tuple, list))
     examples = list(example) if many else [example]
@@ -385,16 +387,24 @@ def _extern(
     return made if many else made[0]
 
 
-def _as_seen(b: Builder, value: object, source: object) -> object:
-    """Operands in the memory layout that the graph says: a copy may have been left out."""
+def _as_seen(b: Builder, value: object, source: object, draws: bool = False) -> object:
+    """Operands in the memory layout that the graph says: a copy may have been left out.  Draws ask
+    for the order of elements alone, which parts with gaps have, too."""
     if isinstance(value, (list, tuple)) and not isinstance(value, Ref):
-        return [_as_seen(b, v, s) for v, s in zip(value, source)]
+        return [_as_seen(b, v, s, draws) for v, s in zip(value, source)]
     if not isinstance(value, Ref):
         return value
     example = source.meta.get("val")
     strides = tuple(map(whole, example.stride())) if hasattr(example, "stride") else None
-    known = strides is not None and _is_dense(value.shape, strides)
-    return _laid_out(b, value, example) if known else value
+    if strides is not None and _is_dense(value.shape, strides):
+        return _laid_out(b, value, example)
+    if not draws or strides is None or value.dtype not in CTYPES or (
+            strides_order(value.shape, strides) == strides_order(value.shape, value.strides)):
+        return value
+    order = strides_order(value.shape, strides) or range(len(strides))
+    look = permute(value, list(order))
+    copy = b.add(Value("pointwise", b.fresh_name(), look.shape, look.dtype, "copy", (look,)))
+    return permute(copy.ref(), sorted(range(len(order)), key=order.__getitem__))
 
 
 VIEWS = {
@@ -434,6 +444,19 @@ def _base(node: object) -> object:
     return node
 
 
+def _own(b: Builder, ref: Ref, whole_ref: object, node: object, base: object) -> Ref:
+    """A copy of a result; of a part with gaps, that part of a copy of all."""
+    example = node.meta.get("val")
+    gaps = hasattr(example, "stride") and not _is_dense(
+        ref.shape, tuple(map(whole, example.stride())))
+    if gaps and isinstance(whole_ref, Ref) and whole_ref.value is ref.value and (
+            prod(whole_ref.shape) == ref.value.numel and ref.dtype in CTYPES):
+        made = _laid_out(b, whole_ref, base.meta.get("val"), own=True)
+        if made.strides == whole_ref.strides and made.offset == whole_ref.offset:
+            return Ref(made.value, ref.shape, ref.offset, ref.strides)
+    return _laid_out(b, ref, example, own=True)
+
+
 def _outputs(b: Builder, env: dict, value: object, owners: dict) -> list:
     """Refs to return. Two results share memory only where eager execution shares it too."""
     if isinstance(value, (list, tuple)):
@@ -448,6 +471,6 @@ def _outputs(b: Builder, env: dict, value: object, owners: dict) -> list:
             owner = owners.setdefault(ref.value, base)
             if owner is not base or (ref.value.kind == "input" and base.op == "call_function"):
                 b.name = value.name
-                ref = _laid_out(b, ref, value.meta.get("val"), own=True)
+                ref = _own(b, ref, env[base], value, base)
         out.append(ref)
     return out

@@ -186,15 +186,17 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     if x._link is not None:
         refresh(x)
     may_write(x, x._edge is not None, tape.level_own(x._data), True)
-    link = x._link
+    link, interp = x._link, getattr(x._data, "interp", None)
     if link is None and x._cell is not None and not is_buffer(x._data):
         link = Link(found_anew(x), None, False, None, x._cell.version)  # older views go by steps
+    elif link is not None and link.apart and interp is not None and not interp.adopts:
+        base = found_anew(x)  # so they do of a detached alias
+        base._link, link = link, Link(base, None, False, None, x._cell.version)
     recorded = state.record[tape.level_own(x._data)]
     # else it keeps its history, which does not end here
     new = stack.bind(ov, (make(x._data, x._edge if recorded else None), *flat[1:]))
     if ov.op.inplace_node:
         _rename(ov, new._edge)
-    interp = getattr(x._data, "interp", None)
     if interp is not None and interp.adopts:
         interp.reviewed(x, (ov, flat[1:]), new._data, x if link is None else link.base)
     made_by = getattr(new._data, "interp", None)

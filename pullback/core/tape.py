@@ -50,6 +50,7 @@ class Node(Edge):
     )
 
     outputs = 1
+    hides_hooks = False  # may its formula contain hooks of the tensor that has it for history?
 
     def name(self) -> str:
         """The class name that users know, e.g. `MulBackward0`."""

@@ -49,10 +49,12 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         kind, base, steps, hidden = link.__class__, link.base, link.steps, link.hidden
         multi = many or link.multi
     rest = flat[1:]
+    if ov.name == "narrow.Tensor" and level:  # it may be written since
+        rest = (rest[0], make(rest[1]._data), rest[2])
     if steps is not None and ov.name == "as_strided":
         # it names places of the memory, whatever view it is called on
         rest = (*rest[:2], out.storage_offset() if rest[2] is None else rest[2])
-        if source._data.dtype == base._data.dtype:
+        if source._data.dtype == base._data.dtype and not hidden:
             steps = None
     if not state.record[level]:
         hidden = "inference" if state.inference else "no_grad"
@@ -263,7 +265,7 @@ def unhooked(t: Tensor):
         node = at.node if type(at) is tape.Port else at
         if not around and (at is base._edge or not node.edges):
             break
-        if around or node.hooks:
+        if around or node.hooks or node.hides_hooks:
             if is_buffer(t._data) and is_buffer(base._data):
                 return _history(t, link, base)
             return replay(make(base._data, base._edge), link.chain)._edge

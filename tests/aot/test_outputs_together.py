@@ -9,6 +9,15 @@ import pullback as pb
 from pullback import no_grad
 
 
+def start():
+    x = pb.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=pb.float64, requires_grad=True)
+    y = pb.tensor([[2.0, 0.25], [-1.0, 1.5]], dtype=pb.float64, requires_grad=True)
+    return [x, y], [x * 1, y * 1]
+
+
+start.held = None
+
+
 def detached_and_written(x, y):
     v = (x * 1).reshape(-1)
     alias = v.detach()
@@ -146,6 +155,27 @@ def tracked_alias_whose_base_is_written(x, y):
     return alias * b.sum()
 
 
+def view_of_what_was_detached_in_place(x, y):
+    b = x * 1
+    v = b.view(-1)
+    b.detach_()
+    return b, v[None]
+
+
+def strides_of_a_hidden_view(x, y):
+    c = x * y.sum()
+    with no_grad():
+        v = c.view(-1)
+    return v.as_strided((2,), (1,), 0)
+
+
+def hidden_strides(x, y):
+    b = x * y
+    with no_grad():
+        v = b.view(-1).as_strided((2,), (1,), 0)
+    return v * b.sum()
+
+
 @pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
 @pytest.mark.parametrize("function", [
     detached_and_written, detached_part_and_written, twice_detached_and_written,
@@ -154,12 +184,14 @@ def tracked_alias_whose_base_is_written(x, y):
     detached_and_written_without_history, of_the_same_dtype, hidden_and_written,
     part_of_what_was_turned, imaginary_part_of_what_was_turned, piece_from_before_a_turn,
     turned_view_of_an_argument, alias_of_the_same_value, turned_while_nothing_is_recorded,
-    base_of_a_tracked_alias, tracked_alias_whose_base_is_written], ids=lambda f: f.__name__)
+    base_of_a_tracked_alias, tracked_alias_whose_base_is_written, strides_of_a_hidden_view,
+    hidden_strides], ids=lambda f: f.__name__)
 def test_outputs_of_the_same_memory(function, way):
-    def start():
-        x = pb.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=pb.float64, requires_grad=True)
-        y = pb.tensor([[2.0, 0.25], [-1.0, 1.5]], dtype=pb.float64, requires_grad=True)
-        return [x, y], [x * 1, y * 1]
-
-    start.held = None
     oracle.check(function, start, ways=(way,), bases=False)
+
+
+@pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
+def test_views_of_what_was_detached_in_place(way):
+    """They keep their history; eager refuses to write them then."""
+    oracle.check(view_of_what_was_detached_in_place, start, ways=(way,), bases=False,
+                 writes=(False,))

@@ -107,7 +107,8 @@ class Program:
     @property
     def is_narrow(self) -> bool:
         """Are numbers of single precision on the way?"""
-        return "32" in self.dtype + self.dtype_of_source or self.has("float()", "ones(", "full(")
+        return "32" in self.dtype + self.dtype_of_source or self.has(
+            "float()", "ones(", "full(", "long()")
 
     @property
     def reaches_beyond(self) -> bool:

@@ -45,3 +45,13 @@ def test_steps_through_numpy_read_what_lies_otherwise():
         grads.append([*outs, a.grad, b.grad])
     for eager, compiled in zip(*grads):
         assert pb.equal(eager, compiled) and eager.stride() == compiled.stride()
+
+
+def test_parts_of_copies_of_an_argument():
+    """A product by one, and a clone, are the argument itself in C."""
+    def f(x):
+        return (x * 1)[..., 0], x.clone().unfold(1, 2, 1)
+
+    x = pb.arange(16).reshape(4, 4)
+    for a, b in zip(pb.compile(f)(x), f(x)):
+        assert a.stride() == b.stride() and pb.equal(a, b)
