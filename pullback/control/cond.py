@@ -200,6 +200,7 @@ class _Cond(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.pred, ctx.branches, *kept = inputs
+        ctx.set_materialize_grads(False)
         if isinstance(ctx.pred, Tensor):
             ctx.pred, kept = None, [ctx.pred, *kept]
         ctx.save_for_backward(*kept)
@@ -210,7 +211,7 @@ class _Cond(Function):
     def backward(ctx, *grads):
         pred, operands = _saved(ctx)
         wanted = [i for i in floats(operands) if ctx.needs_input_grad[i + 2]]
-        count, moving = len(operands), ctx.moving
+        count, moving = len(operands), asked(ctx.moving, grads)
 
         def pulled(branch: Callable) -> Callable:
             return lambda *v: pull_back(branch, v[:count], wanted, moving, v[count:])
@@ -249,6 +250,11 @@ class _Cond(Function):
 def _saved(ctx: Any) -> tuple:
     kept = list(ctx.saved_tensors)
     return kept.pop(0) if ctx.pred is None else ctx.pred, kept
+
+
+def asked(moving: list[int], grads: Sequence) -> list[int]:
+    """Results that have a gradient: zeros for others would meet infinite slopes, and give NaN."""
+    return [i for i in moving if grads[i] is not None]
 
 
 def pull_back(function: Callable, values: Sequence[Tensor], wanted: list[int], moving: list[int],

@@ -19,7 +19,7 @@ from ..core.table import ops
 from ..func.vmap import vmap
 from ..interp.functionalize import Functionalize
 from ..interp.trace import Trace
-from .cond import pull_back, push_forward
+from .cond import asked, pull_back, push_forward
 from .subgraph import (
     HigherOrder,
     below,
@@ -154,13 +154,14 @@ class _Map(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.f, ctx.n, *operands = inputs
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*operands)
         ctx.save_for_forward(*operands)
         ctx.moving, ctx.count = floats(output), len(output)
 
     @staticmethod
     def backward(ctx, *grads):
-        operands, n, f, moving = ctx.saved_tensors, ctx.n, quiet(ctx.f), ctx.moving
+        operands, n, f, moving = ctx.saved_tensors, ctx.n, quiet(ctx.f), asked(ctx.moving, grads)
         wanted = [i for i in floats(operands) if ctx.needs_input_grad[i + 2]]
         width, m = len(moving), len(operands) - n
 
@@ -309,6 +310,7 @@ class _Scan(Function):
     @staticmethod
     def setup_context(ctx, inputs, output):
         ctx.f, ctx.n, ctx.m, *operands = inputs
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(*operands)
         ctx.save_for_forward(*operands)
         ctx.moving, ctx.count = floats(output), len(output)
@@ -326,7 +328,8 @@ class _Scan(Function):
         varying = floats(v)
         cs = [i for i in varying if i < n]
         ds = [i for i in varying if i >= n + m]
-        ys = [i for i in moving if i >= n]
+        ys = asked([i for i in moving if i >= n], grads)
+        ends = [ops.zeros_like(v[i]) if grads[i] is None else grads[i] for i in cs]
         zeros = [ops.zeros_like(v[i]) for i in ds]
 
         def back(*values):
@@ -339,7 +342,7 @@ class _Scan(Function):
                     *[found[i] for i in varying if n <= i < n + m])
 
         rows = [ops.flip(t, (0,)) for t in (*carried, *xs, *[grads[i] for i in ys])]
-        out = scan_operator(back, [*[grads[i] for i in cs], *zeros], rows, args)
+        out = scan_operator(back, [*ends, *zeros], rows, args)
         at = len(cs) + len(ds)
         found = dict(zip([*cs, *ds], out[:at]))
         found |= dict(zip([i for i in varying if n <= i < n + m],

@@ -36,7 +36,8 @@ def offsets_between(x1, x2):
 def norm_of_offsets(offset, p):
     """p-norms along the last dim, in terms of operators."""
     if p == 0:
-        return (offset != 0).to(offset.dtype).sum(-1)
+        count = (offset != 0).to(offset.dtype).sum(-1)
+        return ops.where(offset.isnan().any(-1), math.nan, count)
     if p == 1:
         return offset.abs().sum(-1)
     if p == 2:

@@ -37,7 +37,7 @@ def _without_padding(values, indices, padding_idx):
 
 
 def _scaled(rows, scale, indices, padding_idx):
-    return _without_padding(rows * scale.unsqueeze(1), indices, padding_idx)
+    return _without_padding(rows, indices, padding_idx) * scale.unsqueeze(1)
 
 
 def into_bags(rows, offset2bag, bags):
@@ -99,5 +99,5 @@ def bag_entry_grad(grad, table, indices, offset2bag, padding_idx, scale_grad_by_
     """Gradient of the weight of each entry: its row times the gradient of its bag."""
     scale = bag_coefficients(grad, indices, offset2bag, None, SUM, None, padding_idx,
                              table.shape[0] if scale_grad_by_freq else None)
-    return _without_padding((grad[offset2bag] * table[indices]).sum(1) * scale, indices,
-                            padding_idx)
+    grad = _without_padding(grad[offset2bag], indices, padding_idx)
+    return (grad * _without_padding(table[indices], indices, padding_idx)).sum(1) * scale

@@ -100,7 +100,7 @@ class _Blocks:
             finite = xp.isfinite(top)
             usual = bool(finite.all())  # else a row may see nothing
             if not usual:
-                top = xp.where(finite, top, 0)
+                top = xp.where(top == -math.inf, 0, top)  # +inf and NaN make NaN of all weights
             scores -= top
             weights = xp.exp(scores, out=scores)
             total = sums(xp, weights, -1)

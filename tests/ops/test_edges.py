@@ -155,3 +155,37 @@ def test_a_mask_of_attention_fits_the_scores(shape):
     for fits in ((3, 4), (1, 4), (2, 1, 3, 1), (2, 2, 1, 4)):
         out = torch.nn.functional.scaled_dot_product_attention(q, k, k, torch.zeros(fits))
         assert out.shape == (2, 2, 3, 2)
+
+
+def test_counting_distances_of_nan_are_nan():
+    x, y = torch.tensor([[1.0, nan], [0.0, 2.0]]), torch.tensor([[1.0, 2.0]])
+    for f in (lambda x, y: torch.cdist(x, y, p=0.0),
+              lambda x, y: torch.pdist(torch.cat([x, y]), 0.0)[1:]):
+        for found in _everywhere(f, x, y):
+            assert found.reshape(-1).isnan().tolist()[0] and not found.reshape(-1)[1].isnan()
+
+
+def test_weights_of_an_infinite_score_are_nan():
+    """As those of softmax, in the fused kernel and its gradients, too."""
+    q, v = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 3, 2, requires_grad=True)
+    k = torch.tensor([[[[1.0, 2.0], [inf, 1.0], [0.5, 0.5]]]])
+    f = torch.nn.functional.scaled_dot_product_attention
+    for call in (f, torch.compile(f, backend="numpy")):
+        out = call(q, k, v)
+        assert out.isnan().all() and torch.autograd.grad(out.sum(), v)[0].isnan().all()
+
+
+def test_padding_of_bags_counts_nothing_beside_infinite_rows():
+    table = torch.tensor([[1.0, 2.0], [inf, nan], [3.0, 4.0]], requires_grad=True)
+    weights = torch.tensor([[0.5, 2.0, 1.0]], requires_grad=True)
+
+    def bags(table, weights):
+        return torch.nn.functional.embedding_bag(
+            torch.tensor([[0, 1, 2]]), table, mode="sum", per_sample_weights=weights,
+            padding_idx=1)
+
+    for call in (bags, torch.compile(bags, backend="numpy"),
+                 lambda t, w: torch.vmap(bags, (None, 0))(t, w[None])[0]):
+        found = torch.autograd.grad(call(table, weights).sum(), (table, weights))
+        assert found[0].tolist() == [[0.5, 0.5], [0, 0], [1, 1]]
+        assert found[1].tolist() == [[3, 0, 7]]

@@ -166,7 +166,7 @@ def room_of(program, wanted: list, eps: float, gradients: bool, of=lambda f: f) 
     if None in rooms:
         return [np.inf] * len(wanted)
     rooms.append(own_error(program, wanted, gradients, of) or rooms[0])
-    return [np.maximum.reduce(parts) for parts in zip(*rooms)]
+    return [functools.reduce(np.maximum, parts) for parts in zip(*rooms)]
 
 
 def own_error(program, wanted: list, gradients: bool, of) -> list | None:
