@@ -549,10 +549,13 @@ def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
         made = stack.lifted(make(found))  # a constant of whoever captures this
         return made if base.device.type == "cpu" else made.to(base.device)
 
-    given = ops.reshape(new, (len(places),))
+    shape, given = tuple([int(n) for n in new.shape]), new
     last = _last(places)
-    if last is not None:
-        places, given = places[last], ops.index_select(given, 0, numbers(last))
+    if last is None:
+        places = places.reshape(shape)
+    else:
+        places, given = places[last], ops.index(new, list(map(numbers, np.unravel_index(
+            last, shape))))
     shape = tuple([int(n) for n in base.shape])
     if not shape:
         return ops.reshape(given, ())

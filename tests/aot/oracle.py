@@ -31,7 +31,7 @@ AGAIN = errors.NotDifferentiable, errors.SavedValueModified
 
 
 def facts(t, units: bool = True) -> dict:
-    """What can be seen of one tensor; strides that reach nothing only with `units`."""
+    """What can be seen of one tensor; strides that reach nothing count only with `units`."""
     history = outcome(lambda: (t.requires_grad, t.is_leaf, t.grad_fn is not None))
     return {
         "shape": tuple(t.shape), "dtype": t.dtype,
@@ -135,7 +135,9 @@ def observe(f, start, writes: bool, create_graph: bool, bases: bool = True,
             leaves, create_graph=create_graph, allow_unused=True))
         steps.append(("backward", error))
         if error is None:
-            steps.append(("gradients", [None if g is None else facts(g)["value"] for g in found]))
+            steps.append(("gradients", [
+                facts(g)["value"] if g is not None else None if units else np.zeros(t.shape)
+                for t, g in zip(leaves, found)]))
             tracked = [g for g in found if g is not None and g.requires_grad]
             if create_graph:
                 total = sum((g * g).sum() for g in tracked)

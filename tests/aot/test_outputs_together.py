@@ -169,6 +169,12 @@ def strides_of_a_hidden_view(x, y):
     return v.as_strided((2,), (1,), 0)
 
 
+def windows_filled(x, y):
+    b = (x * 1).t().contiguous().t()
+    b.unfold(0, 2, 2).fill_(y[0, 0])
+    return b
+
+
 def hidden_strides(x, y):
     b = x * y
     with no_grad():
@@ -185,7 +191,7 @@ def hidden_strides(x, y):
     part_of_what_was_turned, imaginary_part_of_what_was_turned, piece_from_before_a_turn,
     turned_view_of_an_argument, alias_of_the_same_value, turned_while_nothing_is_recorded,
     base_of_a_tracked_alias, tracked_alias_whose_base_is_written, strides_of_a_hidden_view,
-    hidden_strides], ids=lambda f: f.__name__)
+    hidden_strides, windows_filled], ids=lambda f: f.__name__)
 def test_outputs_of_the_same_memory(function, way):
     oracle.check(function, start, ways=(way,), bases=False)
 

@@ -1,4 +1,4 @@
-"""Every table entry, compiled: values and gradients equal those of eager execution.
+"""Every table entry, compiled: values, gradients and aliases equal those of eager execution.
 
 Samples of several operators are compiled as one function, because most of the time is the C
 compiler's. When a group fails, its members are run alone, so that the message names the operator.
@@ -96,6 +96,7 @@ def measure(function, group: list[Sample]):
     tensors = [s.tensors() for s in group]
     pb.manual_seed(0)
     outs = function(*[t for ts in tensors for t in ts])
+    shown = [shared(ts, out) for ts, out in zip(tensors, outs)]
     tracked = [o for sample in outs for o in sample if isinstance(o, Tensor) and o.requires_grad]
     seeds = []
     for i, o in enumerate(tracked):
@@ -111,11 +112,23 @@ def measure(function, group: list[Sample]):
         else [None] * len(leaves)
     )
     found = [[next(grads) if t.requires_grad else None for t in ts] for ts in tensors]
-    return list(zip(outs, found))
+    return list(zip(outs, found, shown))
+
+
+def shared(tensors: list[Tensor], outs: list) -> list[tuple]:
+    """Which results are a tensor that was given, or another result, and which show its memory."""
+    made = [o for o in outs if isinstance(o, Tensor)]
+    return [
+        (i, j, o is t)
+        for i, o in enumerate(made)
+        for j, t in enumerate([*tensors, *made[:i]])
+        if o is t or o._data.size and np.may_share_memory(o._data, t._data)
+    ]
 
 
 def agree(sample: Sample, got, expected) -> None:
-    """One sample's outputs and gradients."""
+    """One sample's outputs and gradients, and whose memory the outputs show."""
+    assert got[2] == expected[2], f"{sample.label}: shares {got[2]}, eager {expected[2]}"
     for kind, some, others in zip(("output", "gradient"), got, expected):
         assert len(some) == len(others), (
             f"{sample.label}: {len(some)} {kind}s, expected {len(others)}"

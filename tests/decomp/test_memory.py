@@ -21,6 +21,8 @@ from pullback.testing import samples
 SHOWS = {"_unsafe_view", "unsafe_split.Tensor", "unsafe_split_with_sizes", "unsafe_chunk"}
 # where it looks is known by a tensor alone: without it there is a copy
 PLACED = {"narrow.Tensor"}
+# views of elements that are marked in PyTorch, which are computed here
+MARKS = {"_conj", "_neg_view"}
 
 
 def shaped(t: Tensor, shape: tuple) -> Tensor:
@@ -89,6 +91,32 @@ def test_decompositions_copy_what_operators_copy(part):
                 if out is not NotImplemented:
                     calls += 1
                     assert pattern(list(tensors_in(flat)), out) == wanted, (name, flat)
+    assert calls > 500
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(4))
+def test_operators_share_what_their_schemas_say(part):
+    calls = 0
+    for name in sorted(registry)[part::4]:
+        ov = overload_of(registry[name])
+        if ov.is_composite or name in SHOWS | {"lift"} | MARKS:  # which may return an argument
+            continue
+        says = any(r.alias and not r.is_write for r in ov.schema.returns)
+        for case in samples.cases(ov.op, dt.float64)[:2]:
+            for flat in variants(samples.flat(ov.op, case)):
+                flat = fresh(flat)
+                given = list(tensors_in(flat))
+                try:
+                    out = bind(ov, flat)
+                except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError,
+                        ZeroDivisionError):
+                    continue  # no such call
+                made = out if isinstance(out, (list, tuple)) else [out]
+                calls += 1
+                shown = {i for i, j, _ in pattern(given, out) if j < len(given)}
+                filled = {i for i, o in enumerate(made) if isinstance(o, Tensor) and o.numel()}
+                assert shown == (filled if says else set()), (name, flat)
     assert calls > 500
 
 
