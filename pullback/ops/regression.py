@@ -251,13 +251,15 @@ class huber_loss(Op):
         "self": "huber_loss_backward(grad, self, target, reduction, delta)",
         "target": "huber_loss_backward(grad, target, self, reduction, delta)",
     }
-    push = "reduce_loss((self_p - target_p).clamp(-delta, delta) * (self_t - target_t), reduction)"
+    push = ("reduce_loss((self_p - target_p).clamp(-delta, delta) * (self_t - target_t),"
+            " reduction).to(result.dtype)")
+    check = lambda self, target, reduction, delta: refuse("huber_cpu", self, "biuc")
+    dtype = "self.dtype"
     cost = "reduce"
     method = False
     function = False
 
     def run(xp, self, target, reduction, delta):
-        refuse("huber_cpu", self, "biuc")
         if delta <= 0:
             raise ShapeError("huber_loss does not support non-positive values for delta.")
         size = xp.abs(xp.subtract(widened(xp, self), widened(xp, target)))
@@ -274,7 +276,7 @@ class huber_loss(Op):
     def decomp(self, target, reduction, delta):
         size = (self - target).abs()
         terms = ops.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
-        return reduce_loss(terms, reduction)
+        return reduce_loss(terms, reduction).to(self.dtype)
 
     def samples(s):
         for reduction in (0, 1, 2):

@@ -227,7 +227,14 @@ def joint(case: Case, direction=cotangent):
     return lambda function: functools.partial(both, function), inputs
 
 
+def copied(case: Case) -> bool:
+    """Does it write to what literal captures copy, as PyTorch's do: `dropout` in evaluation?"""
+    return case.written and "dropout" in case.program.source()
+
+
 def captured(case: Case, tracing: str, table=None) -> str | None:
+    if copied(case):
+        return None
     of, inputs = joint(case, _by_operators if tracing == "symbolic" else cotangent)
     both = of(case.function)
     wanted = observe(pb, both, inputs, False)
@@ -259,11 +266,15 @@ def decomposed(case: Case) -> str | None:
 
 
 def aot_min_cut(case: Case) -> str | None:
+    if copied(case):
+        return None
     return case.check(aot_function(case.function, nop,
                                    partition_fn=min_cut_rematerialization_partition), 2)
 
 
 def aot_default(case: Case) -> str | None:
+    if copied(case):
+        return None
     return case.check(aot_function(case.function, nop, partition_fn=default_partition,
                                    decompositions=core_aten_decompositions()))
 
