@@ -202,7 +202,7 @@ _KEPT = 4096  # answers that are remembered: the layers of a network ask the sam
 @functools.cache
 def has_checks(ov) -> bool:
     """Has the kernel anything to say?  Expressions check nothing, draws must not be drawn."""
-    plain = isinstance(ov.op.run, str) and ov.check is None and not ov.alike
+    plain = isinstance(ov.op.run, str) and ov.check is None and not (ov.alike or ov.real_only)
     return not (plain or ov.custom or ov.is_random or ov.is_view or effect_of(ov) is not None)
 
 

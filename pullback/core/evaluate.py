@@ -215,6 +215,8 @@ def _run_raw(ov, raw, xp):
             raw = [_moved(xp, v) for v in raw]
     if ov.alike:
         refuse_mixed(ov, raw)
+    if ov.real_only:
+        refuse_complex_tensors(ov, raw)
     rule = ov.op.promote
     if rule == "keep" or rule == "same" and ov.is_view:
         out = ov.kernel(xp, *raw)
@@ -250,6 +252,14 @@ def refuse_mixed(ov, raw) -> None:
             elif v.dtype != wanted and not (wide and v.dtype == _HALF.get(wanted, wanted)):
                 raise errors.DTypeError(f"expected scalar type {dt.title(wanted)} but found "
                                         f"{dt.title(v.dtype)}")
+
+
+def refuse_complex_tensors(ov, raw) -> None:
+    """Refuse complex tensors where the entry takes none."""
+    for v in _arrays(raw):
+        if v.dtype.kind == "c":
+            raise NotImplementedError(
+                f"\"{ov.op.base_name}\" not implemented for '{dt.title(v.dtype)}'")
 
 
 def refuse_complex(ov, raw, dtype: dt.DType) -> None:

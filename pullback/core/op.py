@@ -79,7 +79,8 @@ class Op:
     namespace: str | None = None  # further namespace that offers it ("nn.functional", ...)
     out: tuple = ()  # what out= must be: "exact", "castable", of "any" dtype; "apart" from inputs
     aliases: tuple = ()  # further public names
-    complex = False  # takes complex inputs
+    # takes complex inputs?  None: computes with them, as PyTorch does, but nothing is promised
+    complex: bool | None = False
     samples = None  # generator of sample calls for the tests
     structure: dict = {}  # input name -> projection of perturbations (Hermitian...) in tests
     unchecked: tuple = ()  # checks of the test kit that do not apply (straight-through gradients)
@@ -296,6 +297,12 @@ class OpOverload:
         names, op = self.schema.names, self.op
         return (*((names.index(n), False) for n in op.alike),
                 *((names.index(n), True) for n in op.wide))
+
+    @functools.cached_property
+    def real_only(self) -> bool:
+        """Are complex numbers refused, whatever the kernel would make of them?"""
+        return self.op.complex is False and not self.custom and self.kind in (
+            "pointwise", "reduction", "op")
 
     @functools.cached_property
     def check(self):

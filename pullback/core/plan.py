@@ -257,6 +257,8 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
     for i in alike[1:]:
         lines += [f"    if a{i}.dtype is not a{alike[0]}.dtype:", f"        {general}"]
     keeps = rule == "keep" or rule == "same" and ov.is_view
+    if keeps and ov.real_only and tensors:
+        lines += [f"    if a{tensors[0]}.dtype in COMPLEX:", f"        {general}"]
     if not keeps:
         promoting = [i for i in tensors if i in ov.promoted] if rule != "same" else []
         first = promoting[0] if promoting else tensors[0] if tensors else None
@@ -269,7 +271,7 @@ def _kernel(ov, rule: str, places, tensors, lists, general, own) -> list[str]:
             lines.append(f"    d = a{first}.dtype")
         if rule == "same":
             if first is not None:
-                lines += ["    if d in HALF:", f"        {general}"]
+                lines += [f"    if d in {'ODD' if ov.real_only else 'HALF'}:", f"        {general}"]
                 if ov.dtype_rule is None and len(schema.returns) == 1:
                     dtype = "d"
             elif lists:
@@ -458,6 +460,7 @@ def _linked(ov, single: bool, flat: str) -> list[str]:
     ]
 
 
+_COMPLEX = {np.dtype(np.complex64), np.dtype(np.complex128)}
 space.update(
     F32=np.dtype(np.float32),
     F64=np.dtype(np.float64),
@@ -465,6 +468,8 @@ space.update(
     REAL={np.dtype(c) for c in "fdlihbB?"},
     BOOL=np.dtype(np.bool_),
     HALF=_HALF,
+    COMPLEX=_COMPLEX,
+    ODD={*_HALF, *_COMPLEX},
     INTS={int},
     INFERENCE=INFERENCE,
     Tensor=Tensor,

@@ -451,6 +451,7 @@ class rrelu_with_noise_functional(Random):
 class rrelu_with_noise_backward(Backward):
     """The gradient times the slopes that were used."""
 
+    complex = None
     schema = ("rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise,"
               " Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor")
     grad = {"grad_output": ("rrelu_with_noise_backward(grad, self, noise, lower, upper, training,"

@@ -549,6 +549,7 @@ REDUCTIONS = {"sum": "add", "prod": "multiply", "mean": "add", "amax": "maximum"
 class scatter_reduce_two(Op):
     """A copy of `self` reduced with one element of src for each entry of an index."""
 
+    complex = None
     schema = (
         "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, "
         "bool include_self=True) -> Tensor"

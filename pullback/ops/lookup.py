@@ -26,6 +26,7 @@ def _check_places(indices, name: str, place: int) -> None:
 class embedding(Op):
     """Rows of a table."""
 
+    complex = None
     schema = (
         "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, "
         "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor"
@@ -72,6 +73,7 @@ class embedding(Op):
 class embedding_dense_backward(Op):
     """Rows of a gradient added up by the row of the table that they came from."""
 
+    complex = None
     schema = (
         "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, "
         "SymInt padding_idx, bool scale_grad_by_freq) -> Tensor"

@@ -76,6 +76,7 @@ def _refuse_integers(self):
 class soft_margin_loss_backward(Op):
     """Gradient of soft_margin_loss."""
 
+    complex = None
     schema = ("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target,"
               " int reduction) -> Tensor")
     lies = "self"

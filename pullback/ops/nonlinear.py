@@ -386,6 +386,7 @@ class gelu_backward(Backward):
 
 class silu(Pointwise):
     """x sigmoid(x) of each element."""
+    complex = None
     schema = "silu(Tensor self) -> Tensor"
     grad = {"self": "silu_backward(grad, self)"}
     c = "{self} * sigmoid({self})"
@@ -404,6 +405,7 @@ class silu(Pointwise):
 
 class silu_backward(Backward):
     """Gradient of silu: grad s (1 + x (1 - s)), s = sigmoid(x)."""
+    complex = None
     schema = "silu_backward(Tensor grad_output, Tensor self) -> Tensor"
     grad = {
         "grad_output": "silu_backward(grad, self)",

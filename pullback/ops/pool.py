@@ -22,6 +22,7 @@ from ..core.dims import numel
 from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DTypeError, ShapeError
+from .pointwise import refuse
 
 # ---------------------------------------------------------------------------------------------
 # Windows along one dim
@@ -201,11 +202,6 @@ def _check_gradient(name: str, grad, shape) -> None:
     if tuple(grad.shape) != tuple(shape):
         raise ShapeError(f"{name}: expected a gradient of shape {list(shape)}, got "
                          f"{list(grad.shape)}")
-
-
-def _refuse(name: str, self, kinds: str) -> None:
-    if self.dtype.kind in kinds:
-        raise DTypeError(f"\"{name}\" not implemented for '{self.dtype.name}': convert it first")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -480,7 +476,7 @@ def _entries(rank: int) -> None:
         def run(xp, self, kernel_size, stride, padding, dilation, ceil_mode):
             windows = pool_windows(f"max_pool{d}", self.shape, rank, kernel_size, stride, padding,
                                    dilation, ceil_mode)
-            _refuse(f"max_pool{d}", self, "bc")
+            refuse(f"max_pool{d}", self, "b")
             return max_pool(xp, self, windows)
 
         def shape(self, kernel_size, stride, padding, dilation, ceil_mode):
@@ -561,7 +557,7 @@ def _entries(rank: int) -> None:
                 divisor_override):
             windows = avg_pool_windows(f"avg_pool{d}", self.shape, rank, kernel_size, stride,
                                        padding, ceil_mode)
-            _refuse(f"avg_pool{d}", self, "bc")
+            refuse(f"avg_pool{d}", self, "b")
             return avg_pool(xp, self, windows, count_include_pad, divisor_override)
 
         def shape(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
@@ -632,7 +628,7 @@ def _entries(rank: int) -> None:
 
         def run(xp, self, output_size):
             windows = adaptive_pool_windows(f"adaptive_avg_pool{d}", self.shape, rank, output_size)
-            _refuse(f"adaptive_avg_pool{d}", self, "biuc")
+            refuse(f"adaptive_avg_pool{d}", self, "biu")
             return avg_pool(xp, self, windows)
 
         def shape(self, output_size):
@@ -706,7 +702,7 @@ def _entries(rank: int) -> None:
 
         def run(xp, self, output_size):
             windows = adaptive_pool_windows(f"adaptive_max_pool{d}", self.shape, rank, output_size)
-            _refuse(f"adaptive_max_pool{d}", self, "biuc")
+            refuse(f"adaptive_max_pool{d}", self, "biu")
             return max_pool(xp, self, windows)
 
         def decomp(self, output_size):

@@ -268,8 +268,7 @@ def _entries(name: str, kind: str, rank: int, aligned: bool) -> None:
 
         def run(xp, self, output_size, *rest):
             _check_resize(name, self.shape, rank, output_size)
-            if self.dtype.kind in "bc":
-                raise DTypeError(f"\"{name}\" not implemented for '{self.dtype.name}'")
+            refuse(name, self, "b")
             align, scales = split(rest, self.shape, output_size)
             return _resize(xp, self, kind, output_size, align, scales)
 
@@ -666,6 +665,7 @@ def _check_affine(theta, size) -> int:
 class affine_grid_generator(Op):
     """The points of a regular grid on [-1, 1], moved by the affine map of each image."""
 
+    complex = None
     schema = "affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor"
     linear = ("theta",)
     grad = {"theta": "affine_grid_generator_backward(grad, size, align_corners)"}

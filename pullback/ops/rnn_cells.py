@@ -53,6 +53,7 @@ def _check_gates(input_gates, hidden_gates, state, count):
 class _thnn_fused_lstm_cell(Op):
     """New hidden state and cell from the gates of an LSTM; also the activated gates."""
 
+    complex = None
     schema = ("_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor, Tensor)")
     alike = ("input_gates", "hidden_gates")
@@ -103,6 +104,7 @@ class _thnn_fused_lstm_cell(Op):
 class _thnn_fused_lstm_cell_backward_impl(Op):
     """Gradients of the gates, the cell and (summed) the bias of an LSTM cell."""
 
+    complex = None
     schema = ("_thnn_fused_lstm_cell_backward_impl(Tensor? grad_hy, Tensor? grad_cy, Tensor cx,"
               " Tensor cy, Tensor workspace, bool has_bias) -> (Tensor, Tensor, Tensor)")
     alike = ("workspace",)
@@ -198,6 +200,7 @@ class _thnn_differentiable_lstm_cell_backward(Composite):
 class _thnn_fused_gru_cell(Op):
     """New hidden state from the gates of a GRU; also its activated gates and what they met."""
 
+    complex = None
     schema = ("_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx,"
               " Tensor? input_bias=None, Tensor? hidden_bias=None) -> (Tensor, Tensor)")
     alike = ("input_gates", "hidden_gates")
@@ -253,6 +256,7 @@ class _thnn_fused_gru_cell(Op):
 class _thnn_fused_gru_cell_backward(Op):
     """Gradients of both sets of gates, the hidden state and (summed) the biases of a GRU cell."""
 
+    complex = None
     schema = ("_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, bool has_bias)"
               " -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
     alike = ("workspace",)

@@ -185,6 +185,7 @@ def _replacements(dtype: dt.DType, nan, posinf, neginf) -> list:
 class nan_to_num(Pointwise):
     """Each element with NaN and infinities replaced by numbers."""
     ordered = False
+    complex = None
     schema = ("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
               " -> Tensor")
     grad = {"self": "grad * self.isfinite()"}

@@ -148,6 +148,7 @@ class diagonal_scatter(Op):
 class as_strided_scatter(Op):
     """A copy of `self` with `src` written where `as_strided` reads."""
 
+    complex = None
     schema = (
         "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, "
         "SymInt? storage_offset=None) -> Tensor"
