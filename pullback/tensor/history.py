@@ -356,6 +356,8 @@ def detach_(self: Tensor) -> Tensor:
         meta_of(self).detached = weakref.ref(node), number, tick()
     if interp is not None and not interp.adopts:  # tangents end, and so do those of its graph
         self._data = ops.detach(make(self._data))._data
+    elif interp is not None and self._link is None and id(self) not in interp.first:
+        self._data = interp.cut(self)._data
     self._edge, self._data = None, _primal(self._data)
     return self
 
