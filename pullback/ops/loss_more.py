@@ -244,7 +244,8 @@ class multi_margin_loss_backward(Op):
         gaps, other = margin_gaps(rows_of_classes(self), target, margin)
         slopes = (gaps > 0).to(self.dtype) if p == 1 else 2 * gaps.clamp(min=0)
         scale = margin_scale(grad_output, self, target, weight, reduction)
-        return minus_own(slopes * scale, other).reshape(self.shape).to(self.dtype)
+        slopes = (slopes * scale).masked_fill((gaps > 0).logical_not(), 0)  # inf, too
+        return minus_own(slopes, other).reshape(self.shape).to(self.dtype)
 
     def samples(s):
         target = s.int(3, high=4)

@@ -189,3 +189,10 @@ def test_padding_of_bags_counts_nothing_beside_infinite_rows():
         found = torch.autograd.grad(call(table, weights).sum(), (table, weights))
         assert found[0].tolist() == [[0.5, 0.5], [0, 0], [1, 1]]
         assert found[1].tolist() == [[3, 0, 7]]
+
+
+def test_margins_that_hold_have_no_gradient_whatever_comes_in():
+    x, y, g = torch.tensor([[0.0, 5.0, 0.5]]), torch.tensor([1]), torch.tensor([inf])
+    f = lambda g, x: torch.ops.aten.multi_margin_loss_backward(g, x, y, 1, 1.0, None, 0)
+    for found in _everywhere(f, g, x):
+        assert found.tolist() == [[0.0, 0.0, 0.0]]
