@@ -242,9 +242,10 @@ class multi_margin_loss_backward(Op):
 
     def decomp(grad_output, self, target, p, margin, weight, reduction):
         gaps, other = margin_gaps(rows_of_classes(self), target, margin)
-        slopes = (gaps > 0).to(self.dtype) if p == 1 else 2 * gaps.clamp(min=0)
+        kept = (gaps > 0).logical_not()  # a margin that holds counts nothing, whatever comes in
+        slopes = (ops.ones_like(gaps) if p == 1 else 2 * gaps).masked_fill(kept, 0)
         scale = margin_scale(grad_output, self, target, weight, reduction)
-        slopes = (slopes * scale).masked_fill((gaps > 0).logical_not(), 0)  # inf, too
+        slopes = (slopes * scale).masked_fill(kept, 0)
         return minus_own(slopes, other).reshape(self.shape).to(self.dtype)
 
     def samples(s):
