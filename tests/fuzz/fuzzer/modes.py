@@ -39,7 +39,8 @@ UNDERIVED = (
      "hooks, and writes behind the tape's back, in compiled functions"),
     (errors.SavedValueModified, "", "the program overwrites what its gradient needs"),
     (errors.ViewWriteError, "is a view and", "the program writes one of several views"),
-    (errors.DTypeError, "expected scalar type", "gradients of losses of two dtypes; so in PyTorch"),
+    (errors.DTypeError, "expected scalar type|expected both operands to have the same dtype",
+     "gradients of losses and products of two dtypes; so in PyTorch"),
 )
 
 
