@@ -449,7 +449,7 @@ def _linked(ov, single: bool, flat: str) -> list[str]:
         "        k.base, k.of, k.multi, k.hidden = x0, a0, False, None",
         f"        k.steps = one_more(None, {step})",
         "    else:",
-        "        k.base, k.of, k.multi, k.hidden = l.base, l.base._data, l.multi, l.hidden",
+        "        k.base, k.of, k.multi, k.hidden = l.base, l.of, l.multi, l.hidden",
         f"        k.steps = one_more(l.steps, {step})",
         "    if GRADOFF and not state.record[0]:",
         '        k.hidden = "no_grad"',

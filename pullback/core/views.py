@@ -67,6 +67,8 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         if state.replay_views:  # its history is to be made by all of its steps
             step = (*step[:3], step[2])
         t._link = kind(base, step, multi, hidden, cell.version)
+        if steps is not None:
+            t._link.of = link.of  # the base may have another layout since
         if level and state.stack[level].takes_again and not (multi or hidden) and (
                 state.stack[level].written(cell)):
             t._link.seen = ~cell.version  # PyTorch takes such a view anew when it is used first

@@ -40,6 +40,10 @@ NO_VALUES = {
 }
 
 
+# they promise nothing about memory; their parts copy it
+MAY_SHARE = {"unsafe_chunk", "unsafe_split.Tensor", "unsafe_split_with_sizes"}
+
+
 class Sample:
     """One sample call as a function of its tensors."""
 
@@ -128,7 +132,8 @@ def shared(tensors: list[Tensor], outs: list) -> list[tuple]:
 
 def agree(sample: Sample, got, expected) -> None:
     """One sample's outputs and gradients, and whose memory the outputs show."""
-    assert got[2] == expected[2], f"{sample.label}: shares {got[2]}, eager {expected[2]}"
+    assert got[2] == expected[2] or sample.ov.name in MAY_SHARE, (
+        f"{sample.label}: shares {got[2]}, eager {expected[2]}")
     for kind, some, others in zip(("output", "gradient"), got, expected):
         assert len(some) == len(others), (
             f"{sample.label}: {len(some)} {kind}s, expected {len(others)}"

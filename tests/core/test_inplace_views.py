@@ -796,3 +796,16 @@ def test_out_is_a_view_whose_base_got_a_history():
     base.mul_(torch.ones(4, requires_grad=True))
     with pytest.raises(RuntimeError, match=r"out=.*automatic differentiation"):
         torch.sin(torch.ones(3), out=view)
+
+
+def test_views_of_views_from_before_the_base_was_turned():
+    """A write through one of them is to the places that they show, in the layout of that time."""
+    for _ in range(30):  # by the general way, and by plans
+        x = torch.arange(1.0, 17.0).reshape(4, 4).requires_grad_()
+        base = x * 1
+        rows = base[::2]
+        base.t_()
+        part = rows[0][1:2]
+        part.mul_(1.5)
+        (part * part).sum().backward()
+        assert x.grad.flatten().tolist() == [0, 9.0] + [0] * 14
