@@ -43,7 +43,7 @@ def own_bytes(node: Node) -> int:
 @dataclass(frozen=True)
 class Taken:
     """Bytes of one graph: of results and temporaries when there are most of them, and of a
-    workspace that all graphs share."""
+    workspace, which all graphs share unless they are tight."""
 
     most: int
     shared: int = 0
@@ -122,12 +122,14 @@ class Meter:
         given = [n for n in backward.graph.nodes if n.op == "placeholder" and "tangents" in n.name]
         held = results + saved + sum(nbytes(n.meta.get("val")) for n in given)
         first, second = self.taken(forward, tight), self.taken(backward, tight)
-        shared = max(first.shared, second.shared)
-        return Phases(first.most + shared, held + second.most + shared, saved)
+        shared = [first.shared, second.shared]
+        if not tight:  # it is kept from one to the other
+            shared = [max(shared)] * 2
+        return Phases(first.most + shared[0], held + second.most + shared[1], saved)
 
     def at_once(self, module: GraphModule, tight: bool = False) -> Phases:
         """What one graph for both passes takes: results are there in the backward, and no more."""
         taken = self.taken(module, tight)
         results = {owner(n) for n in module.graph.output_node().args[0] if isinstance(n, Node)}
-        left = self._kept(results)
-        return Phases(taken.most + taken.shared, left + taken.shared, 0)
+        left = self._kept(results) + (0 if tight else taken.shared)
+        return Phases(taken.most + taken.shared, left, 0)

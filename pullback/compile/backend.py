@@ -317,6 +317,7 @@ def _load(gm: object, name: str, plan: dict, path: str | None, runtime: object) 
         plan["frees"],
         plan["room"],
         plan["makes"],
+        plan.get("tight", False),
     )
 
 

@@ -7,7 +7,8 @@ forward saved for this graph alone) are memory, too, once they have been read fo
 values on the way, and for outputs of about their size. So are outputs until they are first written.
 What calls need beside their results (`blocks.py`) is placed like a value that lives for one item;
 where memory is *tight*, panels of matrix products go without what is not there anyway, and outputs
-are made when they are first needed instead of all at the beginning.
+are made when they are first needed instead of all at the beginning, and the workspace is given
+back.
 
 Read `unit.py` next.
 """
@@ -117,7 +118,7 @@ class Memory:
                 and not self._hosted(b, arenas)]
         self.workspace = packed(left)
         if tight:
-            self._closer(work, left)
+            self._closer(work, left, arenas)
         for b in (b for b in work if b.spare and tight):
             if self._hosted(b, [arena for arena in arenas if _is_there(b, *arena[1:])]):
                 continue
@@ -129,15 +130,32 @@ class Memory:
                 left.append(b)
         sound.check_places(self)
 
-    def _closer(self, work: list[Buffer], left: list[Buffer]) -> None:
-        """Move what lies in inputs and outputs into gaps of the workspace, which is there anyway:
-        the former end earlier then, the latter begin later."""
+    def _closer(
+        self, work: list[Buffer], left: list[Buffer], arenas: list[tuple[int, Buffer, list]]
+    ) -> None:
+        """Move what lies in inputs and outputs into gaps of the workspace, which is there anyway,
+        or into others that are: the former end earlier then, the latter begin later."""
+        for _, arena, there in sorted(arenas, key=lambda a: len(a[2])):
+            inside = [b for _, b in there if b.kind in ("placed", "hosted")]
+            others = [a for a in arenas[:_TRIED] if a[1] is not arena]
+            # what decides when it begins or ends comes first, as far as there is room
+            for b in sorted(inside, key=lambda b: -b.dies if b.kind == "placed" else b.born):
+                if not self._into_gap(b, left) and not any(
+                        _is_there(b, *a[1:]) and self._into(b, *a) for a in others):
+                    break
+                there[:] = [(at, o) for at, o in there if o is not b]
         for b in work:
-            if b.kind in ("placed", "hosted") and len(left) <= _MANY:
-                at = _gap(b, [(o.at, o) for o in left])
-                if at + b.bytes <= self.workspace:
-                    b.kind, b.at, b.offset = "work", at, 0
-                    left.append(b)
+            if b.kind in ("placed", "hosted"):
+                self._into_gap(b, left)
+
+    def _into_gap(self, b: Buffer, left: list[Buffer]) -> bool:
+        """Move a buffer into the workspace if there is room at its time."""
+        at = _gap(b, [(o.at, o) for o in left]) if len(left) <= _MANY else math.inf
+        if at + b.bytes > self.workspace:
+            return False
+        b.kind, b.at, b.offset = "work", at, 0
+        left.append(b)
+        return True
 
     def _hosted(self, b: Buffer, arenas: list[tuple[int, Buffer, list]]) -> bool:
         """Place a buffer in one of many, sorted by size, if that is possible."""
@@ -332,8 +350,8 @@ def _sums(schedule: Schedule, dies: dict[Value, float], outputs: set[Value]) -> 
 
 class Planned(Meter):
     """How much memory graphs take as they are laid out here; the workspace stays for the next call
-    (`runtime/function.c`), and arrays are as large as the allocator makes them (`runtime/alloc.c`).
-    """
+    unless they are tight (`runtime/function.c`), and arrays are as large as the allocator makes
+    them (`runtime/alloc.c`)."""
 
     tightens = True
 

@@ -470,6 +470,8 @@ class UnitWriter:
         written = {"written": places} if places else {}
         if self.orders:
             written["orders"] = self.orders
+        if self.tight:
+            written["tight"] = True
         return written | {
             "inputs": tuple(spec_of(r) for r in lowered.input_refs),
             "names": tuple(v.name for v in lowered.inputs),

@@ -173,3 +173,32 @@ def test_symbolic_backwards_overwrite_what_only_they_have():
         assert backward.plan["room"]
         assert backward.report["reused_bytes"] > 0
         assert {buffer[0] for buffer in backward.plan["buffers"]} & {5, 6}
+
+
+def test_outputs_that_host_little_are_made_late():
+    """What keeps a small output early lies in a gap, or in a larger one that is there anyway."""
+    size = 1 << 17
+    memory = Memory([
+        Buffer("output", 6 * size, born=10, dies=11),
+        Buffer("output", size, born=9, dies=11),
+        Buffer("work", 5 * size, born=0, dies=4),  # in the large one
+        Buffer("work", size, born=8, dies=10),  # in nothing: the workspace
+        Buffer("work", size // 4, born=8, dies=8),  # in the small one at first
+    ])
+    memory.pack(tight=True)
+    assert memory.workspace == size
+    assert memory.needed() == {0: 0, 1: 9}
+
+
+def test_tight_graphs_give_their_workspace_back():
+    def run(x, w):
+        return torch.tanh(torch.tanh(x @ w) @ w).sum()
+
+    args = [torch.randn(1024, 1024), torch.randn(1024, 1024)]
+    frugal, plain = compiled(run, args, True), compiled(run, args)
+    arrays = [a.numpy() for a in args]
+    before = native.runtime().alloc_info()[0]
+    frugal(*arrays)
+    assert frugal.plan["workspace"] >= 4 << 20 and native.runtime().alloc_info()[0] <= before
+    plain(*arrays)
+    assert native.runtime().alloc_info()[0] >= plain.plan["workspace"]

@@ -48,6 +48,7 @@ typedef struct {
   int nin, nbuf, nout, nsteps;
   int hosts;        // are there HOSTED buffers?
   int late;         // is each output made by the step that first needs it?
+  int tight;        // is the workspace given back, and not kept for the next call?
   spec *in;
   buffer *buf;
   output *out;
@@ -421,7 +422,10 @@ done:
   for (int i = 0; i < f->nin; i++) Py_CLEAR(given[i]);
   for (int i = 0; i < f->nin; i++) Py_XDECREF(owner[i]);
   for (int i = 0; i < f->nbuf; i++) Py_XDECREF(held[i]);
-  if (work) keep_workspace(work, got);
+  if (work && f->tight && got == f->workspace)
+    pb_release(work);
+  else if (work)
+    keep_workspace(work, got);
   if (many) free(table);
   return result;
 }
@@ -632,10 +636,11 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
   const char *path;
   PyObject *name, *inputs, *buffers, *outputs, *steps, *checks, *conform, *written, *frees, *room, *makes;
   long long workspace;
-  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!O!O!O!", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
+  int tight;
+  if (!PyArg_ParseTuple(args, "UzO!O!O!O!LO!OO!O!O!O!p", &name, &path, &PyTuple_Type, &inputs, &PyTuple_Type, &buffers,
                         &PyTuple_Type, &outputs, &PyTuple_Type, &steps, &workspace, &PyTuple_Type, &checks,
                         &conform, &PyTuple_Type, &written, &PyTuple_Type, &frees, &PyTuple_Type, &room,
-                        &PyTuple_Type, &makes))
+                        &PyTuple_Type, &makes, &tight))
     return NULL;
   Function *f = PyObject_GC_New(Function, &FunctionType);
   if (!f) return NULL;
@@ -646,6 +651,7 @@ static PyObject *make_function(PyObject *module, PyObject *args) {
   f->conform = Py_NewRef(conform);
   f->checks = Py_NewRef(checks);
   f->workspace = workspace;
+  f->tight = tight;
   if (path) {
     f->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays loaded: code may run on other threads
     void (*bind)(const pb_api *) = f->handle ? (void (*)(const pb_api *))dlsym(f->handle, "pb_bind") : NULL;
