@@ -96,7 +96,7 @@ KINDS = {
             "fuzz": ["--modes", "numpy,native,native_losses,native_sizes,native_limit,"
                      "native_dynamic,threads"],
         },
-        "0:320",
+        "0:720",  # with these, every mode has its turn
         ("#include <stdlib.h>\nint wrong(int n) { int *a = malloc(n); return a[n]; }",
          "int wrong(int n) { return n << n; }",
          "int wrong(int n) { int a[4] = {0}; return a[n]; }",
