@@ -29,10 +29,11 @@ class Size:
     bias: bool = True
 
 
+GPT2 = Size()
 SMALL = Size(vocabulary=101, context=16, layers=2, heads=2, width=32)
 
 
-def make_gpt(torch, size: Size = Size()):  # noqa: B008  (frozen)
+def make_gpt(torch, size: Size = GPT2):
     """The model, with the modules, names and first numbers of nanoGPT, from a library."""
     nn, F = torch.nn, torch.nn.functional
 

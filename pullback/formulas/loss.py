@@ -75,6 +75,15 @@ def smooth_l1_curvature(difference, beta):
     return inside.to(difference.dtype) / (beta if beta else 1.0)
 
 
+def huber_slope(difference, delta):
+    """Derivative of the Huber term: the difference, cut off at -delta and delta.
+
+    Its own derivative at the bends is 0, as that of `huber_loss_backward` is.
+    """
+    below = ops.where(difference <= -delta, -delta, difference)
+    return ops.where(difference >= delta, delta, below)
+
+
 def huber_curvature(difference, delta):
     """Second derivative of the Huber term."""
     return (difference.abs() < delta).to(difference.dtype)

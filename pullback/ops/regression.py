@@ -251,7 +251,7 @@ class huber_loss(Op):
         "self": "huber_loss_backward(grad, self, target, reduction, delta)",
         "target": "huber_loss_backward(grad, target, self, reduction, delta)",
     }
-    push = ("reduce_loss((self_p - target_p).clamp(-delta, delta) * (self_t - target_t),"
+    push = ("reduce_loss(huber_slope(self_p - target_p, delta) * (self_t - target_t),"
             " reduction).to(result.dtype)")
     check = lambda self, target, reduction, delta: refuse("huber_cpu", self, "biuc")
     dtype = "self.dtype"
@@ -294,14 +294,14 @@ class huber_loss_backward(Op):
     lies = "self"
     promote = "default"
     grad = {
-        "grad_output": ("grad * (self - target).clamp(-delta, delta)"
+        "grad_output": ("grad * huber_slope(self - target, delta)"
                         " * loss_scale(reduction, self.shape, target.shape)"),
         "self": ("grad * grad_output * huber_curvature(self - target, delta)"
                  " * loss_scale(reduction, self.shape, target.shape)"),
         "target": ("-grad * grad_output * huber_curvature(self - target, delta)"
                    " * loss_scale(reduction, self.shape, target.shape)"),
     }
-    push = ("(grad_output_t * (self_p - target_p).clamp(-delta, delta) + grad_output_p"
+    push = ("(grad_output_t * huber_slope(self_p - target_p, delta) + grad_output_p"
             " * huber_curvature(self_p - target_p, delta) * (self_t - target_t))"
             " * loss_scale(reduction, self_p.shape, target_p.shape)")
     cost = "cheap"

@@ -67,7 +67,7 @@ def test_further_derivatives_of_xlogy_are_finite_at_zero():
 def test_complex_numbers_have_no_xlogy():
     z = pb.tensor([1 + 1j])
     for call in (lambda: pb.xlogy(z, z), lambda: pb.ops.aten.xlogy.Scalar_Self(1.5, z)):
-        with pytest.raises(NotImplementedError, match=r"xlogy_cpu.*ComplexFloat"):
+        with pytest.raises(NotImplementedError, match="\"xlogy\" not implemented for 'ComplexFloat'"):
             call()
 
 
@@ -96,7 +96,7 @@ def test_complex_numbers_have_no_such_losses(name):
 
 def test_gradients_and_grids_of_the_same_dtype():
     z = pb.tensor([1 + 1j])
-    with pytest.raises(NotImplementedError, match="hardswish_backward_cpu"):
+    with pytest.raises(NotImplementedError, match="hardswish_backward"):
         pb.ops.aten.hardswish_backward(z, pb.ones(1))
     with pytest.raises(RuntimeError, match=r"dtype|scalar type"):
         pb.ops.aten._grid_sampler_2d_cpu_fallback(
