@@ -75,6 +75,8 @@ def kernel_of(node: object, graphs: dict | None = None) -> Callable:
     nothing = node.meta.get("val") is None  # it is called for what it does
     if graphs:
         target = on_arrays(target)
+    # it fitted where it was captured; the arrays of a step may lie otherwise
+    reshapes = str(target) in ("aten.view.default", "aten._unsafe_view.default")
 
     def run(*arrays: np.ndarray) -> object:
         stream = iter(arrays)
@@ -83,6 +85,8 @@ def kernel_of(node: object, graphs: dict | None = None) -> Callable:
             return graphs[n] if n in graphs else next(stream)
 
         filled = _map(list(args), take)
+        if reshapes and not filled[0].flags.c_contiguous:
+            filled[0] = filled[0].copy("C")
         named = {k: _map(v, take) for k, v in kwargs.items()}
         out = evaluate(target, filled, named)
         return np.empty(0, np.float32) if nothing else out

@@ -230,8 +230,9 @@ def _run_raw(ov, raw, xp):
         refuse_complex(ov, raw, common)
     if ov.dtype_rule is not None:
         target = ov.dtype_rule(*(spec(v) for v in raw))
-    values = list(raw) if common.np not in _HALF else in_half(ov, xp, raw, common.np)
-    compute = _HALF.get(common.np, common.np)
+    values, compute = list(raw), common.np
+    if compute in _HALF:
+        values, compute = in_half(ov, xp, raw, compute), _HALF[compute]
     for i in ov.promoted:
         values[i] = _cast(xp, values[i], compute)
     out = ov.kernel(xp, *values)
@@ -303,11 +304,11 @@ def _one_floating(ov, raw: tuple) -> dt.DType | None:
 
 
 def in_half(ov, xp, raw, half) -> list:
-    """The arguments with operands and numbers rounded to half precision, where they are."""
+    """The arguments with operands and numbers rounded to half precision, ready to compute with."""
     values = list(raw)
     for i in ov.promoted:
         if i not in ov.unrounded or getattr(raw[i], "ndim", 0):
-            values[i] = _cast(xp, raw[i], half)
+            values[i] = _widen(xp, _cast(xp, raw[i], half), half)
     for i in ov.rounds:
         if not isinstance(raw[i], Symbolic):
             values[i] = rounded(raw[i], half)
@@ -340,6 +341,15 @@ def recast(xp, array, dtype):
     return array.astype(dtype)
 
 
+def widened(xp, array, half):
+    """Half precision to compute with.  What is repeated stays so: results lie as they would without.
+    """
+    if 0 in array.strides and array.ndim > 1 and array.size:
+        once = array[tuple(slice(0, 1) if s == 0 else slice(None) for s in array.strides)]
+        return xp.broadcast_to(once.astype(_HALF[half]), array.shape)
+    return array.astype(_HALF[half])
+
+
 def _run_same(ov, xp, raw: tuple):
     """No promotion; half precision still computes in float32."""
     first = raw[0] if raw and type(raw[0]) is _ndarray else next(_arrays(raw), None)
@@ -366,7 +376,7 @@ def _widen(xp, value, half):
     if type(value) is list:
         return [_widen(xp, v, half) for v in value]
     if is_array(value) and value.dtype == half:
-        return recast(xp, value, _HALF[half])
+        return widened(xp, value, half)
     return value
 
 

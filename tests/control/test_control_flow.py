@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 import pullback as torch
@@ -561,3 +562,11 @@ def test_results_that_nobody_uses_have_no_part_in_gradients(name):
     wanted = torch.autograd.grad(f(x).sum(), x)[0]
     for g in (torch.compile(f, backend="numpy"), torch.compile(lambda x: f(x).sum())):
         assert torch.autograd.grad(g(x).sum(), x)[0].tolist() == wanted.tolist()
+
+
+def test_graphs_of_one_result_run_on_arrays():
+    """The test of a loop returns a tensor, not a tuple of one."""
+    from pullback.aot.api import boxed
+
+    for value in (0.5, 1.5):
+        assert boxed(lambda x: x > 1)(np.array(value)) == (np.array(value > 1),)

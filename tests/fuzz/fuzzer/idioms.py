@@ -279,7 +279,7 @@ def write(b) -> bool:
 
 CONTROL = (
     "torch.cond({x}.sum() > 0, lambda p: p.sin(), lambda p: p * 2, [{x}])",
-    "torch.cond({x}.mean() < 0.1, lambda p, q: p * q, lambda p, q: p - q, [{x}, {y}])",
+    "torch.cond({x}.mean() < 0.1, lambda p, q: p * q, lambda p, q: p - q * 1, [{x}, {y}])",
     "torch._higher_order_ops.scan(lambda p, q: (p + q.tanh(), p * q), {x}[0] * 0, {x})[1]",
     "torch._higher_order_ops.scan(lambda p, q: (p * 0.5 + q, q.exp()), {x}[0], {x})[0]",
     "torch._higher_order_ops.while_loop(lambda p, q: p < 3, lambda p, q: (p + 1, q * 0.7), "
