@@ -82,21 +82,19 @@ def mish_second(grad, self):
 
 
 def softplus_second(grad, self, beta, threshold):
-    """Second derivative of softplus: beta s (1 - s), s = sigmoid(beta x); 0 above the threshold."""
+    """Second derivative of softplus: beta s (1 - s), s = sigmoid(beta x); 0 from the threshold on."""
     scaled = self * beta
-    s = scaled.sigmoid()
-    return (grad * s * (1 - s) * beta).masked_fill(scaled > threshold, 0)
+    low = (scaled < threshold).to(grad.dtype)
+    return ops.sigmoid_backward(grad, scaled.sigmoid()) * low * beta
 
 
 def elu_second(grad, alpha, scale, input_scale, is_result, self_or_result):
     """Derivative of elu's slope by the value it is computed from; 0 on the straight side."""
-    x = self_or_result
+    low = (self_or_result < 0).to(grad.dtype)
+    product = grad * input_scale
     if is_result:
-        return (grad * input_scale).masked_fill(x >= 0, 0)
-    # the straight side is replaced before exp, which could overflow there and spoil 0 * exp
-    low = x.masked_fill(x >= 0, 0) * input_scale
-    slope = low.exp() * (input_scale * input_scale * alpha * scale)
-    return (grad * slope).masked_fill(x >= 0, 0)
+        return product * low
+    return ops.elu_backward(product, alpha, scale, input_scale, is_result, self_or_result) * low
 
 
 # ---------------------------------------------------------------------------------------------
