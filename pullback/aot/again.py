@@ -14,6 +14,7 @@ import operator
 from typing import Any, NamedTuple
 
 from ..autograd.engine import grad as sweep
+from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
 from ..core.size import is_symbolic
 from ..fx.graph import Graph
@@ -89,7 +90,7 @@ def _whole(graph: Graph, copied: dict, calls: dict, call: Call, place: int | Non
 
 
 def pulled_back(made: tuple, inputs: list[Tensor], joint: Any, grads: list) -> list:
-    """The gradients of inputs, with history, for those of outputs."""
+    """The gradients of inputs, with history where it is recorded, for those of outputs."""
     came = [(made[k], g) for g, k in zip(grads, joint.tangent_of)
             if g is not None and made[k].requires_grad]
     wanted = [inputs[i] for i in joint.grad_of]
@@ -97,5 +98,5 @@ def pulled_back(made: tuple, inputs: list[Tensor], joint: Any, grads: list) -> l
     if not (came and tracked):
         return [None] * len(wanted)
     outputs, seeds = zip(*came)
-    found = iter(sweep(outputs, tracked, seeds, create_graph=True, allow_unused=True))
+    found = iter(sweep(outputs, tracked, seeds, create_graph=is_grad_enabled(), allow_unused=True))
     return [next(found) if t.requires_grad else None for t in wanted]

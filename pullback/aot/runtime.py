@@ -25,7 +25,7 @@ from .. import errors
 from ..autograd import engine
 from ..autograd.engine import accumulate, threads_running
 from ..autograd.function import Opaque
-from ..autograd.grad_mode import inference_mode, set_grad_enabled
+from ..autograd.grad_mode import enable_grad, inference_mode, set_grad_enabled
 from ..core.dtype import float16
 from ..core.handle import INFERENCE, Tensor, cell_of, make, meta_of, one_more
 from ..core.memory import owner_of, refuse_held
@@ -707,7 +707,8 @@ class Program:
                     for g, k in zip(grads, joint.tangent_of)]
         with uncast(), same_random_numbers(node.random):
             if joint.again is not None:
-                made = self.part("again")(*inputs, *tangents)
+                with enable_grad():  # a capture asks for gradients without recording them
+                    made = self.part("again")(*inputs, *tangents)
                 return gathered(joint.wrapped, pulled_back(made, inputs, joint, grads))
             tangents = self._relaid(tangents)
             out = self.part_without("eager", grads)(*inputs, *tangents)[self.count:]
