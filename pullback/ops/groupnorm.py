@@ -260,6 +260,8 @@ class _fused_rms_norm(Op):
 
     schema = ("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)"
               " -> (Tensor, Tensor)")
+    alike = ("input",)
+    wide = ("weight",)
     promote = "keep"
     grad = {"input, weight": (
         "rms_norm_grads(grads, input, normalized_shape, result1, weight, grad_input_mask,"
@@ -511,7 +513,8 @@ class _weight_norm_interface_backward(Composite):
 
 
 class _weight_norm_differentiable_backward(Composite):
-    """The same as _weight_norm_interface_backward."""
+    """The same as _weight_norm_interface_backward, for operands of any dtypes: those of both
+    results are the common one of all but the norms, which are wide beside half precision."""
 
     schema = ("_weight_norm_differentiable_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g,"
               " Tensor saved_norms, int dim) -> (Tensor, Tensor)")
@@ -519,7 +522,8 @@ class _weight_norm_differentiable_backward(Composite):
     function = False
 
     def compose(grad_w, saved_v, saved_g, saved_norms, dim):
+        common = dt.result_type([grad_w, saved_v, saved_g])
         for_v, for_g = weight_norm_grads((grad_w, None), saved_v, saved_g, saved_norms, dim)
-        return for_v.to(saved_v.dtype), for_g.to(saved_g.dtype)  # norms of half precision are wide
+        return for_v.to(common), for_g.to(common)
 
     samples = _weight_norm_interface_backward.samples

@@ -77,3 +77,11 @@ def test_huber_loss_has_the_dtype_of_its_input():
     assert pb.func.jvp(lambda x: F.huber_loss(x, y), (x,), (x,))[1].dtype is pb.float32
     with pytest.raises(RuntimeError, match="not implemented for 'Long'"):
         F.huber_loss(x.long(), y)
+
+
+def test_gradients_of_weight_norm_have_the_common_dtype_of_all_but_the_norms():
+    backward = pb.ops.aten._weight_norm_differentiable_backward.default
+    for wide in range(4):
+        given = [pb.ones(*shape, dtype=pb.float64 if k == wide else pb.float32)
+                 for k, shape in enumerate([(3, 2), (3, 2), (3, 1), (3, 1)])]
+        assert {t.dtype for t in backward(*given, 0)} == {pb.float32 if wide == 3 else pb.float64}
