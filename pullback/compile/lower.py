@@ -124,14 +124,15 @@ def lower(gm: object) -> Lowered:
             continue
     _constants(b, out, env, constants, gm)
     returned = _returned(gm.graph.output_node())
+    ordered = _drawn_along(gm.graph) | {node for node, seen in returned.items() if seen}
     for node in gm.graph.nodes:
         if node.op == "call_function":
             b.name, b.origin = node.name, origin_of(node)
             env[node] = _call(b, out, env, node)
             if node in returned:
                 env[node] = _laid_out(b, env[node], node.meta.get("val"), returned[node])
-                if returned[node]:
-                    env[node] = _ordered(env[node], node.meta.get("val"))
+            if node in ordered:
+                env[node] = _ordered(env[node], node.meta.get("val"))
         elif node.op == "output":
             out.outputs = _outputs(b, env, node.args[0], {})
         elif node.op not in ("placeholder", "get_attr"):
@@ -176,6 +177,13 @@ def _returned(output: object) -> dict:
         base = _base(node)
         found[base] = found.get(base, False) or node in seen
     return found
+
+
+def _drawn_along(graph: object) -> set:
+    """The nodes in the order of whose memory numbers are drawn."""
+    return {_base(n) for node in graph.nodes
+            if node.op == "call_function" and cost_of(node.target) == "random"
+            for n in node.all_input_nodes}
 
 
 def _laid_out(
