@@ -227,7 +227,7 @@ class Placing:
     def _lying(self, t: Tensor, kind: str | None) -> Tensor:
         """A result in the memory format that its operator promises, whatever its parts give."""
         data = t._data.inner._data if self.mine(t) else None
-        if type(data) is not Fake or data.symbolic or is_arranged(data, kind):
+        if type(data) is not Fake or is_arranged(data, kind):
             return t
         clone, wanted = overload("clone"), memory_format.known[kind or "contiguous_format"]
         return self._recorded(clone, (t, wanted), self.below(clone, (self._value(t), wanted)))
