@@ -342,7 +342,7 @@ def recast(xp, array, dtype):
 
 
 def widened(xp, array, half):
-    """Half precision to compute with.  What is repeated stays so: it has no say in how results lie."""
+    """Half precision to compute with.  What is repeated stays so, and results lie as without."""
     if 0 in array.strides and array.ndim > 1 and array.size:
         once = array[tuple(slice(0, 1) if s == 0 else slice(None) for s in array.strides)]
         return xp.broadcast_to(once.astype(_HALF[half]), array.shape)

@@ -82,7 +82,7 @@ def mish_second(grad, self):
 
 
 def softplus_second(grad, self, beta, threshold):
-    """Second derivative of softplus: beta s (1 - s), s = sigmoid(beta x); 0 from the threshold on."""
+    """Second derivative of softplus: beta s (1 - s), s = sigmoid(beta x); 0 beyond a bound."""
     scaled = self * beta
     low = (scaled < threshold).to(grad.dtype)
     return ops.sigmoid_backward(grad, scaled.sigmoid()) * low * beta
