@@ -246,7 +246,7 @@ def _fused_rms_norm(input, normalized_shape, weight, eps):
 
 @spells("cosine_similarity")
 def _cosine_similarity(x1, x2, dim, eps):
-    common = dt.result_type([x1._data, x2._data])
+    common = dt.promote_types(x1.dtype, x2.dtype)  # 0-d tensors count as all others here
     shape = broadcast_shapes(x1.shape, x2.shape)
     a, b = (x if tuple(x.shape) == tuple(shape) else x.expand(shape)
             for x in (x1.to(common), x2.to(common)))

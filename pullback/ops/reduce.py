@@ -685,9 +685,13 @@ class linalg_vector_norm(Reduction):
             return size.sum(over, keepdim)
         if math.isinf(ord):
             return (ops.amax if ord > 0 else ops.amin)(size, over, keepdim)
+        half = size.dtype if size.dtype.itemsize == 2 else None  # powers would overflow
+        size = size if half is None else size.to(dt.float32)
         if ord == 2:
-            return (size * size).sum(over, keepdim).sqrt()
-        return size.pow(ord).sum(over, keepdim).pow(1 / ord)
+            out = (size * size).sum(over, keepdim).sqrt()
+        else:
+            out = size.pow(ord).sum(over, keepdim).pow(1 / ord)
+        return out if half is None else out.to(half)
 
     def samples(s):
         for order in (2, 1, 0, 3, 1.5, 0.5, -1, math.inf, -math.inf):
