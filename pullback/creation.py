@@ -10,12 +10,11 @@ from .core import dims
 from .core import dtype as dt
 from .core import state as _state
 from .core.data import infer_dtype, make_tensor_data
-from .core.fake import Fake, fake_like
-from .core.handle import INFERENCE, Tensor, make
+from .core.handle import Tensor, make
 from .core.memory import hold_size
 from .core.overriding import offer_functions, plainly
 from .core.size import Size, Symbolic, hinted, is_symbolic
-from .core.stack import lifted, note_birth
+from .core.stack import fresh, lifted
 from .core.table import ops
 
 
@@ -58,23 +57,6 @@ def _place(array: np.ndarray, device) -> Tensor:
     if faking and place is not None:
         t._data.device_name = str(place)
     return lifted(t) if _state.state.mode or _state.fast["DISPATCHES"] else t
-
-
-def fresh(array) -> Tensor:
-    """A handle around an array from outside, announced to the transforms that run."""
-    if _state.state.faking is not None:
-        t = make(fake_like(array))
-        if array.size == 1 and not isinstance(array, Fake):
-            t._data.known = array.copy(), [True]
-        if _state.state.reals and isinstance(array, np.ndarray):
-            t._data.real = array.copy()
-        return t
-    t = make(array)
-    if _state.state.inference:
-        t._cell = INFERENCE
-    if _state.state.births:
-        note_birth(t)
-    return t
 
 
 def from_numpy(array: np.ndarray) -> Tensor:

@@ -312,8 +312,7 @@ def _number(index: Tensor):
 
 def _index_tensor(data, x: Tensor) -> Tensor:
     """An index tensor from a sequence or array."""
-    from ..creation import fresh
-    from .stack import lifted
+    from .stack import fresh, lifted
 
     array = make_tensor_data(list(data) if isinstance(data, range) else data)
     if array.size == 0:

@@ -15,8 +15,8 @@ import numpy as np
 from .. import errors
 from .dims import broadcast_shapes
 from .evaluate import escaped, raw_of, run_raw, wrap_all
-from .fake import Fake
-from .handle import Box, Tensor, cell_of, is_buffer, make
+from .fake import Fake, fake_like
+from .handle import INFERENCE, Box, Tensor, cell_of, is_buffer, make
 from .state import count, fast, state, tied, turn, uncast
 
 _ndarray = np.ndarray
@@ -233,6 +233,23 @@ def note_birth(out, level: int = 0) -> None:
         for interp in state.stack[level + 1 :]:
             if interp.counts_births:
                 interp.born.add(id(t))
+
+
+def fresh(array) -> Tensor:
+    """A handle around an array from outside, announced to the transforms that run."""
+    if state.faking is not None:
+        t = make(fake_like(array))
+        if array.size == 1 and not isinstance(array, Fake):
+            t._data.known = array.copy(), [True]
+        if state.reals and isinstance(array, np.ndarray):
+            t._data.real = array.copy()
+        return t
+    t = make(array)
+    if state.inference:
+        t._cell = INFERENCE
+    if state.births:
+        note_birth(t)
+    return t
 
 
 def lifted(t: Tensor) -> Tensor:

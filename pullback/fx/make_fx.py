@@ -14,13 +14,15 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import errors
 from ..autograd.grad_mode import _set_grad_enabled
 from ..core import reals
 from ..core.dispatching import NUMBERED, Outer, of_formula, piece
 from ..core.factories import added
 from ..core.fake import Fake, fake_like
-from ..core.handle import Tensor, make
+from ..core.handle import Tensor, is_buffer, make
 from ..core.hooks import hooks_as_now
 from ..core.layout import memory_format
 from ..core.op import OpOverload, overload
@@ -401,6 +403,7 @@ def make_fx(
                 for t, box in zip(inputs, before)
                 if box is not None and _current(t)._data is not box
             }
+            _refuse_shared(flat, [id(t) in written for t in inputs])
             nodes = [written.get(id(o), n) for o, n in zip(results, nodes)]
             _copied_once(recorder.graph, list(written.values()), nodes)
             if recorder.sizes is not None:
@@ -430,6 +433,19 @@ def make_fx(
         return module
 
     return traced
+
+
+def _refuse_shared(given: list, written: list[bool]) -> None:
+    """Refuse a write to memory of several arguments: to a graph they are values of their own."""
+    arrays = [t._data if isinstance(t, Tensor) and is_buffer(t._data) else None for t in given]
+    for k, one in enumerate(arrays):
+        for i, other in enumerate(arrays):
+            if written[k] and i != k and type(one) is type(other) is np.ndarray and (
+                    np.shares_memory(one, other)):
+                raise errors.ViewWriteError(errors.text(
+                    f"make_fx() was given arguments {i} and {k} that share memory, and "
+                    f"they are written ({errors.user_line(2)}): in a graph each has its own value",
+                    cure="make the view inside of the function, or clone() one of the arguments"))
 
 
 def _copied_once(graph: Graph, writes: list, results: list) -> None:

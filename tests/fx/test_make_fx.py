@@ -263,3 +263,17 @@ def test_a_tensor_of_indices_is_one_for_each_dimension():
     assert "unbind = torch.ops.aten.unbind.int(b_1)" in gm.code
     assert "index.Tensor(a_1, [getitem, getitem_1])" in gm.code
     assert gm(x, places) == 3 and torch.ops.aten.index.Tensor(x, places) == 3
+
+
+def test_arguments_that_share_memory_are_not_written():
+    """In a graph each is a value of its own: the others would keep the old one."""
+    def f(x, y):
+        y.add_(1)
+        return x * 2
+
+    x = torch.zeros(4)
+    for pair in ((x, x[1:]), (x, x)):
+        with pytest.raises(errors.ViewWriteError, match="share memory"):
+            make_fx(f)(*pair)
+    assert x.tolist() == [0.0] * 4
+    assert make_fx(f)(x[::2], x[1::2])(x[::2], x[1::2]).tolist() == [0.0, 0.0]
