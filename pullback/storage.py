@@ -17,10 +17,9 @@ from . import errors
 from .core import device as dev
 from .core import dtype as dt
 from .core import memory, sending, shared_memory
-from .core.dispatching import Outer, Undispatched
+from .core.dispatching import Bare, Outer
 from .core.fake import Fake
 from .core.handle import Box, Tensor, cell_of, meta_of
-from .core.overriding import plainly
 from .core.state import state
 from .core.table import ops
 from .core.tape import Accumulate
@@ -685,7 +684,7 @@ def deepcopy(self: Tensor, memo: dict) -> Tensor:
         )
     if isinstance(self._data, Outer):
         return _wrapper_copied(self, memo)
-    with plainly(), Undispatched():
+    with Bare():
         return _copied(self, memo)
 
 
@@ -772,7 +771,7 @@ def reduce(self: Tensor) -> tuple:
         box = self._data
         facts = box.dtype, tuple(box.shape), tuple(box.strides), box.device_name, box.offset
         return rebuild_wrapper, (type(self), *facts, self.requires_grad, attributes_of(self))
-    with plainly(), Undispatched():
+    with Bare():
         return _reduced(self)
 
 

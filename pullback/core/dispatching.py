@@ -19,7 +19,7 @@ from . import dtype as dt
 from .fake import Fake
 from .handle import Tensor, cell_of, make
 from .op import overload
-from .overriding import _slot, method_of, plainly
+from .overriding import _slot, method_of
 from .state import count, fast, off, state, tied
 
 _new = object.__new__
@@ -84,7 +84,7 @@ def shared(cls: type, data: Tensor) -> Tensor:
     """A handle of another class on the same memory, without history."""
     new = _new(cls)
     if fast["ACTIVE"] or data._link is not None or type(data._data) is not np.ndarray:
-        with plainly(), Undispatched():
+        with Bare():
             source = data.detach()
             new._data, new._cell = source._data, cell_of(source)
     else:
@@ -105,19 +105,36 @@ class Undispatched:
         state.undispatched, state.operator_modes = 1, ()
         return self
 
+    @tied
     def __exit__(self, *exc):
         state.undispatched, state.operator_modes = self.before
 
 
-class Unasked:
-    """Operators ask modes, but no subclasses, meanwhile."""
+class Bare(Undispatched):
+    """Functions ask no subclasses meanwhile, and operators neither these nor modes."""
 
     def __enter__(self):
-        self.before, state.undispatched = state.undispatched, 1
+        self.outer = state.plainly
+        state.plainly = max(self.outer, 1)
+        return super().__enter__()
+
+    @tied
+    def __exit__(self, *exc):
+        state.undispatched, state.operator_modes = self.before
+        state.plainly = self.outer
+
+
+class Unasked:
+    """Functions and operators ask modes, but no subclasses, meanwhile."""
+
+    def __enter__(self):
+        self.before = state.plainly, state.undispatched
+        state.plainly, state.undispatched = max(self.before[0], 1), 1
         return self
 
+    @tied
     def __exit__(self, *exc):
-        state.undispatched = self.before
+        state.plainly, state.undispatched = self.before
 
 
 # modes

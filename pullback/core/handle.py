@@ -11,9 +11,8 @@ from __future__ import annotations
 def disabled(function, types, args=(), kwargs=None):
     """The value of `__torch_function__`, or `__torch_dispatch__`, of classes that take no part."""
     from .dispatching import Unasked
-    from .overriding import plainly
 
-    with plainly(), Unasked():
+    with Unasked():
         return function(*args, **(kwargs or {}))
 
 

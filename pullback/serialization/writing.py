@@ -23,13 +23,12 @@ import numpy as np
 
 from .. import errors
 from ..core import device as dev
-from ..core.dispatching import Outer, Undispatched
+from ..core.dispatching import Bare, Outer
 from ..core.dtype import DType, of
 from ..core.fake import Fake
 from ..core.generator import Generator
 from ..core.handle import Tensor, make
 from ..core.layout import STRIDED
-from ..core.overriding import plainly
 from ..core.reading import concrete
 from ..core.size import Size
 from ..storage import TypedStorage, UntypedStorage, attributes_of
@@ -166,7 +165,7 @@ class _Reducers(Mapping):
     def tensor(self, t: Tensor) -> tuple:
         if isinstance(t._data, Outer):
             return self.wrapper(t)
-        with plainly(), Undispatched():
+        with Bare():
             return self.held(t)
 
     def wrapper(self, t: Tensor) -> tuple:
