@@ -320,7 +320,8 @@ def _rnn_relu_cell(input, hx, w_ih, w_hh, b_ih, b_hh):
 def _simple(input, hx, w_ih, w_hh, b_ih, b_hh):
     _check(input, (hx,), w_ih, w_hh)
     past = ops.linear(hx, w_hh, b_hh)
-    return past + ops.linear(input, w_ih, b_ih)
+    out = past + ops.linear(input, w_ih, b_ih)
+    return out if out.dtype is past.dtype else out.to(past.dtype)
 
 
 def _check(input, hidden, w_ih, w_hh) -> None:
