@@ -733,9 +733,12 @@ def _finish(level: Capture, recorder, handles, boxes, out, held: list) -> Joint:
             joint.ended.append(i)
         tracked = t._edge is not start and not isinstance(t._edge, Accumulate) and (
             i not in joint.ended)
-        apart = box is None and t._link is not None and t._link.apart
-        if apart and t._link.writes:
-            joint.bumped.append((i, t._link.writes))
+        link = t._link
+        if view is not None and id(view.base) in level.stand_ins:
+            link = view.base._link  # it was turned in place, and is a view of what it was
+        apart = box is None and link is not None and link.apart
+        if apart and link.writes:
+            joint.bumped.append((i, link.writes))
         if box is None and not (tracked and apart):
             if tracked and hooked(t):
                 joint.owned.append((i, results.add(t)))

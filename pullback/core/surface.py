@@ -189,9 +189,8 @@ def inplace_view(ov, flat: tuple) -> Tensor:
     link, interp = x._link, getattr(x._data, "interp", None)
     if link is None and x._cell is not None and not is_buffer(x._data):
         link = Link(found_anew(x), None, False, None, x._cell.version)  # older views go by steps
-    elif link is not None and link.apart and interp is not None and not (
-            interp.adopts and id(x) in interp.first):
-        base = found_anew(x)  # so they do of a detached alias, but for arguments of a capture
+    elif link is not None and link.apart and interp is not None:
+        base = found_anew(x)  # so they do of a detached alias
         base._link, link = link, Link(base, None, False, None, x._cell.version)
     recorded = state.record[tape.level_own(x._data)]
     # else it keeps its history, which does not end here

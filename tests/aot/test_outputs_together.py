@@ -218,3 +218,101 @@ def test_outputs_of_the_same_memory(function, way):
 def test_views_of_what_was_detached_in_place(function, way):
     """They keep their history; eager refuses to write them then."""
     oracle.check(function, start, ways=(way,), bases=False, writes=(False,))
+
+
+def start_with_an_alias():
+    x = pb.tensor([[1.0, -2.0, 0.25], [0.5, 3.0, -1.5]], dtype=pb.float64, requires_grad=True)
+    t = x * 1
+    return [x], [t, t.detach()]
+
+
+start_with_an_alias.held = None
+
+
+def alias_is_turned(x, alias):
+    row = alias[0]
+    alias.t_()
+    alias[0].mul_(10)
+    row.add_(1)
+    return row, alias
+
+
+def source_is_turned(x, alias):
+    row = x[0]
+    x.t_()
+    alias.mul_(3)
+    x[0].mul_(10)
+    return row * 2, x
+
+
+def source_is_turned_and_its_older_view_written(x, alias):
+    row = x[0]
+    x.t_()
+    row.mul_(x.sum().detach())
+    return alias, row
+
+
+def alias_is_turned_and_gets_a_history(x, alias):
+    row = alias[0]
+    alias.t_()
+    row.mul_(x[1])
+    return row, alias[0]
+
+
+def both_are_turned(x, alias):
+    alias.t_()
+    row = x[0]
+    x.unsqueeze_(0)
+    alias.mul_(2)
+    x.mul_(2)
+    return row, alias, x[0]
+
+
+def source_is_turned_and_copied(x, alias):
+    x.squeeze_()
+    alias.mul_(2)
+    x[..., 1:] = 0.25
+    x *= 2
+    alias.copy_(x)
+    return alias, alias.chunk(2, -1)[1]
+
+
+@pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
+@pytest.mark.parametrize("function", [
+    alias_is_turned, source_is_turned, source_is_turned_and_its_older_view_written,
+    alias_is_turned_and_gets_a_history, both_are_turned, source_is_turned_and_copied,
+], ids=lambda f: f.__name__)
+def test_arguments_of_one_memory_that_are_turned(function, way):
+    """What was a view of one before keeps its shape, and what is written goes to both."""
+    oracle.check(function, start_with_an_alias, ways=(way,), bases=False, writes=(False,))
+
+
+def start_with_a_view_and_an_alias():
+    [x], [t, alias] = start_with_an_alias()
+    return [x], [t[:, 1:], alias]
+
+
+start_with_a_view_and_an_alias.held = None
+
+
+def view_is_turned(x, alias):
+    row = x[0]
+    x.t_()
+    alias.mul_(3)
+    x[0].mul_(10)
+    return row * 2, x
+
+
+def view_is_turned_and_copied(x, alias):
+    x.t_()
+    x.mul_(2)
+    alias[:, 1:].copy_(x.t())
+    return alias, x[0]
+
+
+@pytest.mark.parametrize("way", ["nop", "mincut", "numpy"])
+@pytest.mark.parametrize("function", [view_is_turned, view_is_turned_and_copied],
+                         ids=lambda f: f.__name__)
+def test_views_of_one_memory_that_are_turned(function, way):
+    oracle.check(function, start_with_a_view_and_an_alias, ways=(way,), bases=False,
+                 writes=(False,))
