@@ -13,10 +13,11 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
+from ..autograd.engine import _level
 from ..autograd.engine import grad as sweep
-from ..autograd.grad_mode import is_grad_enabled
 from ..core.handle import Tensor
 from ..core.size import is_symbolic
+from ..core.state import state
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
@@ -97,6 +98,7 @@ def pulled_back(made: tuple, inputs: list[Tensor], joint: Any, grads: list) -> l
     tracked = [t for t in wanted if t.requires_grad]
     if not (came and tracked):
         return [None] * len(wanted)
-    outputs, seeds = zip(*came)
-    found = iter(sweep(outputs, tracked, seeds, create_graph=is_grad_enabled(), allow_unused=True))
+    outputs, seeds = map(list, zip(*came))
+    recorded = state.record[_level(outputs)]  # of the sweep that asks, not of transforms above it
+    found = iter(sweep(outputs, tracked, seeds, create_graph=recorded, allow_unused=True))
     return [next(found) if t.requires_grad else None for t in wanted]

@@ -226,3 +226,19 @@ def test_kinks_are_those_of_the_operator_not_of_its_parts(function, way):
         torch.compile(function, backend=way))
     for x in (torch.zeros(3, 2), torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])):
         assert_close(second(captured, x), second(function, x), atol=1e-6, rtol=1e-5)
+
+
+def test_the_sweep_says_whether_gradients_have_a_history():
+    """Not the grad mode of a transform that the sweep has nothing to do with."""
+    x = torch.tensor([0.3, 0.7], requires_grad=True)
+    y = torch.compile(lambda x: (x.sin() * x).sum())(x)
+    found = []
+
+    def f(q):
+        with torch.no_grad():
+            found.extend(torch.autograd.grad(y, x, create_graph=True))
+        return (q * 2).sum()
+
+    torch.func.grad(f)(torch.ones(2))
+    second, = torch.autograd.grad(found[0].sum(), x)
+    assert_close(second, (2 * x.cos() - x * x.sin()).detach())
