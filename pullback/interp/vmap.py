@@ -115,6 +115,8 @@ class Vmap(Interpreter):
         if (ov.op.promote in _PROMOTES or ov.op.promotes is not None) and not ov.alike:
             args = _promoted(ov, batched, args)
         if rule is not None:
+            if ov.op.wide:
+                rule = _in_one_dtype(ov, rule)
             try:
                 out = rule(self.size, batched, *args)
             except Exception as error:
@@ -283,6 +285,22 @@ def _promoted(ov, batched, args) -> tuple:
         return t if t.dtype is common else t.to(common)
 
     return tuple([map_tensors(cast, v) if i in ov.promoted else v for i, v in enumerate(args)])
+
+
+def _in_one_dtype(ov, rule):
+    """A rule for operands of which some may be wider than half precision: it gets all of them in
+    the wide dtype, and its results have the dtypes of the operator's own, rounded once."""
+
+    def run(n, batched, *args):
+        dtypes = {a.dtype for a in args if isinstance(a, Tensor) and a.dtype.is_floating_point}
+        if len(dtypes) < 2:
+            return rule(n, batched, *args)
+        wide = max(dtypes, key=lambda d: d.itemsize)
+        outs = rule(n, batched, *[a.to(wide) if isinstance(a, Tensor) and a.dtype in dtypes else a
+                                  for a in args])
+        return tuple([o if o is None else o.to(d) for o, d in zip(outs, ov.dtype_rule(*args))])
+
+    return run
 
 
 def pointwise(ov, batched, args):

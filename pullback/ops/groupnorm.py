@@ -260,8 +260,6 @@ class _fused_rms_norm(Op):
 
     schema = ("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps)"
               " -> (Tensor, Tensor)")
-    alike = ("input",)
-    wide = ("weight",)
     promote = "keep"
     grad = {"input, weight": (
         "rms_norm_grads(grads, input, normalized_shape, result1, weight, grad_input_mask,"
@@ -297,11 +295,14 @@ class _fused_rms_norm(Op):
 
     def batch(n, batched, input, normalized_shape, weight, eps):
         x = in_front(input, batched[0], n)
-        out, rstd = ops._fused_rms_norm(x, normalized_shape, None if batched[2] else weight, eps)
-        if batched[2]:
-            lead = x.ndim - 1 - len(normalized_shape)
-            out = out * weight.reshape([n, *[1] * lead, *weight.shape[1:]])
-        return out, rstd
+        if not batched[2]:
+            return ops._fused_rms_norm(x, normalized_shape, weight, eps)
+        if x.dtype.itemsize == 2:
+            x, eps = x.to(dt.float32), _rms_eps(dt.float32.np, eps)  # rounded once, at the end
+        out, rstd = ops._fused_rms_norm(x, normalized_shape, None, eps)
+        lead = x.ndim - 1 - len(normalized_shape)
+        out = out * weight.reshape([n, *[1] * lead, *weight.shape[1:]])
+        return out.to(input.dtype), rstd
 
     def decomp(input, normalized_shape, weight, eps):
         check_normalized("rms_norm", input, normalized_shape, ("weight", weight))

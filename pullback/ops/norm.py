@@ -632,8 +632,8 @@ class native_layer_norm_backward(Op):
                 tail if output_mask[2] else None]
 
     def dtype(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-        return [input.dtype, (weight or input).dtype if weight is not None else input.dtype,
-                bias.dtype if bias is not None else input.dtype]
+        return [t.dtype for t in (input, input if weight is None else weight,
+                                  input if bias is None else bias)]
 
     def batch(n, batched, grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
         tensors = [t if b or t is None else t.unsqueeze(0) for t, b in

@@ -1,9 +1,13 @@
 """Operands of several dtypes: what PyTorch refuses is refused, results have PyTorch's dtypes."""
 
+import functools
+
 import pytest
 
 import pullback as pb
+from pullback.core.op import overload_of, registry
 from pullback.nn import functional as F
+from pullback.testing import samples
 
 X, Y, I = pb.ones(2, 3), pb.ones(2, 3), pb.tensor([0, 1])
 REFUSED = {
@@ -85,3 +89,32 @@ def test_gradients_of_weight_norm_have_the_common_dtype_of_all_but_the_norms():
         given = [pb.ones(*shape, dtype=pb.float64 if k == wide else pb.float32)
                  for k, shape in enumerate([(3, 2), (3, 2), (3, 1), (3, 1)])]
         assert {t.dtype for t in backward(*given, 0)} == {pb.float32 if wide == 3 else pb.float64}
+
+
+@pytest.mark.parametrize("name", ["native_group_norm", "native_group_norm_backward",
+                                  "native_layer_norm", "native_layer_norm_backward",
+                                  "_fused_rms_norm", "_fused_rms_norm_backward"])
+@pytest.mark.parametrize("half", [pb.float16, pb.bfloat16])
+def test_mapped_norms_of_half_precision_have_the_dtypes_of_one_example(name, half):
+    """Parameters and statistics may be float32 beside it; results are rounded once."""
+    op = registry[name]
+    ov, wide = overload_of(op), ("weight", "bias", "mean", "rstd")
+    for case in samples.cases(op, pb.float32):
+        given = [a.to(half) if isinstance(a, pb.Tensor) and n not in wide else a
+                 for n, a in zip(ov.schema.names, case.args)]
+        tensors = [k for k, a in enumerate(given) if isinstance(a, pb.Tensor)]
+
+        def run(*some, given=given, chosen=()):
+            args = dict(enumerate(given)) | dict(zip(chosen, some))
+            return tuple(t for t in ov(*args.values()) if t is not None)
+
+        wanted = run()
+        for chosen in ([k] for k in tensors), [tensors]:
+            for places in chosen:
+                seen = pb.vmap(functools.partial(run, chosen=places))(
+                    *[pb.stack([given[k]] * 2) for k in places])
+                for one, mapped in zip(wanted, seen, strict=True):
+                    assert mapped.dtype is one.dtype
+                    top = float(one.abs().max()) if one.numel() else 0.0
+                    room = 4 * pb.finfo(one.dtype).eps * top
+                    assert pb.allclose(mapped[1].double(), one.double(), 1e-6, room + 1e-5)
