@@ -154,7 +154,8 @@ def _multi_rows(xp, self, target, p, margin, weight, name):
     if t.size and (t.min() < 0 or t.max() >= x.shape[1]):
         raise ShapeError("target out of range")
     rows = xp.arange(t.size)
-    gaps = xp.maximum(margin - x[rows, t][:, None] + x, 0)
+    gaps = margin - x[rows, t][:, None] + x
+    gaps = xp.where(gaps > 0, gaps, 0)  # NaN is no gap
     gaps[rows, t] = 0
     scale = 1 / x.shape[1] if weight is None else (
         widened(xp, weight).reshape(-1)[t][:, None] / x.shape[1])
@@ -191,7 +192,8 @@ class multi_margin_loss(Op):
     def decomp(self, target, p, margin, weight, reduction):
         _check_multi(self, target, p, weight)
         rows = rows_of_classes(self)
-        gaps = margin_gaps(rows, target, margin)[0].clamp(min=0)
+        gaps = margin_gaps(rows, target, margin)[0]
+        gaps = ops.where(gaps > 0, gaps, 0)
         terms = (gaps if p == 1 else gaps * gaps).sum(1) / rows.shape[1]
         if weight is not None:
             terms = terms * ops.gather(weight.reshape([-1]), 0, target.reshape([-1]))
@@ -291,7 +293,8 @@ def _label_gaps(xp, x, t, counts, marks):
     for k in range(int(counts.sum(axis=1).max()) if counts.size else 0):
         rows = xp.nonzero(counts[:, k])[0]
         own = t[rows, k]
-        gaps = xp.maximum(1 - x[rows, own][:, None] + x[rows], 0)
+        gaps = 1 - x[rows, own][:, None] + x[rows]
+        gaps = xp.where(gaps > 0, gaps, 0)  # NaN is no gap
         gaps[marks[rows]] = 0
         yield rows, own, gaps
 
@@ -334,7 +337,8 @@ class multilabel_margin_loss_forward(Op):
         rows, labels = rows_of_classes(self), rows_of_classes(target)
         counts = (labels >= 0).to(dt.int64).cumprod(1) > 0
         marks = _label_marks(labels, counts)
-        gaps = _all_gaps(rows, labels, counts, marks).clamp(min=0)
+        gaps = _all_gaps(rows, labels, counts, marks)
+        gaps = ops.where(gaps > 0, gaps, 0)
         terms = gaps.sum([1, 2]) / rows.shape[1]
         out = reduce_loss(terms, or_sum(reduction)) if reduction else terms.reshape(self.shape[:-1])
         return out, marks.to(self.dtype).reshape(target.shape)

@@ -5,6 +5,7 @@ import pytest
 
 import pullback as pb
 from pullback.fx.make_fx import make_fx
+from pullback.nn import functional as F
 
 NAN, INF = float("nan"), float("inf")
 
@@ -109,3 +110,18 @@ def test_curvature_of_huber_at_the_bend_is_that_outside():
     slope, = pb.autograd.grad(loss, x, create_graph=True)
     curvature, = pb.autograd.grad(slope.sum(), x)
     assert curvature.tolist() == [1.0, 0.0, 0.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "numpy", "native"])
+def test_margins_of_nan_count_nothing(backend):
+    x = pb.tensor([[float("nan"), 1.0, 0.5], [2.0, float("nan"), 1.5]])
+    losses = (lambda x: F.multi_margin_loss(x, pb.tensor([1, 0]), reduction="none"),
+              lambda x: F.multilabel_margin_loss(x, pb.tensor([[1, -1, 0], [0, -1, 0]]),
+                                                 reduction="none"))
+    for loss in losses:
+        run = loss if backend == "eager" else pb.compile(loss, backend=backend)
+        leaf = x.clone().requires_grad_()
+        out = run(leaf)
+        out.sum().backward()
+        assert pb.allclose(out, pb.tensor([0.5, 0.5]) / 3)
+        assert pb.allclose(leaf.grad, pb.tensor([[0.0, -1.0, 1.0], [-1.0, 0.0, 1.0]]) / 3)

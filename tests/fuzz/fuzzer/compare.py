@@ -108,7 +108,10 @@ def roots_of(torch, outs: list, direction=cotangent) -> tuple[list, list]:
 
 
 def _gradients(torch, outs: list, leaves: list, inputs: dict) -> list[Seen]:
-    roots, along = roots_of(torch, outs)
+    try:
+        roots, along = roots_of(torch, outs)
+    except Exception as error:  # a view whose history cannot be told any more
+        raise Refused(type(error).__name__) from error
     names = [n for n, i in inputs.items() if i.grad]
     if not roots:
         none = [shown(torch, torch.zeros_like(t), f"gradient of {n}")

@@ -40,7 +40,8 @@ UNDERIVED = (
     (errors.NotDifferentiable, r"through a hook inside of a compiled function[^\0]*is not linear",
      "its gradients come in parts there, and what is clipped is not the sum of clipped parts"),
     (errors.SavedValueModified, "", "the program overwrites what its gradient needs"),
-    (errors.ViewWriteError, "is a view and", "the program writes one of several views"),
+    (errors.ViewWriteError, "is a view and|view was created in no_grad mode",
+     "the program writes one of several views, or the base of one that a Function has made"),
     (errors.DTypeError, "expected scalar type|expected both operands to have the same dtype",
      "gradients of losses and products of two dtypes; so in PyTorch"),
 )

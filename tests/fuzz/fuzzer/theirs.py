@@ -41,6 +41,7 @@ APART = (
     "slow_conv_transpose2d",  # one image comes back as a batch
     "_scaled_dot_product_flash_attention_for_cpu_backward",  # with results that are not its own
     "smooth_l1_loss_backward",  # with a gradient of another dtype
+    "_segment_reduce_backward",  # with results that are not those of its values
 )
 # the same for gradients alone: PyTorch has none and says nothing, or they are not those of the
 # values (statistics beside a result, resampling by other scales, arguments outside of the domain, a
@@ -51,6 +52,7 @@ CUT = (
     "laguerre_polynomial_", "legendre_polynomial_", "native_layer_norm", "native_group_norm",
     "_native_batch_norm", "native_batch_norm", "_batch_norm", "batch_norm_", "_fused_rms_norm",
     "upsample_", "_upsample_", "igamma", "gammainc", "polar",
+    "rrelu_with_noise_functional",  # takes the noise that comes in for that which it has drawn
 )
 # losses as operators: the gradient of what was broadcast counts elements otherwise there
 BROADCAST = ("smooth_l1_loss", "huber_loss", "mse_loss")
@@ -66,6 +68,20 @@ POLES = ("polygamma",)  # infinite at whole numbers below one, which are large n
 EXPANDED = ("median", "nanmedian")  # reads memory behind what is repeated
 EMPTY_KEPT = ("pixel_unshuffle",)  # what has no elements comes back as it is
 UNSIGNED = ("soft_margin_loss",)  # targets are negated: 255 in place of -1
+# what LAPACK leaves of a matrix that it cannot factorize, and the sign of a determinant that is NaN
+# (0): NaN here
+UNFACTORED = ("cholesky_ex", "linalg_cholesky_ex", "slogdet", "linalg_slogdet")
+# singular values of infinite matrices: NaN here, there what LAPACK gives, zeros among it
+SINGULAR = ("nuclear_norm", "svd", "linalg_svd", "pinverse", "linalg_pinv", "linalg_matrix_norm",
+            "linalg_cond", "linalg_matrix_rank")
+# the gradient at NaN is one thing in whole vectors of the machine, another in the rest
+NAN_BY_PLACE = ("hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu")
+# good for few digits: the first between -4.5 and -2.09, the gradient of the other by a sixth of
+# float32
+INACCURATE = {"airy_ai": 3e-6, "hardsigmoid": 1e-8}
+# computed in half precision there if one operand is, and the result is float32
+IN_HALF = {"binary_cross_entropy_with_logits"}
+HALF = {"half": "float16", "float16": "float16", "bfloat16": "bfloat16"}
 WHOLE_POWERS = ("ldexp",)  # whole exponents below zero: the factor of the gradient is 0, not 2^-n
 # the gradient is a zero that stays one whatever it meets: 0, where 0 times NaN is NaN here
 ZERO_KEPT = {"sgn", "sgn_"}
@@ -143,14 +159,19 @@ def gradients_of(case) -> bool | None:
     values = [s.value for s in case.wanted if not s.is_text]
     if "ambiguous" in case.traits or has(APART) or "random" in case.traits and has(COLUMNS):
         return None
-    if has(NAN_LOST) and any(v.dtype.kind in "fc" and np.isnan(v).any() for v in values):
+    odd = any(v.dtype.kind in "fc" and np.isnan(v).any() for v in values)
+    if odd and (has(NAN_LOST) or has(UNFACTORED)):
         return None
     if has(POLES) and any(v.dtype.kind in "fc" and np.isinf(v).any() for v in values):
+        return None
+    if has(SINGULAR) and any(v.dtype.kind in "fc" and not np.isfinite(v).all() for v in values):
         return None
     if has(EXPANDED) and "expand" in str(case.program):
         return None
     if has(EMPTY_KEPT) and any(v.size == 0 for v in values):
         return None
+    if odd and has(NAN_BY_PLACE):
+        return False
     wrong = "uint8" in words and has(UNSIGNED) or "aten" in words and has(BROADCAST) or (
         WHOLE.search(str(case.program)) and has(WHOLE_POWERS))
     return not has(CUT) and not wrong
@@ -159,6 +180,10 @@ def gradients_of(case) -> bool | None:
 def rounding_of(case) -> float:
     """That of all values on the way: integers become float32, inside of a step, too."""
     eps = max(case.eps * 2, 1e-10)  # some of its special functions are good for ten digits
+    words = words_of(case)
+    eps = max([eps, *(size for name, size in INACCURATE.items() if name in words)])
+    if IN_HALF & words:
+        eps = max([eps, *(ROUNDING[dtype] for name, dtype in HALF.items() if name in words)])
     return max(eps, ROUNDING["float32"]) if WHOLE.search(str(case.program)) else eps
 
 
