@@ -212,6 +212,26 @@ def test_a_derivative_that_is_missing_is_a_finding(monkeypatch):
     assert len(found) == 1
 
 
+@pytest.mark.parametrize("weight, compared", [("b", False), ("b.clone()", True)])
+def test_gradients_of_what_was_written_behind_the_tape_are_not_compared(weight, compared):
+    """Eager mode, as PyTorch's, differentiates with what lies in memory then; graphs do not."""
+    case = case_of(read(f"""INPUTS = dict(
+    a=Input('float64', (2, 3), seed=1, grad='inner'),
+    b=Input('float64', (4, 3), seed=2),
+)
+TRAITS = ['write']
+
+
+def program(a, b):
+    x1 = F.linear(a, {weight})
+    b.data.mul_(2)
+    return x1
+"""))
+    assert case.gradients is compared
+    assert any(s.place == "gradient of a" for s in case.wanted) is compared
+    assert MODES["numpy"][0](case) is None
+
+
 def test_room_is_small_where_nothing_cancels():
     assert all(0 <= np.max(room, initial=0.0) < 1e-12 for room in case_of(CHAIN).room)
 
