@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from interrupts import condition, run
+from interrupts import condition, run, same_again  # noqa: F401
 
 import pullback as torch
 from pullback.utils.data import DataLoader
@@ -58,7 +58,7 @@ def test_a_compiled_function_survives(stage):
 
     used: list = []
     versions = [p._version for p in model.parameters()]
-    work(), run(work)
+    work()
     model.zero_grad()
     before, total = condition(model), run(work)
     model.zero_grad()
@@ -84,7 +84,7 @@ def test_the_cache_has_whole_entries_only(folder):
         k = float(next(numbers))
         torch.compile(lambda x: x * x + k)(X)
 
-    work(), run(work)
+    work()
     before, total = condition(), run(work)
     for at in points(total, 8):
         run(work, at)
@@ -101,7 +101,7 @@ def test_a_checkpoint_is_written_or_not(tmp_path):
     """A file that half of a `save` has written is refused by `load`, or is the whole of it."""
     model, name = network(), tmp_path / "model.pt"
     work = lambda: torch.save(model.state_dict(), name)
-    work(), run(work)
+    work()
     before, total = condition(model), run(work)
     loaded = 0
     for at in points(total, 60):
@@ -122,7 +122,7 @@ def test_load_changes_nothing():
     model, file = network(), io.BytesIO()
     torch.save(model.state_dict(), file)
     work = lambda: torch.load(io.BytesIO(file.getvalue()))
-    work(), run(work)
+    work()
     before, total, values = condition(model), run(work), gradients(model)
     for at in points(total, 60):
         run(work, at)
@@ -136,7 +136,7 @@ def test_a_loader_begins_anew(shuffle):
     data = [torch.tensor([float(i)]) for i in range(6)]
     loader = DataLoader(data, batch_size=2, shuffle=shuffle)
     work = lambda: list(loader)
-    work(), run(work)
+    work()
     before, total = condition(), run(work)
     for at in points(total, 60):
         run(work, at)

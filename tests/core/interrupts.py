@@ -1,13 +1,27 @@
 """Interrupts between any two instructions of the package."""
 
 import sys
+import threading
+
+import pytest
 
 import pullback
-from pullback.core.state import count, fast, off, state, tick
+from pullback.amp.autocast_mode import settings
+from pullback.core.state import count, fast, off, put_back, snapshot, state, tick
 
 PACKAGE = pullback.__path__[0]
 ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
 COUNTERS = ("ACTIVE", "WATCHED", "DISPATCHES", "LEAFHOOKS")
+
+
+@pytest.fixture(autouse=True)
+def same_again():
+    """The state after a test that damages it, on purpose or because it fails: others do not see."""
+    before, had = snapshot(), off.copy()
+    yield
+    put_back(before)
+    off.clear()
+    off.update(had)
 
 
 def parts(model) -> list:
@@ -23,7 +37,8 @@ def condition(model=None) -> tuple:
     own = {k: v for k, v in own.items() if v != getattr(type(state), k, object())}
     return (own, list(state.stack), list(state.record), {n: fast[n] for n in COUNTERS}, off.copy(),
             pullback.is_grad_enabled(), pullback.is_inference_mode_enabled(),
-            pullback.is_autocast_enabled(), pullback.aot.config.to_dict(),
+            {k: v for k, v in vars(settings()).items() if k != "kept"},
+            pullback.aot.config.to_dict(),
             parts(model) if model is not None else None)
 
 
@@ -34,26 +49,13 @@ class Steps:
         self.at, self.count = at, 0
         self.seen, self.near, self.last = set(), [], False
 
-    def trace(self, frame, event, arg):
-        if not frame.f_code.co_filename.startswith((PACKAGE, "<pullback")):
-            return None
-        if frame.f_code.co_name in ("_lost", "lost", "put_back", "interrupted"):
-            return None  # the answer to one interrupt; nobody is safe from a second
-        if frame.f_code.co_name == "__del__":
-            return None  # Python itself ignores what is raised there
-        if frame.f_code in (count.__code__, tick.__code__):
-            return None  # a lock of Python's: it looks for signals before and after it only
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return self.step
-
-    def step(self, frame, event, arg):
-        if event == "opcode":
-            self.count += 1
-            if self.count == self.at:
-                raise KeyboardInterrupt
-            if self.at is None:
-                self.look(frame.f_code, frame.f_lasti)
-        return self.step
+    def step(self, code, place) -> None:
+        """One more instruction is about to run."""
+        self.count += 1
+        if self.count == self.at:
+            raise KeyboardInterrupt
+        if self.at is None:
+            self.look(code, place)
 
     def look(self, code, place) -> None:
         """Note the instructions where blocks begin and end, and the one after these, once each."""
@@ -64,6 +66,65 @@ class Steps:
         self.last = inside
 
 
+def followed(code) -> bool:
+    """May an interrupt hit a function?"""
+    if not code.co_filename.startswith((PACKAGE, "<pullback")):
+        return False
+    if code.co_name in ("_lost", "lost", "put_back", "interrupted"):
+        return False  # the answer to one interrupt; nobody is safe from a second
+    if code.co_name == "__del__":
+        return False  # Python itself ignores what is raised there
+    # a lock of Python's: it looks for signals before and after it only
+    return code not in (count.__code__, tick.__code__)
+
+
+def by_trace(steps: Steps, work) -> None:
+    """Run a function, with all its instructions seen by `sys.settrace`."""
+    def instruction(frame, event, arg):
+        if event == "opcode":
+            steps.step(frame.f_code, frame.f_lasti)
+        return instruction
+
+    def call(frame, event, arg):
+        if not followed(frame.f_code):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return instruction
+
+    before = sys.gettrace()
+    sys.settrace(call)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+
+
+def by_monitoring(steps: Steps, work) -> None:
+    """The same by `sys.monitoring`: from Python 3.12 on, `sys.settrace` sees the instructions of a
+    function from its second call on, or a later one, so that their number varies."""
+    watch, tool, thread = sys.monitoring, 4, threading.get_ident()
+    event = watch.events.INSTRUCTION
+
+    def instruction(code, place):
+        if not followed(code):
+            return watch.DISABLE
+        if threading.get_ident() == thread:
+            try:
+                steps.step(code, place)
+            except KeyboardInterrupt:
+                watch.set_events(tool, 0)
+                raise
+
+    watch.use_tool_id(tool, "interrupts")
+    watch.register_callback(tool, event, instruction)
+    watch.set_events(tool, event)
+    try:
+        work()
+    finally:
+        watch.set_events(tool, 0)
+        watch.free_tool_id(tool)
+
+
 def run(work, at=None) -> int:
     """How many instructions ran; interrupted at one of them if that is given."""
     return traced(work, at).count
@@ -71,12 +132,8 @@ def run(work, at=None) -> int:
 
 def traced(work, at=None) -> Steps:
     steps = Steps(at)
-    before = sys.gettrace()
-    sys.settrace(steps.trace)
     try:
-        work()
+        (by_trace if sys.version_info < (3, 12) else by_monitoring)(steps, work)
     except KeyboardInterrupt:
         pass
-    finally:
-        sys.settrace(before)
     return steps
