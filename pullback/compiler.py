@@ -15,7 +15,7 @@ from . import errors
 from .absent import getter as _getter
 from .core.handle import Tensor
 from .core.pytree import tree_map
-from .core.state import count, state
+from .core.state import count, intact, state, tied
 from .creation import from_numpy
 
 __all__ = [
@@ -126,14 +126,22 @@ class set_stance:
         if stance not in _STANCES:
             raise errors.RefusedValue(f"invalid torch.compile stance '{stance}'; known are "
                                       f"{', '.join(_STANCES)} ({errors.user_line(2)})")
-        self.stance, self.before = stance, state.stance
+        self.stance, self.before, self.inside = stance, state.stance, False
         _set(stance)
 
     def __enter__(self) -> None:
+        self.inside = True
         _set(self.stance)
 
+    @tied
     def __exit__(self, *exc) -> None:
         _set(self.before)
+        self.inside = False
+
+    def lost(self) -> None:
+        """What holds when the block begins is what the call has set already."""
+        if self.inside:
+            _set(self.before)
 
     def __call__(self, function):
         _set(self.before)
@@ -148,9 +156,10 @@ class set_stance:
 
 def _set(stance: str) -> None:
     step = (stance != "default") - (state.stance != "default")
-    state.stance = stance
-    if step:
-        count("ACTIVE", step)
+    with intact():  # both or neither
+        state.stance = stance
+        if step:
+            count("ACTIVE", step)
 
 
 __getattr__ = _getter(__name__)

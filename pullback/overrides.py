@@ -8,7 +8,6 @@ hand calls over with `handle_torch_function`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import keyword
@@ -28,7 +27,7 @@ from .core.overriding import (
     members,
     takes_part,
 )
-from .core.state import count, state, tied
+from .core.state import count, state, tied, tied_block
 from .core.table import Packet
 
 __all__ = [
@@ -90,7 +89,7 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
     return list(state.function_modes)
 
 
-@contextlib.contextmanager
+@tied_block
 def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
     """A block in which the innermost mode is not asked."""
     before = state.function_modes
@@ -106,7 +105,7 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
 _enable_torch_function = overriding.Enabled
 
 
-@contextlib.contextmanager
+@tied_block
 def enable_reentrant_dispatch() -> Iterator[None]:
     """Inside of `__torch_dispatch__`: functions ask and operators are recorded again."""
     record, plainly = state.record[:], state.plainly

@@ -18,7 +18,7 @@ from ..core import dtype as dt
 from ..core.handle import Tensor
 from ..core.pytree import tree_map
 from ..core.stack import bind
-from ..core.state import count, state
+from ..core.state import count, state, tied
 from ..core.tape import Accumulate
 
 # The operators of PyTorch's CPU autocast: in the 16-bit dtype, in float32, in the widest dtype of
@@ -115,13 +115,27 @@ def eligible(value) -> bool:
 
 
 class Settings:
-    """What a thread has asked for: per device, whether and in what dtype."""
+    """What a thread has asked for: per device, whether and in what dtype.
+
+    Others take their place as a whole, so that an interrupt meets the old ones or the new ones.
+    """
 
     def __init__(self) -> None:
         self.enabled = dict.fromkeys(DEVICES, False)
         self.dtype = dict(DEVICES)
         self.cached, self.nesting = True, 0
-        self.kept: dict = {}  # converted weights
+        self.kept: dict = {}  # converted weights, shared by all settings of a thread
+
+    def change(self, device: str = "cpu", **changes: Any) -> Settings:
+        """Make others, of which those named differ, the settings of this thread."""
+        if "enabled" in changes:
+            changes["enabled"] = {**self.enabled, device: changes["enabled"]}
+        if "dtype" in changes:
+            changes["dtype"] = {**self.dtype, device: changes["dtype"]}
+        new = object.__new__(Settings)
+        new.__dict__.update(self.__dict__, **changes)
+        state.casting = new
+        return new
 
 
 def settings() -> Settings:
@@ -180,19 +194,22 @@ class autocast:
 
     def __enter__(self) -> autocast:
         now = settings()
-        self._before = now.enabled[self.device], now.dtype[self.device], now.cached
-        now.enabled[self.device], now.dtype[self.device] = self._enabled, self.fast_dtype
-        now.cached = self._cache
-        now.nesting += 1
+        self._before = now
+        self._inside = now.change(self.device, enabled=self._enabled, dtype=self.fast_dtype,
+                                  cached=self._cache, nesting=now.nesting + 1)
         _apply()
         return self
 
+    @tied
     def __exit__(self, *exc) -> None:
-        now = settings()
-        now.nesting -= 1
-        if now.nesting == 0:
+        now, before, device = settings(), self._before, self.device
+        if now.nesting == 1:
             now.kept.clear()
-        now.enabled[self.device], now.dtype[self.device], now.cached = self._before
+        if now is self._inside:
+            state.casting = before
+        else:  # changed inside, by calls
+            now.change(device, enabled=before.enabled[device], dtype=before.dtype[device],
+                       cached=before.cached, nesting=now.nesting - 1)
         _apply()
 
     def __call__(self, function) -> Any:
@@ -278,7 +295,7 @@ def set_autocast_enabled(device_type, enabled: bool | None = None) -> None:
     """Switch autocast for a device."""
     if enabled is None:  # the old form, for CUDA
         device_type, enabled = "cuda", device_type
-    settings().enabled[_device_type(device_type)] = bool(enabled)
+    settings().change(_device_type(device_type), enabled=bool(enabled))
     _apply()
 
 
@@ -289,7 +306,7 @@ def get_autocast_dtype(device_type: str) -> dt.DType:
 
 def set_autocast_dtype(device_type: str, dtype: dt.DType) -> None:
     """Choose the 16-bit dtype of a device."""
-    settings().dtype[_device_type(device_type)] = dtype
+    settings().change(_device_type(device_type), dtype=dtype)
     _apply()
 
 
@@ -300,7 +317,7 @@ def is_autocast_cache_enabled() -> bool:
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Keep converted weights, or convert them at every use."""
-    settings().cached = bool(enabled)
+    settings().change(cached=bool(enabled))
     _apply()
 
 
@@ -311,13 +328,13 @@ def clear_autocast_cache() -> None:
 
 def autocast_increment_nesting() -> int:
     """One more block; returns how many."""
-    settings().nesting += 1
+    settings().change(nesting=settings().nesting + 1)
     return settings().nesting
 
 
 def autocast_decrement_nesting() -> int:
     """One block less; returns how many are left."""
-    settings().nesting -= 1
+    settings().change(nesting=settings().nesting - 1)
     return settings().nesting
 
 

@@ -18,7 +18,7 @@ from ..core.dims import broadcast_shapes
 from ..core.generator import Generator, default_generator
 from ..core.handle import Tensor, make
 from ..core.stack import bind, tensors_in
-from ..core.state import PASSING, state
+from ..core.state import PASSING, state, tied
 from ..core.table import ops
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
@@ -158,6 +158,7 @@ class below:
         state.mode, state.random = self.level.previous
         state.fake, state.autocast = False, None
 
+    @tied
     def __exit__(self, *exc):
         state.mode, state.random, state.fake, state.autocast = self.before
 

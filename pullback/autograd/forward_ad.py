@@ -149,9 +149,9 @@ class DualLevel(Jvp):
         if handle._link is not None:
             handle._link.seen = handle._cell.version
 
-    @tied
-    def __exit__(self, *exc):
-        Jvp.__exit__(self, *exc)
+    def lost(self) -> None:
+        """The level has ended, and duals with it."""
+        super().lost()
         for ref in list(self.handles.values()):
             handle = ref()
             if handle is not None:
@@ -219,13 +219,21 @@ class dual_level(_Switch):
     """A block in which tensors can carry tangents; works as a decorator, too."""
 
     def __init__(self) -> None:
-        pass
+        self.entered: DualLevel | None = None
 
     def __enter__(self) -> int:
-        return enter_dual_level()
+        number = enter_dual_level()
+        self.entered = state.stack[-1]
+        return number
 
+    @tied
     def __exit__(self, *exc) -> None:
         exit_dual_level(level=0)
+
+    def lost(self) -> None:
+        """Duals become their primals."""
+        if self.entered is not None:
+            self.entered.lost()
 
 
 def _floating(value: Any, what: str) -> Tensor:

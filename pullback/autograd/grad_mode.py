@@ -345,16 +345,23 @@ class _force_original_view_tracking(_Switch):
     """Views made inside get their history back, after a write, by the operators that made them."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode, self.before = bool(mode), state.replay_views
+        self.mode, self.before, self.inside = bool(mode), state.replay_views, False
         state.replay_views = self.mode
         fast["REPLAYS"] = 1
 
     def __enter__(self) -> None:
+        self.inside = True
         state.replay_views = self.mode
 
     @tied
     def __exit__(self, *exc) -> None:
         state.replay_views = self.before
+        self.inside = False
+
+    def lost(self) -> None:
+        """What holds when the block begins is what the call has set already."""
+        if self.inside:
+            state.replay_views = self.before
 
     def clone(self):
         """The same switch again, for a decorated function."""

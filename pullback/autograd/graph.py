@@ -16,7 +16,7 @@ from .. import errors
 from ..core import surface
 from ..core.handle import Tensor, cell_of, is_buffer, make
 from ..core.hooks import RemovableHandle, SavedTensor
-from ..core.state import count, renewed, state, tied
+from ..core.state import count, renewed, state, tied, tied_block
 from ..core.surface import bump
 from ..core.tape import Node, Port
 from .engine import GradientEdge, edge_of
@@ -189,7 +189,7 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
-@contextlib.contextmanager
+@tied_block
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Refuse `saved_tensors_hooks` inside, with a message."""
     if state.packing:

@@ -75,6 +75,7 @@ class _below:
         if state.random == self.interp.level:
             state.random = self.interp.previous[1]
 
+    @tied
     def __exit__(self, *exc):
         state.random = self.before
 

@@ -23,7 +23,7 @@ from ..core.handle import Tensor, make
 from ..core.op import overload
 from ..core.pytree import tree_flatten
 from ..core.stack import bind
-from ..core.state import state
+from ..core.state import state, tied
 from ..core.surface import current
 from ..core.table import ops
 from ..fx.graph import Graph
@@ -477,6 +477,7 @@ class below:
         state.mode, state.random = self.level.previous
         state.keeping = None
 
+    @tied
     def __exit__(self, *exc):
         state.mode, state.random, state.keeping = self.before
 

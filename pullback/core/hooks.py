@@ -14,8 +14,7 @@ import weakref
 
 from .. import errors
 from .handle import Tensor, cell_of, make, meta_of
-from .state import count, off, state
-from .surface import _recording
+from .state import count, off, state, tied
 from .tape import Accumulate, Node, Port, freed, modified, port
 
 of_all_modules: list[dict] = []  # tables of hooks of every module (`../nn/module_hooks.py`)
@@ -264,20 +263,31 @@ def _replaced(hook, new, old) -> list:
 # saved values that are packed
 
 
+class _silent:
+    """Nothing is recorded on the innermost level meanwhile."""
+
+    def __enter__(self):
+        self.before, state.record[-1] = state.record[-1], False
+        off.add(self)
+
+    @tied
+    def __exit__(self, *exc):
+        state.record[-1] = self.before
+        off.discard(self)
+
+    def lost(self) -> None:
+        off.discard(self)
+
+
 class Packed:
     """What a pack hook made of a saved tensor."""
 
     __slots__ = ("edge", "made", "opener")
 
     def __init__(self, t: Tensor, edge, pack, unpack):
-        level = len(state.record) - 1
         before = t._cell.version if t._cell is not None else 0
-        with _recording(level, False):
-            try:
-                off.add(id(self))
-                made = pack(t)
-            finally:
-                off.discard(id(self))
+        with _silent():
+            made = pack(t)
         if t._cell is not None and t._cell.version != before:
             raise errors.SavedValueModified(
                 errors.text(

@@ -8,7 +8,6 @@ anew from them where somebody collects such `Defect`s.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from .. import errors
 from .fake import Fake, fake_like
 from .handle import Tensor
 from .size import Symbolic
-from .state import state
+from .state import state, tied_block
 
 _UNKNOWN = object()
 
@@ -37,7 +36,7 @@ def wanted() -> bool:
     return module is not None and module.config.fake_tensor_propagate_real_tensors
 
 
-@contextlib.contextmanager
+@tied_block
 def computing(fake: bool = True) -> Iterator[None]:
     """Captures in this block compute with data beside fakes, where the setting asks for it."""
     before = state.reals
@@ -48,7 +47,7 @@ def computing(fake: bool = True) -> Iterator[None]:
         state.reals = before
 
 
-@contextlib.contextmanager
+@tied_block
 def mending() -> Iterator[list[Defect]]:
     """The defects that fakes have in this block; their results are made from data."""
     before = state.defects

@@ -18,7 +18,9 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+_P, _T = ParamSpec("_P"), TypeVar("_T")
 
 off: set = set()  # whatever has switched recording off somewhere
 fast: dict = {"ACTIVE": 0, "GRADOFF": off, "WATCHED": 0, "CLOCK": 0, "LEAFHOOKS": 0,
@@ -77,6 +79,7 @@ class State(threading.local):
     below: tuple = ()  # registered operators whose functions for autograd are running
     unasked = False  # the next question of a user's function is answered by no
     undispatched = 0  # operators ask no subclasses
+    lowered = 0, 0  # by `lower()` of a rule: how deep the stack was, which level was the innermost
     pulled = None  # the node whose formula runs, where somebody looks at its operators
     casting = None  # what this thread has asked of autocast so far
     filling = False  # is a tensor of a transform overwritten with the numbers that are drawn?
@@ -126,16 +129,6 @@ def _counted() -> int:
 ALONE = _counted()  # of what one variable holds: 2 with the argument, which 3.14 does not count
 
 
-class uncast:
-    """No autocast meanwhile: the dtypes have been chosen already."""
-
-    def __enter__(self):
-        self.policy, state.autocast = state.autocast, None
-
-    def __exit__(self, *exc):
-        state.autocast = self.policy
-
-
 def count(name: str, step: int) -> None:
     """Change one of the counters of the fast path."""
     own = state.counts
@@ -165,8 +158,12 @@ def turn() -> Iterator[None]:
 # the life of that method: if it dies without having run to its end, the state becomes what it was
 # when the method was made.
 #
-# Calls of Python 3.14 take bound methods apart and let go of them at once, so it gets something
-# else that holds a function and its first argument.
+# Calls take bound methods apart and let go of them at once, those that `with` makes from Python
+# 3.14 on and all that are written by hand, so something else holds a function and its first
+# argument.  Switches of grad mode, which know of calls by hand, have methods where that will do.
+#
+# What comes to no end inside of a block, a `finally` that is interrupted itself, is made good by
+# the block around it, which puts everything back if it is left by an interrupt.
 
 bound = types.MethodType if sys.version_info < (3, 14) else functools.partial
 
@@ -201,27 +198,62 @@ class tied:
     def __get__(self, block: object, owner: object = None) -> Callable[..., Any]:
         if block is None:
             return self.function
-        run = [self.function, block, None]
-        leave = bound(_leave, run)
+        before = snapshot()
+        run = [self.function, block, before, None]
+        made = [functools.partial(_leave, run)]  # calls by hand let go of a method at once
         try:
-            run[2] = weakref.ref(leave, functools.partial(_lost, snapshot(), block))
-            return leave
+            run[3] = weakref.ref(made[0], functools.partial(_lost, before, block))
+            return made.pop()  # an interrupt of `return` leaves it to nobody
         except BaseException:
-            run[2] = None  # the traceback has the method, and would tell when it goes
+            run[3] = None  # the traceback has the method, and would tell when it goes
             raise
 
 
-def _leave(run: list, *exc):
-    function, block, _ = run
-    out = function(block, *exc)
-    run[2] = None  # nobody is told of the method's death any more
+def _leave(run: list, kind: type | None = None, *exc):
+    function, block, before, _ = run
+    out = function(block, kind, *exc)
+    if kind is KeyboardInterrupt:  # `try` and `finally` inside may not have come to their ends
+        put_back(before)
+    run[3] = None  # nobody is told of the method's death any more
     return out
 
 
 def _lost(before: tuple, block: object, tie: weakref.ref) -> None:
-    put_back(before)
-    if hasattr(block, "lost"):  # what is not of the thread
-        block.lost()
+    try:
+        if isinstance(block, _Block):
+            block.gen.close()  # now: once its traceback is forgotten, others may have their blocks
+    finally:
+        put_back(before)
+        if hasattr(block, "lost"):  # what is not of the thread
+            block.lost()
+
+
+class _Block(contextlib._GeneratorContextManager):
+    """A block that is written as a generator, with its end tied."""
+
+    __exit__ = tied(contextlib._GeneratorContextManager.__exit__)  # type: ignore[assignment]
+
+
+def tied_block(function: Callable[_P, Iterator[_T]]) -> Callable[
+        _P, contextlib._GeneratorContextManager[_T]]:
+    """`contextlib.contextmanager` for generators that change the state of the thread."""
+
+    @functools.wraps(function)
+    def begin(*args, **kwargs):
+        return _Block(function, args, kwargs)
+
+    return begin
+
+
+class uncast:
+    """No autocast meanwhile: the dtypes have been chosen already."""
+
+    def __enter__(self):
+        self.policy, state.autocast = state.autocast, None
+
+    @tied
+    def __exit__(self, *exc):
+        state.autocast = self.policy
 
 
 class intact:

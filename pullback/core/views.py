@@ -8,7 +8,6 @@ overwritten part to what was written.  Read next: `surface.py`, which does the w
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import gc
 import math
@@ -23,7 +22,7 @@ from .evaluate import run_raw
 from .handle import INFERENCE, Link, Tensor, cell_of, is_buffer, make, one_more
 from .layout import strides_order
 from .size import Symbolic
-from .state import state
+from .state import state, tied, tied_block
 
 _FEW = 3  # so many steps are replayed in a backward; longer chains become places of the base
 
@@ -384,11 +383,12 @@ class _recording:
         self.before = state.record[self.level]
         state.record[self.level] = self.on
 
+    @tied
     def __exit__(self, *exc):
         state.record[self.level] = self.before
 
 
-@contextlib.contextmanager
+@tied_block
 def _captures_left(level: int):
     """Leave the captures above a level for a moment: a view that is made again, be it that one of
     them asks first, is of the level of its base."""
@@ -401,7 +401,7 @@ def _captures_left(level: int):
         state.mode, state.random = before
 
 
-@contextlib.contextmanager
+@tied_block
 def _recording_below(level: int):
     """Switch the tapes of a level and of those below it on for a moment: a view that is made again
     has the histories of its base, whatever mode the program is in by now."""

@@ -16,7 +16,7 @@ from typing import Any
 from .. import errors
 from ..core.handle import Tensor, cell_of, disabled, make
 from ..core.pytree import tree_map
-from ..core.state import state
+from ..core.state import state, tied
 from ..core.surface import current
 from ..interp.functionalize import Functional, Functionalize
 
@@ -79,8 +79,15 @@ class FunctionalTensorMode:
         self._levels.append(_Level(False).__enter__())
         return self
 
+    @tied
     def __exit__(self, *exc: Any) -> None:
-        self._levels.pop().__exit__(*exc)
+        self._levels[-1].__exit__(*exc)
+        self._levels.pop()
+
+    def lost(self) -> None:
+        """Levels that are left are over."""
+        while self._levels and self._levels[-1] not in state.stack:
+            self._levels.pop().lost()
 
 
 def dispatch_functionalize(func: Callable, mode: FunctionalTensorMode | None = None) -> Callable:

@@ -7,7 +7,6 @@ tensors without the mode.
 
 from __future__ import annotations
 
-import contextlib
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +21,7 @@ from ..core.device import Device
 from ..core.fake import Fake, fake_like, is_fake, setting
 from ..core.handle import Tensor, disabled, make
 from ..core.pytree import tree_leaves
-from ..core.state import count, state, tied
+from ..core.state import count, state, tied, tied_block
 
 __all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
@@ -224,7 +223,7 @@ class FakeTensorMode:
                          "or FakeTensorMode(allow_non_fake_inputs=True)"]))
 
 
-@contextlib.contextmanager
+@tied_block
 def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
     """Real tensors for a while, inside of a mode."""
     before = state.fake, state.faking

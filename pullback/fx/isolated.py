@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..core.pytree import tree_flatten, tree_unflatten
-from ..core.state import state
+from ..core.state import state, tied_block
 from ..interp.trace import Trace, Traced
 from .fake_mode import unset_fake_temporarily
 from .graph import Graph
@@ -24,7 +24,7 @@ get_innermost_proxy_mode = get_proxy_mode
 maybe_disable_fake_tensor_mode = unset_fake_temporarily
 
 
-@contextlib.contextmanager
+@tied_block
 def disable_proxy_modes_tracing() -> Iterator[None]:
     """Operators on tensors that belong to no capture are not recorded meanwhile."""
     before = state.mode, state.random, state.keeping, state.fake

@@ -6,7 +6,6 @@ made from others becomes that operator on their nodes; else its expression is sp
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +15,7 @@ from ..core.fake import Fake
 from ..core.handle import Tensor, make
 from ..core.op import overload
 from ..core.size import Symbolic
-from ..core.state import state
+from ..core.state import state, tied_block
 from ..core.symbolic.env import COMPARE, ShapeEnv, Source
 from ..core.symbolic.expr import Atom, Expr
 from ..core.symbolic.number import SymInt, SymNode, sym_ite, sym_max, sym_min
@@ -282,7 +281,7 @@ def numbers_of(values: Any) -> Any:
     return map_aggregate(values, lambda v: _plain(v) if isinstance(v, Symbolic) else v)
 
 
-@contextlib.contextmanager
+@tied_block
 def sized_by(sizes: SizeNodes | None) -> Iterator[None]:
     """A block in which sizes that depend on data are symbols of a capture, if it has any."""
     before = state.sizes

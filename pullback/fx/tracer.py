@@ -8,7 +8,6 @@ Read `proxy.py` first.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import copy
 import dataclasses
 import enum
@@ -25,7 +24,7 @@ from typing import Any
 from ..core import pytree
 from ..core.dtype import DType as dtype
 from ..core.handle import Tensor
-from ..core.state import count
+from ..core.state import count, tied_block
 from ..creation import _assert
 from ..errors import module_of
 from .errors import NodeError, TraceError
@@ -373,7 +372,7 @@ class Tracer(TracerBase):
 
         return pytree.tree_map(leaf, value)
 
-    @contextlib.contextmanager
+    @tied_block
     def _patched(self, root: Any) -> Iterator[None]:
         """Calls of modules, reads of parameters and calls of functions are seen meanwhile."""
         global _tracing

@@ -7,28 +7,17 @@ transforms the function for the mode that is active, or for the device, is calle
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _C, errors
 from ..core.stack import Interpreter
-from ..core.state import state
+from ..core.state import state, tied_block
 from ..func.inside import TransformType, kind_of
 
 Key = _C.DispatchKey
 _BELOW = (Key.AutogradCPU, Key.Autograd, Key.CPU, Key.CompositeExplicitAutograd,
           Key.CompositeImplicitAutograd)
-
-
-class _Lowered(threading.local):
-    """How deep the stack was when `lower()` was called, and which level was then the innermost."""
-
-    depth = seen = 0
-
-
-_lowered = _Lowered()
 
 
 class Level:
@@ -54,26 +43,26 @@ class Level:
         """How `vmap` draws random numbers."""
         return self._interp.randomness
 
-    @contextlib.contextmanager
+    @tied_block
     def lower(self) -> Iterator[None]:
         """A block in which this level is not there for operators of this kind and random ones."""
         level = self._interp.level
-        before = _lowered.depth, _lowered.seen, state.random, list(state.record)
-        _lowered.depth, _lowered.seen = len(state.stack), level
+        before = state.lowered, state.random, list(state.record)
+        state.lowered = len(state.stack), level
         if state.random == level:
             state.random = self._interp.previous[1]
         state.record[:level] = self._record[:level]
         try:
             yield
         finally:
-            _lowered.depth, _lowered.seen, state.random = before[:3]
-            state.record[:] = before[3]
+            state.lowered, state.random, state.record[:] = before
 
 
 def _innermost() -> tuple[Interpreter, TransformType] | None:
     """The innermost transform that `lower()` has not taken out of the way."""
+    depth, seen = state.lowered
     for number in range(len(state.stack) - 1, 0, -1):
-        if _lowered.seen <= number < _lowered.depth:
+        if seen <= number < depth:
             continue
         kind = kind_of(state.stack[number])
         if kind is not None:

@@ -9,7 +9,6 @@ is checked before every call.
 
 from __future__ import annotations
 
-import contextlib
 from operator import getitem, is_
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..aot.capture import Postponed
 from ..aot.holding import Hooked
 from ..core.handle import Tensor, make
 from ..core.hooks import of_all_steps
-from ..core.state import state
+from ..core.state import state, tied_block
 
 
 def owner():
@@ -27,7 +26,7 @@ def owner():
     return level if level is not None and level.adopts else None
 
 
-@contextlib.contextmanager
+@tied_block
 def outside():
     """Run operators as if nothing was being captured: what they make lives on."""
     before = state.mode, state.random, state.fake

@@ -15,7 +15,7 @@ from typing import Any
 from ..core import dispatching
 from ..core.dispatching import Undispatched, piece
 from ..core.handle import Tensor, disabled
-from ..core.state import state
+from ..core.state import state, tied, tied_block
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass",
            "is_traceable_wrapper_subclass_type", "return_and_correct_aliasing",
@@ -40,6 +40,7 @@ class TorchDispatchMode:
         dispatching.enter(self)
         return self
 
+    @tied
     def __exit__(self, *exc: Any) -> None:
         dispatching.leave(self)
 
@@ -86,7 +87,7 @@ def all_same_mode(modes: list) -> bool:
     return all(mode is modes[0] for mode in modes)
 
 
-@contextlib.contextmanager
+@tied_block
 def _pop_mode_temporarily(mode_key: Any = None) -> Iterator[TorchDispatchMode]:
     """A block in which the innermost mode is not asked."""
     before = state.operator_modes
@@ -99,7 +100,7 @@ def _pop_mode_temporarily(mode_key: Any = None) -> Iterator[TorchDispatchMode]:
         state.operator_modes = before
 
 
-@contextlib.contextmanager
+@tied_block
 def _disable_current_modes() -> Iterator[list[TorchDispatchMode]]:
     """A block in which no mode is asked."""
     before = state.operator_modes

@@ -203,6 +203,7 @@ class Tagging(Hook):
         self.fresh = self.region.__enter__()
         return self
 
+    @tied
     def __exit__(self, *exc):
         self.region.__exit__(None, None, None)
         super().__exit__(*exc)

@@ -4,18 +4,29 @@ The n-th instruction that runs inside of the package raises KeyboardInterrupt, f
 choice of them; afterwards the state of the thread and the counters are what they were before.
 """
 
+import ast
+import io
 import itertools
 import os
+import pathlib
 import types
 
 import pytest
-from interrupts import condition, run, traced
+from interrupts import PACKAGE, condition, run, same_again, traced  # noqa: F401
 
 import pullback as torch
 from pullback import func
-from pullback.autograd import grad_mode
-from pullback.core.state import off, put_back, snapshot, tied
+from pullback.autograd import forward_ad, grad_mode
+from pullback.core.state import state, tied, tied_block
+from pullback.fx.fake_mode import FakeTensorMode
 from pullback.fx.make_fx import make_fx
+from pullback.overrides import TorchFunctionMode
+from pullback.utils._python_dispatch import (
+    BaseTorchDispatchMode,
+    _disable_current_modes,
+    _pop_mode_temporarily,
+    no_dispatch,
+)
 
 POINTS = int(os.environ.get("PULLBACK_INTERRUPTS", "20"))  # at least, of a program; more if short
 
@@ -58,6 +69,58 @@ def device():
         pass
 
 
+class Sub(torch.Tensor):
+    pass
+
+
+class Asked(TorchFunctionMode):
+    def __torch_function__(self, function, kinds, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+def modes():
+    with BaseTorchDispatchMode():
+        X + X
+        for block in (_pop_mode_temporarily, _disable_current_modes, no_dispatch):
+            with block():
+                X + X
+
+
+def function_modes():
+    with Asked():
+        torch.add(X, X)
+
+
+def autocast():
+    with torch.autocast("cpu"):
+        torch.mm(SQUARE, SQUARE)
+        X.clone().add_(1)
+
+
+def duals():
+    with forward_ad.dual_level():
+        forward_ad.unpack_dual(forward_ad.make_dual(X, X) * X)
+
+
+def fakes():
+    with FakeTensorMode():
+        torch.ones(2) + 1
+
+
+def packed():
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        (WEIGHTS[0] * WEIGHTS[0]).sum().backward()
+    with torch.autograd.graph.disable_saved_tensors_hooks("no"):
+        pass
+
+
+def stale():
+    base = WEIGHTS[0] * 1
+    view = base[1:]
+    base.mul_(2)
+    return view.grad_fn
+
+
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -69,6 +132,8 @@ class Double(torch.autograd.Function):
 
 
 X = torch.ones(2)
+SQUARE = torch.ones(2, 2)
+SUB = torch.ones(2).as_subclass(Sub)
 WEIGHTS = [torch.ones(2, requires_grad=True) for _ in range(2)]
 for w in WEIGHTS:
     w.grad = torch.ones(2)
@@ -84,6 +149,15 @@ PROGRAMS = {
     "backward": backward,
     "saved hooks": hooks,
     "device": device,
+    "modes": modes,
+    "function modes": function_modes,
+    "autocast": autocast,
+    "duals": duals,
+    "fakes": fakes,
+    "packed": packed,
+    "stale view": stale,
+    "subclass": lambda: SUB + SUB,
+    "save": lambda: torch.save(MODEL.state_dict(), io.BytesIO()),
     "sgd": SGD.step,
     "adam": ADAM.step,
     "vmap": lambda: func.vmap(lambda x: x * 2)(X),
@@ -110,7 +184,6 @@ def damage(work) -> tuple[int, tuple | None]:
     """
     for _ in range(30):
         work()  # everything is imported, and plans are made
-    run(work)
     before, steps = condition(MODEL), traced(work)
     total = steps.count
     evenly = range(1, total + 1, max(1, total // max(POINTS, 150_000 // total)))
@@ -167,25 +240,15 @@ _planted: dict = {}
 exec(compile(PLANTED, "<pullback planted>", "exec"), _planted)
 
 
-@pytest.fixture
-def same_again():
-    """The state after a test that damages it on purpose."""
-    before, had = snapshot(), off.copy()
-    yield
-    put_back(before)
-    off.clear()
-    off.update(had)
-
-
 @pytest.mark.parametrize("name", ["by_class", "by_generator", "by_finally"])
-def test_blocks_written_plainly_are_caught(name, same_again):
+def test_blocks_written_plainly_are_caught(name):
     """What the package would do without its mechanism is found by this search."""
     total, broken = damage(_planted[name])
     assert total > 10 and broken is not None
 
 
 @pytest.mark.parametrize("name", ["vmap", "grad", "jvp", "saved hooks", "device"])
-def test_blocks_that_are_not_tied_are_caught(name, same_again, monkeypatch):
+def test_blocks_that_are_not_tied_are_caught(name, monkeypatch):
     """Without the tie of `__exit__` to the life of its method, the same programs do damage."""
     monkeypatch.setattr(tied, "__get__", lambda self, block, owner=None: (
         self.function if block is None else types.MethodType(self.function, block)))
@@ -193,13 +256,110 @@ def test_blocks_that_are_not_tied_are_caught(name, same_again, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["no_grad", "generator", "inference_mode"])
-def test_switches_that_are_not_tied_are_caught(name, same_again, monkeypatch):
+def test_switches_that_are_not_tied_are_caught(name, monkeypatch):
     monkeypatch.setattr(grad_mode._Leave, "__get__", lambda self, switch, owner=None: (
         grad_mode._leave if switch is None else types.MethodType(grad_mode._leave, switch)))
     assert damage(PROGRAMS[name])[1] is not None
 
 
-def test_a_call_that_sets_grad_mode_is_done_or_not(same_again):
+def changes_state(node: ast.AST) -> bool:
+    """Does code store in the state of the thread, or count?"""
+    for n in ast.walk(node):
+        if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, ast.Store) and (
+                ast.unparse(n.value).split(".")[0] == "state"):
+            return True
+        if isinstance(n, ast.Call) and ast.unparse(n.func) == "count":
+            return True
+    return False
+
+
+# these see to it in other ways: by `interrupted`, by `__del__`; handles of hooks are no blocks of
+# the thread, and `nans` is for debugging
+OTHERS = {"_sweeping", "Enabled", "RemovableHandle", "nans"}
+
+
+def test_every_block_that_changes_the_state_is_tied():
+    """Classes with `__exit__` by `tied`, generators by `tied_block`."""
+    plain = []
+    for path in pathlib.Path(PACKAGE).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and node.name not in OTHERS:
+                ends = [f for f in node.body if getattr(f, "name", "") == "__exit__"]
+                way = "tied"
+            elif isinstance(node, ast.FunctionDef):
+                ends, way = [node], "tied_block"
+                if not any("contextmanager" in ast.unparse(d) for d in node.decorator_list):
+                    continue
+            else:
+                continue
+            if changes_state(node) and any(
+                    way not in map(ast.unparse, f.decorator_list) for f in ends):
+                plain.append(f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}")
+    assert not plain
+
+
+def test_blocks_of_generators():
+    """An interrupt before `try`, and one where the generator waits, are made good at once."""
+    @tied_block
+    def block(work=lambda: None):
+        state.looking += 1
+        work()
+        try:
+            yield state.looking
+        finally:
+            state.looking -= 1
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with block() as inside, block() as deeper:
+        assert (inside, deeper, state.looking) == (1, 2, 2)
+    with pytest.raises(KeyboardInterrupt), block(interrupt):
+        pass
+    assert state.looking == 0
+    left = block()
+    leave, entered = left.__exit__, left.__enter__()
+    del leave  # the frame that runs the block is gone
+    assert (entered, state.looking) == (1, 0)
+    by_hand = block()
+    assert by_hand.__enter__() == 1
+    by_hand.__exit__(None, None, None)
+    assert state.looking == 0
+
+
+def test_calls_by_hand_are_one_end():
+    """A call lets go of a bound method before it begins: that is no block that was lost."""
+    class Block:
+        ends = losses = 0
+
+        def __enter__(self):
+            pass
+
+        @tied
+        def __exit__(self, *exc):
+            self.ends += 1
+
+        def lost(self):
+            self.losses += 1
+
+    block = Block()
+    block.__exit__(None, None, None)
+    assert (block.ends, block.losses) == (1, 0)
+
+
+def test_an_interrupt_puts_back_what_is_inside():
+    """A `finally` that has not run to its end is made good by the block around it."""
+    with pytest.raises(KeyboardInterrupt), torch.device("cpu"):
+        state.looking = 1
+        raise KeyboardInterrupt
+    assert state.looking == 0
+    with pytest.raises(ValueError), torch.device("cpu"):
+        state.looking = 1
+        raise ValueError
+    assert state.looking == 1  # as it was left: exceptions of programs have come to all ends
+
+
+def test_a_call_that_sets_grad_mode_is_done_or_not():
     """`set_grad_enabled` acts when it is called, `with` or not: nothing but the mode may differ."""
     def work():
         with torch.set_grad_enabled(False):
