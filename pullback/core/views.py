@@ -560,7 +560,7 @@ def _put(base: Tensor, places: np.ndarray, new: Tensor) -> Tensor:
             last, shape))))
     shape = tuple([int(n) for n in base.shape])
     if not shape:
-        return ops.reshape(given, ())
+        return ops.reshape(given, ()) if places.size else ops.clone(base)
     index = [numbers(i) for i in np.unravel_index(places, shape)]
     return ops.index_put(base, index, given)  # no view: it may be returned
 

@@ -123,12 +123,18 @@ class Node:
 
     def replace_input_with(self, old_input: "Node", new_input: "Node") -> None:
         """Read `new_input` wherever this node reads `old_input`."""
+        self.replace_inputs({old_input: new_input})
+
+    def replace_inputs(self, new: dict["Node", "Node"]) -> None:
+        """Read other nodes in place of some, all at once."""
+        if self.graph._owner is not None:
+            for old in self._inputs:
+                if old in new:
+                    self._tell(old, new[old].name, self)
 
         def swap(node: Node) -> Node:
-            return new_input if node is old_input else node
+            return new.get(node, node)
 
-        if self.graph._owner is not None:
-            self._tell(old_input, new_input.name, self)
         self._set_arguments(map_arg(self._args, swap), map_arg(self._kwargs, swap))
 
     def replace_all_uses_with(

@@ -11,7 +11,7 @@ from ..core.op import Composite, Op
 from ..core.table import ops
 from ..errors import DimError, ShapeError
 from ..formulas.conv import conv_tbc_grads
-from .conv import Windows, _by, _convolve, _into_batch, _out_of_batch, cut, paste
+from .conv import Windows, _by, _convolve, _into_batch, _out_of_batch, check_dtypes, cut, paste
 from .norm import narrowed, widened
 
 # ---------------------------------------------------------------------------------------------
@@ -28,6 +28,7 @@ def _check_tbc(self, weight, bias, pad) -> tuple[int, int, int]:
         raise ShapeError("conv_tbc: channels must match and there must be some: input "
                          f"{list(self.shape)}, weight {list(weight.shape)}, bias "
                          f"{list(bias.shape)}")
+    check_dtypes(self, weight, None)
     length = self.shape[0] + 2 * pad - weight.shape[0] + 1
     if length < 0:
         raise ShapeError(f"conv_tbc: a kernel of {weight.shape[0]} steps does not fit an input of "
@@ -52,16 +53,16 @@ class conv_tbc(Op):
         shape = _check_tbc(self, weight, bias, pad)
         if 0 in shape:
             return xp.zeros(shape, dtype=self.dtype)
-        out = _convolve(xp, self.transpose(1, 2, 0), weight.transpose(2, 1, 0), bias, [1], [pad],
-                        [1], False, [0], 1)
+        out = _convolve(xp, self.transpose(1, 2, 0), weight.transpose(2, 1, 0),
+                        bias.astype(self.dtype), [1], [pad], [1], False, [0], 1)
         return xp.ascontiguousarray(out.transpose(2, 0, 1))
 
     def shape(self, weight, bias, pad):
         return _check_tbc(self, weight, bias, pad)
 
     def decomp(self, weight, bias, pad):
-        out = ops.convolution(self.permute([1, 2, 0]), weight.permute([2, 1, 0]), bias, [1], [pad],
-                              [1], False, [0], 1)
+        out = ops.convolution(self.permute([1, 2, 0]), weight.permute([2, 1, 0]),
+                              bias.to(self.dtype), [1], [pad], [1], False, [0], 1)
         return out.permute([2, 0, 1])
 
     def samples(s):

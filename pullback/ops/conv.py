@@ -266,7 +266,7 @@ def _check_numbers(stride, padding, dilation, output_padding, groups) -> None:
         raise ShapeError(f"non-positive groups is not supported, got {groups}")
 
 
-def _check_dtypes(input, weight, bias) -> None:
+def check_dtypes(input, weight, bias) -> None:
     dtype = input.dtype
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype != dtype:
@@ -296,7 +296,7 @@ def _check_channels(input, weight, bias, transposed: bool, groups: int) -> None:
 def plan(input, weight, bias, stride, padding, dilation, transposed, output_padding,
          groups) -> tuple[Windows, tuple[int, ...]]:
     """The windows of a convolution and the shape of its result; refuses what does not fit."""
-    _check_dtypes(input, weight, bias)
+    check_dtypes(input, weight, bias)
     return window_plan(tuple(input.shape), tuple(weight.shape),
                        None if bias is None else tuple(bias.shape), tuple(stride),
                        tuple(padding), tuple(dilation), transposed, tuple(output_padding), groups)

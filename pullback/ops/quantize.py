@@ -201,8 +201,8 @@ def _straight(self, out, inside):
 
     The tape may lie below the batch: it sees what the rule does, not the operator.
     """
-    through = ops.where(inside.logical_and(self.isfinite()), self - self.detach(), 0)
-    return out.detach() + through, inside
+    finite = self.nan_to_num(0.0, 0.0, 0.0)
+    return out.detach() + (finite - finite.detach()) * inside.to(self.dtype), inside
 
 
 def _switched(self, scale, zero_point, enabled, quant_min, quant_max):

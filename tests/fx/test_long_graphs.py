@@ -8,6 +8,8 @@ import pytest
 import pullback as torch
 from bench import passes
 from pullback import errors
+from pullback.fx.passes.cse import eliminate_common_subexpressions
+from pullback.fx.passes.noop import remove_noops
 from pullback.fx.passes.partitioner import CapabilityBasedPartitioner, create_op_support
 
 FORMS = passes.forms(torch)
@@ -40,6 +42,17 @@ def test_work_is_linear(name, form):
         graph = torch.make_fx(FORMS[form](n))(x)
         run(torch, graph, x)
         taken.append(work_of(lambda g=graph, x=x: run(torch, g, x)))
+    assert taken[1] < 5 * taken[0]
+
+
+@pytest.mark.parametrize("one", [lambda x: x.sin(), lambda x: x.view(4)], ids=["equal", "no-op"])
+@pytest.mark.parametrize("run", [eliminate_common_subexpressions, remove_noops])
+def test_one_reader_of_many_dropped_nodes_is_rewritten_once(run, one):
+    taken = []
+    for n in (60, 240):
+        graph = torch.make_fx(lambda x, n=n: torch.stack([one(x) for _ in range(n)]))(
+            torch.randn(4)).graph
+        taken.append(work_of(lambda g=graph: run(g)))
     assert taken[1] < 5 * taken[0]
 
 

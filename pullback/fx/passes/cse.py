@@ -5,10 +5,11 @@ are never merged, and nothing is merged across an impure call, which may have ch
 between. Read `fold.py` next.
 """
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..node import Node
+from .redirect import Redirect
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -32,15 +33,19 @@ def _key(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def repeats(graph: "Graph", banned: Collection = ()) -> Iterator[tuple[Node, Node]]:
+def repeats(graph: "Graph", banned: Collection = (),
+            settle: Callable[[Node], None] | None = None) -> Iterator[tuple[Node, Node]]:
     """Calls that repeat an earlier one, each with that; a caller may replace them on the way.
 
     `banned`: operators, or families of them, whose calls are never merged.  Two values that are
-    both returned stay two: a caller may write into one of them.
+    both returned stay two: a caller may write into one of them.  `settle` is called with each node
+    before its arguments are looked at.
     """
     known: dict[Hashable, Node] = {}
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
     for node in graph.nodes:
+        if settle is not None:
+            settle(node)
         if node.op in ("placeholder", "output"):
             continue
         if node.is_impure(impure_random=False):
@@ -65,12 +70,10 @@ def repeats(graph: "Graph", banned: Collection = ()) -> Iterator[tuple[Node, Nod
 
 def eliminate_common_subexpressions(graph: "Graph", banned: Collection = ()) -> int:
     """Replace each call that repeats an earlier one; returns the number of nodes erased."""
-    erased = 0
-    for node, twin in repeats(graph, banned):
-        node.replace_all_uses_with(twin)
-        graph.erase_node(node)
-        erased += 1
-    return erased
+    redirect = Redirect(graph)
+    for node, twin in repeats(graph, banned, redirect.settle):
+        redirect.drop(node, twin)
+    return redirect.finish()
 
 
 def fx_graph_cse(graph: "Graph") -> "Graph":

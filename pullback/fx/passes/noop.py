@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..node import Node
 from ..traits import base_name, is_tensor, is_write, same_layout, viewed
+from .redirect import Redirect
 
 if TYPE_CHECKING:
     from ..graph import Graph
@@ -46,8 +47,9 @@ def remove_noops(graph: "Graph") -> int:
     returned = {source for node in graph.find_nodes(op="output") for source in node._inputs}
     returned |= {viewed(source) for source in returned}
     written = {viewed(s) for node in graph.nodes if is_write(node) for s in node._inputs}
-    removed = 0
+    redirect = Redirect(graph)
     for node in graph.nodes:
+        redirect.settle(node)
         source = None if "cut" in node.meta else _source(node)
         if source is None or viewed(source) in written or viewed(node) in written:
             continue
@@ -55,7 +57,5 @@ def remove_noops(graph: "Graph") -> int:
             if viewed(source) in returned or viewed(source).op in ("placeholder", "get_attr"):
                 continue
             returned.add(source)
-        node.replace_all_uses_with(source)
-        graph.erase_node(node)
-        removed += 1
-    return removed
+        redirect.drop(node, source)
+    return redirect.finish()

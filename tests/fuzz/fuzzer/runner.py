@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parents[1]
+WARM = 40  # one portion of so many comes again: a new process pays for all first uses
 
 
 class Worker:
@@ -78,13 +79,21 @@ class Run:
     def again(self, worker: Worker) -> bool:
         """Is it this portion's turn to run once more, in a new process with a warm cache?"""
         wanted = "warm" in self.settings.modes and "native" in self.settings.modes
-        return wanted and not worker.warm and worker.portion[0] // self.settings.portion % 8 == 0
+        return wanted and not worker.warm and worker.portion[0] // self.settings.portion % WARM == 0
 
     def run(self) -> int:
         for number in range(self.settings.jobs):
             portion = self.portion()
             if portion:
                 self.start(number, portion)
+        try:
+            self.watch()
+        except KeyboardInterrupt:  # what was found until now
+            for key in list(self.selector.get_map().values()):
+                self.drop(key.data)
+        return self.summary()
+
+    def watch(self) -> None:
         while self.selector.get_map():
             for key, _ in self.selector.select(timeout=5):
                 for message in key.data.messages():
@@ -92,7 +101,6 @@ class Run:
             for key in list(self.selector.get_map().values()):
                 if time.monotonic() - key.data.heard > self.settings.patience:
                     self.lost(key.data, "hang")
-        return self.summary()
 
     def heard(self, worker: Worker, message) -> None:
         worker.heard = time.monotonic()

@@ -74,8 +74,10 @@ UNFACTORED = ("cholesky_ex", "linalg_cholesky_ex", "slogdet", "linalg_slogdet")
 # singular values of infinite matrices: NaN here, there what LAPACK gives, zeros among it
 SINGULAR = ("nuclear_norm", "svd", "linalg_svd", "pinverse", "linalg_pinv", "linalg_matrix_norm",
             "linalg_cond", "linalg_matrix_rank")
-# the gradient at NaN is one thing in whole vectors of the machine, another in the rest
-NAN_BY_PLACE = ("hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu")
+# the gradient at NaN is one thing in whole vectors of the machine, another in the rest; that of the
+# last two is the one at 0
+NAN_BY_PLACE = ("hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu",
+                "i1", "i1e")
 # good for few digits: the first between -4.5 and -2.09, the gradient of the other by a sixth of
 # float32
 INACCURATE = {"airy_ai": 3e-6, "hardsigmoid": 1e-8}
