@@ -516,6 +516,12 @@ class erfinv(Pointwise):
         return special(xp).erfinv(self)
 
 
+def log_gamma(xp, x):
+    """log |gamma(x)|, infinite at both ends."""
+    out = special(xp).gammaln(x)
+    return xp.where(out == -math.inf, math.inf, out)  # versions of SciPy differ at -inf
+
+
 class lgamma(Pointwise):
     """Logarithm of the absolute value of the gamma function."""
     schema = "lgamma(Tensor self) -> Tensor"
@@ -526,8 +532,7 @@ class lgamma(Pointwise):
 
     def run(xp, self):
         refuse("lgamma_vml_cpu", self, "c")
-        out = special(xp).gammaln(self)
-        return xp.where(out == -math.inf, math.inf, out)  # versions of SciPy differ at -inf
+        return log_gamma(xp, self)
 
 
 class digamma(Pointwise):

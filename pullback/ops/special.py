@@ -17,7 +17,7 @@ from ..core.op import Composite, Pointwise
 from ..core.table import ops
 from ..core.xp import special
 from . import special_kernels as kernels
-from .pointwise import points, refuse
+from .pointwise import log_gamma, points, refuse
 
 # ---------------------------------------------------------------------------------------------
 # What the entries share
@@ -209,7 +209,7 @@ class mvlgamma(Pointwise):
         refuse("mvlgamma", self, "c")
         if p < 1:
             raise RuntimeError("p has to be greater than or equal to 1")
-        total = sum(special(xp).gammaln(self - i / 2) for i in range(p))
+        total = sum(log_gamma(xp, self - i / 2) for i in range(p))
         return total + p * (p - 1) / 4 * math.log(math.pi)
 
     def decomp(self, p):
