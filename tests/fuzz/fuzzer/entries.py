@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -225,5 +226,12 @@ def step(b) -> bool:
     if len(returns) == 1 and not returns[0].is_list:
         return b.step(text, call.needs, name, 1, traits)
     if all(r.is_tensor and not r.is_list for r in returns):
-        return b.step(text, call.needs, name, len(returns), traits)
-    return b.step(f"{text}[{b.below(2)}]", call.needs, name, 1, traits)
+        done = b.step(text, call.needs, name, len(returns), traits)
+    else:
+        done = b.step(f"{text}[{b.below(2)}]", call.needs, name, 1, traits)
+    last = b.steps[-1]
+    if any(b.values[n].requires_grad for n in last.needs) and any(
+            b.values[n].dtype.is_floating_point and not b.values[n].requires_grad
+            for n in last.makes):  # a composite's: sums beside the attention
+        b.steps[-1] = replace(last, traits=last.traits | {"cut"})
+    return done

@@ -147,7 +147,10 @@ class Shaken:
         # what is narrower than all that is seen of the program has a rounding of its own
         eps = max(self.eps, 4 * compare.ROUNDING.get(str(t.dtype).removeprefix("torch."), 0.0))
         noise = 1 + eps * self.random.uniform(-1, 1, tuple(t.shape))
-        return t * pb.tensor(noise).to(t.dtype if t.dtype.itemsize > 2 else pb.float32).to(t.dtype)
+        moved = t * pb.tensor(noise).to(t.dtype if t.dtype.itemsize > 2 else pb.float32).to(t.dtype)
+        # the sign of a NaN, which `signbit` and `copysign` read, is nobody's promise
+        turned = pb.tensor(self.random.random(noise.shape) < 0.5)
+        return pb.where(moved.isnan().logical_and(turned), -moved, moved)
 
 
 # products are subtracted inside of them, in one rounding or in two: what is left of equal ones is 0
@@ -665,7 +668,9 @@ def _differences(f: Smooth, reverse: float, scale: float) -> str | None:
     spread_ = max(slopes) - min(slopes) + 1e-15 * abs(f.along(0.0)) / 1e-5
     if spread_ > 1e-5 * (scale + abs(slopes[0]) + 1e-3):
         return None  # not smooth here
-    if abs(slopes[1] - reverse) > 100 * spread_ + 1e-4 * (scale + abs(reverse) + 1e-3):
+    # at a kink (`relu` of 0) any slope between those of both sides is a derivative
+    bend = abs(f.along(1e-5) - 2 * f.along(0.0) + f.along(-1e-5)) / 1e-5
+    if abs(slopes[1] - reverse) > bend + 100 * spread_ + 1e-4 * (scale + abs(reverse) + 1e-3):
         return None if unstable(f) else f"differences {slopes[1]}, derivative {reverse}"
     return None
 
