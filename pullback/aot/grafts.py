@@ -314,21 +314,38 @@ def _insert(graph: Graph, call: Call, copied: dict[Node, Node]) -> None:
 def with_histories(module: GraphModule) -> GraphModule:
     """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
     convention of these graphs, not the end of a history) are used as they are, and so are those
-    that its formulas use though they have no derivative."""
+    that its formulas use though they have no derivative. Who else uses these gets no history."""
     graph, copied, changed = Graph(), {}, False
+    sources: dict[Node, tuple] = {}  # operator and number that give such a result its history
+    tracked: dict[Node, Node] = {}
+
+    def read(reader: Node, node: Node) -> Node:
+        if node not in sources or not _of_its_formula(reader, node):
+            return copied[node]
+        if node not in tracked:
+            by, place = sources[node]
+            source = graph.call_function(by, copied[node.args[0]].args[:1])
+            tracked[node] = graph.call_function(operator.getitem, (source, place))
+        return tracked[node]
+
     for node in module.graph.nodes:
         if node.meta.get("kept"):
             copied[node], changed = copied[node.args[0]], True
             continue
-        new = copied[node] = graph.node_copy(node, copied.__getitem__)
+        new = copied[node] = graph.node_copy(node, functools.partial(read, node))
         if node.meta.get("cut"):  # `alias` by a decomposition
             new.target, changed = overload("detach"), True
-        tracked = _tracked(node)
-        if tracked is not None:
-            by, place = tracked
-            source = graph.call_function(by, copied[node.args[0]].args[:1])
-            copied[node], changed = graph.call_function(operator.getitem, (source, place)), True
-    return GraphModule(module, graph) if changed else module
+        found = _tracked(node)
+        if found is not None:
+            sources[node] = found
+    return GraphModule(module, graph) if changed or tracked else module
+
+
+def _of_its_formula(reader: Node, node: Node) -> bool:
+    """Does the derivative of what gave a result read it, not a call of the user's or the derivative
+    of such a call?"""
+    called = {n.meta.get("seq_nr") for n in node.users if not n.meta.get("autograd_backward")}
+    return bool(reader.meta.get("autograd_backward")) and reader.meta.get("seq_nr") not in called
 
 
 def _tracked(node: Node) -> tuple | None:
