@@ -9,6 +9,8 @@ Read `ops/linalg.py` and `ops/solve.py` next, where these are used, and `formula
 
 from __future__ import annotations
 
+import math
+
 from ..core.dtype import finfo
 from ..core.handle import Box
 from ..core.state import recording
@@ -178,7 +180,9 @@ def det_push(matrix, matrix_t, packed, pivots):
 
 def _adjugate(matrix, packed, pivots):
     """adj(A) = det(A) A^-1, which exists for singular matrices too."""
-    if not unwatched(matrix, packed) or matrix.shape[-1] < 2:
+    if matrix.shape[-1] < 2:
+        return ops.ones_like(matrix)  # whatever the number is, NaN included
+    if not unwatched(matrix, packed):
         return ops._linalg_adjugate(matrix)
     # Determinant and inverse of the same factors: pivots that are zero are lifted to a rounding
     # error, which cancels in the product.
@@ -202,6 +206,12 @@ def adjugate_change(matrix, change):
     all but two singular values, D_ii = sum_k B_kk prod(s without s_i, s_k) and
     D_ij = -B_ij prod(s without s_i, s_j).
     """
+    finite = matrix.isfinite().all(-1).all(-1)[..., None, None]
+    matrix = ops.where(finite, matrix, identity_like(matrix))  # there is no decomposition of NaN
+    return ops.where(finite, _adjugate_change(matrix, change), math.nan)
+
+
+def _adjugate_change(matrix, change):
     u, s, vh = ops._linalg_svd(matrix)
     if unwatched(matrix, change) or matrix.shape[-1] < 2:
         return _adjugate_change_by_values(u, s, vh, change)

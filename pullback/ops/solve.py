@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from ..core import dtype as dt
 from ..core.dims import broadcast_shapes
 from ..core.op import Composite, Op
@@ -429,7 +431,8 @@ class _linalg_adjugate(Op):
         before = xp.cumprod(xp.concatenate([ones, s[..., :-1]], axis=-1), axis=-1)
         after = xp.cumprod(xp.concatenate([ones, s[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
         minors = (before * after)[..., None, :]  # products of all singular values but one
-        turn = xp.asarray(xp.linalg.det(u @ vh))[..., None, None]
+        with np.errstate(invalid="ignore"):  # of NaN
+            turn = xp.asarray(xp.linalg.det(u @ vh))[..., None, None]
         return turn * ((adjoint(xp, vh) * minors) @ adjoint(xp, u))
 
     def shape(A):
