@@ -23,7 +23,7 @@ from .. import errors
 from ..autograd.function import Function
 from ..autograd.grad_mode import no_grad
 from ..core.handle import Tensor, make
-from ..core.op import overload
+from ..core.op import OpOverload, overload
 from ..core.table import ops
 from ..core.tape import place
 from ..fx.graph import Graph
@@ -314,7 +314,8 @@ def _insert(graph: Graph, call: Call, copied: dict[Node, Node]) -> None:
 def with_histories(module: GraphModule) -> GraphModule:
     """A joint graph to be differentiated: results that PyTorch's graphs save detached (a
     convention of these graphs, not the end of a history) are used as they are, and so are those
-    that its formulas use though they have no derivative. Who else uses these gets no history."""
+    that its formulas use though they have no derivative. Who else uses these gets no history.
+    Fused kernels of formulas are taken apart, since their parts have derivatives."""
     graph, copied, changed = Graph(), {}, False
     sources: dict[Node, tuple] = {}  # operator and number that give such a result its history
     tracked: dict[Node, Node] = {}
@@ -335,10 +336,29 @@ def with_histories(module: GraphModule) -> GraphModule:
         new = copied[node] = graph.node_copy(node, functools.partial(read, node))
         if node.meta.get("cut"):  # `alias` by a decomposition
             new.target, changed = overload("detach"), True
+        if _only_parts(node):
+            new.target, changed = _by_parts(node.target), True
         found = _tracked(node)
         if found is not None:
             sources[node] = found
     return GraphModule(module, graph) if changed or tracked else module
+
+
+def _only_parts(node: Node) -> bool:
+    """Is it a formula's call of an operator that has no derivative, though its parts have?"""
+    return isinstance(node.target, OpOverload) and bool(node.meta.get("autograd_backward")) and (
+        not node.target.is_composite and node.target.rule is None
+        and node.target.decomposition is not None)
+
+
+def _by_parts(ov: OpOverload) -> Callable:
+    """An operator as a function of others."""
+
+    @functools.wraps(ov.decomposition)
+    def parts(*args: Any, **kwargs: Any) -> Any:
+        return ov.decomposition(*ov.bind(args, kwargs))
+
+    return parts
 
 
 def _of_its_formula(reader: Node, node: Node) -> bool:

@@ -110,8 +110,12 @@ def factors_beside(x):
     return det * factors.square().sin() * x
 
 
+CELLS = {kind: getattr(torch.nn, kind)(3, 2, dtype=torch.float64) for kind in ("LSTM", "GRU")}
+
 PROGRAMS = {
     "factors_beside": factors_beside,
+    "lstm": lambda x: Steeper.apply(CELLS["LSTM"](x.expand(2, 3))[0]),  # a kernel has the gradient
+    "gru": lambda x: Steeper.apply(CELLS["GRU"](x.expand(2, 3))[0]),
     "logdet": lambda x: torch.logdet(matrix(x)),
     "det": lambda x: torch.det(matrix(x)),
     "slogdet": lambda x: torch.linalg.slogdet(matrix(x))[1],

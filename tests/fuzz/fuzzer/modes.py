@@ -281,8 +281,8 @@ PARTS = re.compile(r"softshrink|\b(max|min)(\.default)?\(\w*\)")
 
 
 def parts_differ(case: Case) -> bool:
-    """Are gradients made by products with masks in graphs as PyTorch prints them, and does that make
-    NaN of what is infinite: `softshrink`, and `max` of all?"""
+    """Are gradients products with masks in graphs as PyTorch prints them, and does that make NaN of
+    what is infinite: `softshrink`, and `max` of all?"""
     return bool(PARTS.search(case.program.source())) and any(
         not s.is_text and s.value.dtype.kind in "fc" and not np.isfinite(s.value).all()
         for s in case.wanted)
