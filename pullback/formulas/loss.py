@@ -8,6 +8,7 @@ Everything is made of differentiable operators.  Read `ops/loss.py` next, where 
 from __future__ import annotations
 
 from ..core.dims import broadcast_shapes, numel
+from ..core.dtype import bool_
 from ..core.table import ops
 
 
@@ -60,6 +61,13 @@ def nll_terms(self, target, weight, ignore_index, dim, where, gather):
 
 # ---------------------------------------------------------------------------------------------
 # Distances: the derivative of one term is `slope`, of the slope `curvature`
+
+
+def difference(value, target):
+    """What the terms of a loss are functions of; truth values count as 0 and 1, as in kernels."""
+    if value.dtype is bool_:
+        value = value.to(target.dtype)
+    return value - (target.to(value.dtype) if target.dtype is bool_ else target)
 
 
 def smooth_l1_slope(difference, beta):

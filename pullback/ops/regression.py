@@ -156,7 +156,7 @@ class smooth_l1_loss(Op):
         "self": "smooth_l1_loss_backward(grad, self, target, reduction, beta)",
         "target": "smooth_l1_loss_backward(grad, target, self, reduction, beta)",
     }
-    push = ("reduce_loss(smooth_l1_slope(self_p - target_p, beta) * (self_t - target_t),"
+    push = ("reduce_loss(smooth_l1_slope(difference(self_p, target_p), beta) * (self_t - target_t),"
             " reduction)")
     cost = "reduce"
     method = False
@@ -200,15 +200,15 @@ class smooth_l1_loss_backward(Op):
     lies = "self"
     promote = "default"
     grad = {
-        "grad_output": ("grad * smooth_l1_slope(self - target, beta)"
+        "grad_output": ("grad * smooth_l1_slope(difference(self, target), beta)"
                         " * loss_scale(reduction, self.shape, target.shape)"),
-        "self": ("grad * grad_output * smooth_l1_curvature(self - target, beta)"
+        "self": ("grad * grad_output * smooth_l1_curvature(difference(self, target), beta)"
                  " * loss_scale(reduction, self.shape, target.shape)"),
-        "target": ("-grad * grad_output * smooth_l1_curvature(self - target, beta)"
+        "target": ("-grad * grad_output * smooth_l1_curvature(difference(self, target), beta)"
                    " * loss_scale(reduction, self.shape, target.shape)"),
     }
-    push = ("(grad_output_t * smooth_l1_slope(self_p - target_p, beta) + grad_output_p"
-            " * smooth_l1_curvature(self_p - target_p, beta) * (self_t - target_t))"
+    push = ("(grad_output_t * smooth_l1_slope(difference(self_p, target_p), beta) + grad_output_p"
+            " * smooth_l1_curvature(difference(self_p, target_p), beta) * (self_t - target_t))"
             " * loss_scale(reduction, self_p.shape, target_p.shape)")
     cost = "cheap"
     method = False
