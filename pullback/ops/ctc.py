@@ -19,6 +19,12 @@ from .pointwise import refuse, title
 # Kernels
 
 
+def _refuse_narrow(name, log_probs):
+    refuse(name, log_probs, "biuc")
+    if log_probs.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{title(log_probs.dtype)}'")
+
+
 def _check(log_probs, targets, input_lengths, target_lengths, blank):
     steps, examples, classes = log_probs.shape
     if not 0 <= blank < classes:
@@ -178,10 +184,7 @@ class _ctc_loss(Op):
 
     def run(xp, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity,
             longest=None):
-        refuse("ctc_loss_cpu", log_probs, "biuc")
-        if log_probs.dtype.itemsize == 2:
-            raise NotImplementedError("\"ctc_loss_cpu\" not implemented for "
-                                      f"'{title(log_probs.dtype)}'")
+        _refuse_narrow("ctc_loss_cpu", log_probs)
         if dt.name_of(targets.dtype) not in ("int32", "int64"):
             raise DTypeError("Expected tensor for argument #2 'targets' to have scalar type Int; "
                              f"but got {targets.dtype.name} instead (while checking arguments for "
@@ -247,6 +250,7 @@ class _ctc_loss_backward(Op):
 
     def run(xp, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood,
             log_alpha, blank, zero_infinity):
+        _refuse_narrow("ctc_loss_backward_cpu", log_probs)
         path, jump, own = _path(xp, targets, target_lengths, blank, log_alpha.shape[2] // 2)
         rows = xp.arange(log_probs.shape[1])[:, None]
         emitted = log_probs[:, rows, path]

@@ -148,3 +148,14 @@ def test_statistics_have_the_dtype_of_what_they_update(dtype):
         assert (mean.dtype, var.dtype) == (wanted, wanted)
         assert (mean.item(), var.item()) == (3.0, 3.5)
         assert kind is None or given[0].item() == 1.5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_backward_of_ctc_loss_is_refused_as_the_loss_is(dtype):
+    """The messages of log 0 do not fit into it, nor does PyTorch take it."""
+    scores, lengths = torch.zeros(4, 2, 3).log_softmax(2), ([4, 3], [2, 1])
+    targets = torch.tensor([[1, 2], [1, 1]])
+    found = [t.to(dtype) for t in torch._ctc_loss(scores, targets, *lengths)]
+    with pytest.raises(NotImplementedError, match="ctc_loss_backward_cpu"):
+        torch.ops.aten._ctc_loss_backward(torch.ones(2, dtype=dtype), scores.to(dtype), targets,
+                                          *lengths, *found, 0)
