@@ -146,6 +146,12 @@ def _apply_matrix(xp, x, axis: int, taps: Taps):
     return out.reshape(*lead, taps.count, *tail)
 
 
+def _stays(kind: str, size: int, count: int) -> bool:
+    """Is a dim of that size left as it is, so that NaN does not meet weights of 0?  So in PyTorch,
+    whose cubic filter alone weighs all neighbours."""
+    return size == count and (kind == "linear" or kind in FILTERS)
+
+
 def _resize(xp, x, kind: str, sizes, align: bool, scales):
     """Resize the last dims; those that shrink go first."""
     first = x.ndim - len(sizes)
@@ -155,11 +161,13 @@ def _resize(xp, x, kind: str, sizes, align: bool, scales):
         order = reversed(range(len(sizes)))
     out = x.astype(xp.float32) if whole else x
     for d in order:
+        if _stays(kind, x.shape[first + d], sizes[d]):
+            continue
         taps = _taps(xp, kind, x.shape[first + d], sizes[d], align, scales[d], out.dtype)
         out = _apply(xp, out, first + d, taps)
         if whole:
             out = xp.floor(out + 0.5).clip(0, 255)
-    return out.astype(x.dtype) if whole else out
+    return out.astype(x.dtype) if whole else out.copy() if out is x else out
 
 
 def _resize_backward(xp, grad, kind: str, shape, align: bool, scales):
@@ -169,10 +177,12 @@ def _resize_backward(xp, grad, kind: str, shape, align: bool, scales):
     order = sorted(range(len(scales)), key=lambda d: (grows[d], -d))
     out = grad
     for d in order:
+        if _stays(kind, shape[first + d], grad.shape[first + d]):
+            continue
         taps = _transposed(xp, kind, shape[first + d], grad.shape[first + d], align, scales[d],
                            grad.dtype)
         out = _apply(xp, out, first + d, taps)
-    return out
+    return out.copy() if out is grad else out
 
 
 def _resized_by_gathers(self, kind: str, sizes, align: bool, scales):
@@ -184,6 +194,8 @@ def _resized_by_gathers(self, kind: str, sizes, align: bool, scales):
     out = self.to(dt.float32) if dtype.itemsize == 2 and not exact else self
     for d, (count, scale) in enumerate(zip(sizes, scales)):
         dim = first + d
+        if _stays(kind, self.shape[dim], count):
+            continue
         step = source_step(self.shape[dim], count, align, scale)
         line = ops.arange(count, dtype=dt.float32 if exact else out.dtype, device=self.device)
         column = (-1,) + (1,) * (self.ndim - 1 - dim)
@@ -193,6 +205,8 @@ def _resized_by_gathers(self, kind: str, sizes, align: bool, scales):
             term = term if weight is None else term * weight.reshape(column)
             total = term if total is None else total + term
         out = total
+    if out is self:
+        return self.clone()
     return out if out.dtype is dtype else out.to(dtype)
 
 
