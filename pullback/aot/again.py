@@ -56,7 +56,10 @@ def forward_of(module: GraphModule, count: int, wholes: dict) -> Graph:
     copied: dict[Node, Node] = {}
     calls: dict[int, Node] = {}
     results = module.graph.output_node().args[0][:count]
-    needed = _needed(results, wholes)
+    # what nobody reads moves the generator, too: later draws are to be the same
+    draws = [n for n in module.graph.nodes if getattr(n.target, "is_random", False)
+             and not n.meta.get("autograd_backward")]
+    needed = _needed((results, draws), wholes)
     for node in module.graph.nodes:
         if node in needed or node.op == "placeholder":
             call, place = wholes.get(node, (None, None))

@@ -165,6 +165,21 @@ def test_as_in_eager_mode(name, way):
         torch.testing.assert_close(a, b, msg=lambda m, order=order: f"derivative {order}: {m}")
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_draws_that_nobody_reads(way):
+    """The forward that runs again for gradients of gradients draws the same numbers."""
+    def f(x):
+        torch.rand(3)
+        return torch.nn.functional.dropout(x, 0.5) * x
+
+    compiled = WAYS[way](f)
+    x = torch.arange(40.0, requires_grad=True)
+    out = compiled(x)
+    (first,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    torch.testing.assert_close(first * x, 2 * out)
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), x)[0] * x, first)
+
+
 def test_hooks_of_nodes_are_refused():
     def f(x):
         y = x.exp()
