@@ -16,6 +16,7 @@ _INDEX = {np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_)}
 _BOOL = np.dtype(np.bool_)
 _WHOLE = slice(None)
 _LARGEST = {np.dtype(t).itemsize: float(np.finfo(t).max) for t in "efd"}
+_LEAST = min(_LARGEST.values())  # what all of them hold
 
 
 def read(x: Tensor, key) -> Tensor | None:
@@ -89,7 +90,8 @@ def write(x: Tensor, key, value) -> bool:
             return False
     elif not (kind is float or kind is int) or data.dtype.kind != "f":
         return False
-    elif value - value == 0 and abs(value) > _LARGEST[data.itemsize]:
+    elif not -_LEAST <= value <= _LEAST and (
+            value - value == 0 and abs(value) > _LARGEST[data.itemsize]):
         return False  # finite, but not there
     index = _plain(key)
     if index is None:

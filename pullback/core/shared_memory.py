@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-import tempfile
 import weakref
 from typing import Any
 
@@ -27,6 +26,8 @@ def unnamed(size: int) -> int:
     if hasattr(os, "memfd_create"):
         file = os.memfd_create("pullback")
     else:
+        import tempfile  # with what it loads, a tenth of the time that the package takes to load
+
         with tempfile.TemporaryFile() as found:
             file = os.dup(found.fileno())
     os.ftruncate(file, size)

@@ -314,6 +314,7 @@ class Refusal(Node):
 
 
 users: set = set()  # names of files that are known not to be of this package
+_own: set = set()  # of those that are
 
 
 def place(depth: int = 2) -> tuple:
@@ -325,9 +326,12 @@ def place(depth: int = 2) -> tuple:
     while frame is not None:
         code = frame.f_code
         name = code.co_filename
-        if name in users or not name.startswith(errors._INTERNAL):
-            users.add(name)
-            return code, frame.f_lasti
+        if name not in _own:
+            if name in users or not name.startswith(errors._INTERNAL):
+                users.add(name)
+                return code, frame.f_lasti
+            if name[0] != "<":  # generated functions come and go
+                _own.add(name)
         frame = frame.f_back
     return None
 

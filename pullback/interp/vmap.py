@@ -107,10 +107,7 @@ class Vmap(Interpreter):
     def process(self, ov, flat):
         if ov.is_random:
             return self._random(ov, flat)
-        batched = tuple(
-            [self.mine(x) for x in v] if type(v) in (list, tuple) else self.mine(v) for v in flat
-        )
-        args = tuple(map_tensors(self.front, v) for v in flat)
+        batched, args = self._opened(flat)
         rule = ov.batch_rule
         if (ov.op.promote in _PROMOTES or ov.op.promotes is not None) and not ov.alike:
             args = _promoted(ov, batched, args)
@@ -133,6 +130,24 @@ class Vmap(Interpreter):
         else:
             out = self._loop(ov, batched, args)
         return map_tensors(self._in_rows if ov.in_rows else self.wrap, out)
+
+    def _opened(self, flat) -> tuple[tuple, tuple]:
+        """Which arguments are batched; and the handles below, their hidden dimension in front."""
+        batched, args = [], []
+        for v in flat:
+            if isinstance(v, Tensor):
+                box = v._data
+                if getattr(box, "interp", None) is self and not box.outer:
+                    batched.append(True)
+                    args.append(box.inner if box.dim == 0 else self.front(v))
+                    continue
+            elif type(v) in (list, tuple):
+                batched.append([self.mine(x) for x in v])
+                args.append(map_tensors(self.front, v))
+                continue
+            batched.append(False)
+            args.append(v)
+        return tuple(batched), tuple(args)
 
     def _in_rows(self, t: Tensor) -> Tensor:
         """Wrap a result whose examples are row-major, as those of a loop: so it has its views."""
@@ -270,14 +285,15 @@ def _cut(ov, out):
 
 def _promoted(ov, batched, args) -> tuple:
     """Operands in the dtype of one example: a number of each example has a dim, but is 0-d."""
+    if not _mixed(ov, args):
+        return args
     logical = []
     for i in ov.promoted:
         value, flags = args[i], batched[i]
         if type(value) not in (list, tuple):
             value, flags = (value,), (flags,)
         logical += [_Logical(v, f) if isinstance(v, Tensor) else v for v, f in zip(value, flags)]
-    tensors = [v for v in logical if type(v) is _Logical]
-    if all(v.ndim for v in tensors) or all(v.dtype is tensors[0].dtype for v in tensors):
+    if all(v.ndim for v in logical if type(v) is _Logical):
         return args
     common = dt.result_type(logical)
 
@@ -285,6 +301,21 @@ def _promoted(ov, batched, args) -> tuple:
         return t if t.dtype is common else t.to(common)
 
     return tuple([map_tensors(cast, v) if i in ov.promoted else v for i, v in enumerate(args)])
+
+
+def _mixed(ov, args) -> bool:
+    """Are there several dtypes among the tensors that are promoted?"""
+    first = None
+    for i in ov.promoted:
+        value = args[i]
+        for v in value if type(value) in (list, tuple) else (value,):
+            if isinstance(v, Tensor):
+                dtype = v.dtype
+                if first is None:
+                    first = dtype
+                elif dtype is not first:
+                    return True
+    return False
 
 
 def _in_one_dtype(ov, rule):
