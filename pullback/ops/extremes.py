@@ -131,12 +131,16 @@ class _OfAll(Reduction):
 
 
 def _of_rows(extreme, self):
-    """The extreme of each row; its NaN share the gradient, as those of one example do."""
+    """The extreme of each row; its NaN share the gradient, as those of one example do, and an
+    infinite gradient reaches nothing but the extremes, though it is multiplied by shares."""
     if not self.is_floating_point() or not self.requires_grad:
         return extreme(self, [1])
     odd = self.isnan()
     mean = self.masked_fill(odd.logical_not(), 0).sum([1]) / odd.sum([1])
-    return ops.where(odd.any(1), mean, extreme(self.masked_fill(odd, 0), [1]))
+    known = self.masked_fill(odd, 0)
+    others = known != extreme(known, [1], True)
+    known = known.masked_fill(others, math.inf if extreme is ops.amin else -math.inf)
+    return ops.where(odd.any(1), mean, extreme(known, [1]))
 
 
 class _Places(Reduction):

@@ -27,11 +27,11 @@ CASES = {  # what PyTorch gives for a seed that is infinite everywhere
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("backend", ["eager", "numpy", "native"])
+@pytest.mark.parametrize("backend", ["eager", "numpy", "native", "vmap"])
 def test_infinite_gradients_reach_what_they_reach_in_pytorch(name, backend):
     function, wanted = CASES[name]
-    run = function if backend == "eager" else pb.compile(function, backend=backend)
+    run = function if backend in ("eager", "vmap") else pb.compile(function, backend=backend)
     x = pb.tensor(X, requires_grad=True)
-    out = run(x)
+    out = pb.vmap(run)(x.unsqueeze(0)) if backend == "vmap" else run(x)
     out.backward(pb.full_like(out, INF))
     assert_close(x.grad, pb.tensor(wanted, dtype=pb.float32), equal_nan=True)
