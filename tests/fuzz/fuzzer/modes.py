@@ -117,9 +117,9 @@ class Case:
         """What another function of the same arguments does otherwise; may gradients be NaN?"""
         for _ in range(again):
             seen = self.seen(function)
-            for mine, other in zip(seen, self.wanted) if lost else ():
-                if mine.place.startswith("gradient") and mine.value.shape == other.value.shape:
-                    mine.value = np.where(np.isnan(mine.value), other.value, mine.value)
+            if lost:
+                forgive_nan([(s, w) for s, w in zip(seen, self.wanted)
+                             if w.place.startswith("gradient")])
             found = self.differs(seen)
             if found:
                 return found
@@ -277,6 +277,13 @@ def joint(case: Case, direction=cotangent):
     return lambda function: functools.partial(both, function), inputs
 
 
+def forgive_nan(pairs) -> None:
+    """NaN of the first are what the second are."""
+    for mine, other in pairs:
+        if mine.value.shape == other.value.shape:
+            mine.value = np.where(np.isnan(mine.value), other.value, mine.value)
+
+
 PARTS = re.compile(r"softshrink|\b(max|min)(\.default)?\(\w*\)")
 
 
@@ -309,6 +316,10 @@ def captured(case: Case, tracing: str, table=None) -> str | None:
         if shared and re.search(UNWRITTEN, str(error)):
             return None
         raise
+    if parts_differ(case):
+        leaves = sum(bool(i.grad) for i in case.inputs.values())
+        results = [k for k, w in enumerate(wanted) if w.place.startswith("result")]
+        forgive_nan([(seen[k], wanted[k]) for k in results[len(results) - leaves:]])
     found = difference(seen, wanted, case.eps)
     if found:
         room = room_of(replace(case.program, inputs=inputs), wanted, case.eps, False, of)
@@ -741,9 +752,9 @@ def second_compiled(case: Case) -> str | None:
     except Exception:
         return None
     seen = observe(pb, gradients(compiled), inputs)
-    for mine, other in zip(seen, wanted):  # norms and deviations at zero: NaN, as PyTorch's norms
-        if mine.place.startswith("gradient") and mine.value.shape == other.value.shape:
-            mine.value = np.where(np.isnan(mine.value), other.value, mine.value)
+    # norms and deviations at zero: NaN, as PyTorch's norms
+    forgive_nan([(s, w) for s, w in zip(seen, wanted)
+                 if w.place.startswith("gradient") or parts_differ(case)])
     found = difference(seen, wanted, case.eps)
     if found:
         room = room_of(replace(case.program, inputs=inputs), wanted, case.eps, True, gradients)
