@@ -145,7 +145,8 @@ class Shaken:
     def __init__(self, eps: float, seed: int):
         self.eps, self.random = eps, np.random.default_rng(seed)
 
-    def __call__(self, t):
+    def __call__(self, t, zeros: bool = False):
+        """The tensor moved; signs of `zeros` too?"""
         if not isinstance(t, pb.Tensor) or not (t.dtype.is_floating_point or t.dtype.is_complex):
             return t
         # what is narrower than all that is seen of the program has a rounding of its own
@@ -154,7 +155,8 @@ class Shaken:
         moved = t * pb.tensor(noise).to(t.dtype if t.dtype.itemsize > 2 else pb.float32).to(t.dtype)
         # the sign of a NaN, which `signbit` and `copysign` read, is nobody's promise
         turned = pb.tensor(self.random.random(noise.shape) < 0.5)
-        return pb.where(moved.isnan().logical_and(turned), -moved, moved)
+        loose = moved.isnan().logical_or(moved == 0) if zeros else moved.isnan()
+        return pb.where(loose.logical_and(turned), -moved, moved)
 
 
 # products are subtracted inside of them, in one rounding or in two: what is left of equal ones is 0
@@ -165,6 +167,12 @@ CANCELLING = ("aten::linalg_cross",)
 # their results are elements of what they get, without rounding; gradients ask which ones
 CHOOSING = ("aten::amax", "aten::amin", "aten::max", "aten::min", "aten::aminmax", "aten::median",
             "aten::nanmedian")
+
+
+# a sum of -0.0 is -0.0, unless it began with a zero
+ADDING = frozenset(f"aten::{name}" for name in (
+    "sum", "nansum", "mean", "cumsum", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm",
+    "baddbmm", "convolution", "nll_loss_forward", "nll_loss2d_forward"))
 
 
 class EveryOperator(TorchDispatchMode):
@@ -186,7 +194,8 @@ class EveryOperator(TorchDispatchMode):
         if self.exact and func._schema.name in ("aten::add", "aten::sub", "aten::rsub"):
             return self._without_noise(out, *args[:2])
         exact = func.is_view or func._schema.name in CHOOSING
-        return out if exact else tree_map(self.shake, out)
+        adding = func._schema.name in ADDING
+        return out if exact else tree_map(lambda t: self.shake(t, adding), out)
 
     def _without_noise(self, out, a, b):
         size = pb.maximum(*[t.abs().to(pb.float64) for t in map(pb.as_tensor, (a, b))])
