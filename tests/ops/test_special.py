@@ -359,3 +359,11 @@ def test_polygamma_as_method():
     assert x.polygamma(1).tolist() == special.polygamma(1, x).tolist()
     assert y.polygamma_(1) is y
     assert grad(y.sum(), x)[0].tolist() == pytest.approx(special.polygamma(2, x).tolist())
+
+
+def test_large_degrees_of_polynomials_that_overflow_take_no_time():
+    """Each degree is a step of a recurrence; behind the overflow all are NaN."""
+    degrees = torch.tensor([1.0, 3.0, 1e8], dtype=torch.float64)
+    assert torch.special.chebyshev_polynomial_t(2.0, degrees).tolist()[:2] == [2.0, 26.0]
+    assert torch.special.chebyshev_polynomial_t(2.0, degrees)[2].isnan()
+    assert torch.special.hermite_polynomial_h(0.5, degrees)[2].isnan()
