@@ -261,11 +261,14 @@ def _median_place(xp, x):
     return xp.where(xp.any(nan, axis=-1), xp.argmax(nan, axis=-1), place)
 
 
-def _shared(flat, value):
+def shared(flat, value):
     """A value for each row, with the derivative shared by all elements that are equal to it."""
     same = (flat == value).logical_or(flat.isnan().logical_and(value.isnan()))
-    moves = ops.where(same.logical_and(flat.isinf().logical_not()), flat - flat.detach(), 0.0)
-    return (value + moves.sum(1, True) / same.sum(1, True)).squeeze(1)
+    count, fine = same.sum(1, True), value.isfinite()
+    # 0 with a history; subtracted, since what is added to -0.0 makes 0.0 of it
+    moves = ops.where(same.logical_and(fine), flat.detach() - flat, 0.0).sum(1, True) / count
+    odd = ops.where(same, flat, 0.0).sum(1, True) / count  # infinite ones have no difference
+    return ops.where(fine, value - moves, odd).squeeze(1)
 
 
 class median_default(_OfAll):
@@ -282,7 +285,7 @@ class median_default(_OfAll):
     def batch(n, batched, self):
         flat = rows(n, self)
         value = flat.detach().median(1, True)[0]
-        return _shared(flat, value) if self.is_floating_point() else value.squeeze(1)
+        return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
 
 class median_dim(_Places):

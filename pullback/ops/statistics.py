@@ -18,7 +18,7 @@ from ..core.table import ops
 from ..core.xp import accumulate_at, running_maximum
 from ..errors import DataDependentError, DTypeError, ShapeError
 from ..formulas.statistics import clipped_factor, others_than, segment_pullback, segment_value
-from .extremes import _along
+from .extremes import _along, shared
 from .layout import in_front
 from .norm import narrowed, widened
 from .pointwise import refuse, title
@@ -97,7 +97,9 @@ class nanmedian_default(Reduction):
     def batch(n, batched, self):
         if not math.prod(self.shape[1:]):
             return ops.nanmedian(self.new_empty((0,))).expand((n,))
-        return rows(n, self).nanmedian(1)[0]
+        flat = rows(n, self)
+        value = flat.detach().nanmedian(1, True)[0]
+        return shared(flat, value) if self.is_floating_point() else value.squeeze(1)
 
     samples = extremes_of_all
 

@@ -293,7 +293,7 @@ def forgive_nan(pairs) -> None:
             mine.value = np.where(np.isnan(mine.value), other.value, mine.value)
 
 
-PARTS = re.compile(r"softshrink|\b(max|min)(\.default)?\(\w*\)")
+PARTS = re.compile(r"softshrink|\b(max|min|median|nanmedian)(\.default)?\(\w*\)")
 
 
 def parts_differ(case: Case) -> bool:
