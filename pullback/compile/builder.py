@@ -323,13 +323,17 @@ class Builder:
         if ref.value.op == "const" and op == "sum":
             return self.full(final, ref.value.attrs["number"] * count, dtype)
         if count == 1:
-            return self.reshape(ref, final)
+            return self.reshape(self._from_zero(ref) if op == "sum" else ref, final)
         if op == "sum" and len(dims) == 1:
             picked = self._sum_of_one(ref, dims[0])
             if picked is not None:
-                return self.reshape(picked, final)
+                return self.reshape(self._from_zero(picked), final)
         out = self._reduce(op, ref, kept, dims, shape, dtype)
         return reshape(out.ref(), final)
+
+    def _from_zero(self, ref: Ref) -> Ref:
+        """A sum of one element: sums begin with 0.0, which makes 0.0 of -0.0."""
+        return self.pointwise("add", ref, 0.0, dtype=ref.dtype) if ref.dtype in "fd" else ref
 
     def _sum_of_one(self, ref: Ref, dim: int) -> Ref | None:
         """The sum along a dimension in which at most one element is not zero: a scattered gradient.

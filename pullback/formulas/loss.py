@@ -30,9 +30,9 @@ def reduce_loss(value, reduction, keep: int = 0):
         return value
     if keep == 0:
         return value.mean() if reduction == 1 else value.sum()
+    if value.ndim == keep:  # of one term, which is a sum all the same: 0.0 and not -0.0
+        value = value.unsqueeze(keep)
     dims = list(range(keep, value.ndim))
-    if not dims:
-        return value
     return value.mean(dims) if reduction == 1 else value.sum(dims)
 
 
