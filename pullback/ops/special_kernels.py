@@ -435,6 +435,10 @@ def orthogonal_polynomial(xp, x, n, kind: str, order: int):
     now = ([slope * x + offset, slope * one] + [zero] * order)[: order + 1]
     out = xp.where(degree == 0, before[order], zero)
     for m in range(1, int(xp.max(degree)) + 1 if degree.size else 0):
+        if m % 64 == 0 and xp.all(xp.isnan(now[order]) | (degree < m)):
+            # overflow has made NaN of all that are left, whatever their degree: may be 1e9
+            out = xp.where(degree < m, out, now[order])
+            break
         out = xp.where(degree == m, now[order], out)
         a, b, c = coefficients(m)
         factor = a * x + b
@@ -443,9 +447,6 @@ def orthogonal_polynomial(xp, x, n, kind: str, order: int):
             for k in range(order + 1)
         ]
         before, now = now, after
-        if m % 64 == 0 and all(bool(xp.isnan(p).all()) for p in (*before, *now)):
-            out = xp.where(degree > m, math.nan, out)  # as they were beyond: they have overflowed
-            break
     return out * scale
 
 
