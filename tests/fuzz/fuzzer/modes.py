@@ -169,10 +169,10 @@ CHOOSING = ("aten::amax", "aten::amin", "aten::max", "aten::min", "aten::aminmax
             "aten::nanmedian")
 
 
-# a sum of -0.0 is -0.0, unless it began with a zero
+# sums of -0.0 are -0.0, unless they began with a zero, as those of `sum` and `mean` do
 ADDING = frozenset(f"aten::{name}" for name in (
-    "sum", "nansum", "mean", "cumsum", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm",
-    "baddbmm", "convolution", "nll_loss_forward", "nll_loss2d_forward"))
+    "cumsum", "mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm", "baddbmm",
+    "convolution"))
 
 
 class EveryOperator(TorchDispatchMode):

@@ -56,11 +56,11 @@ CUT = (
 )
 # losses as operators: the gradient of what was broadcast counts elements otherwise there
 BROADCAST = ("smooth_l1_loss", "huber_loss", "mse_loss")
-# NaN is lost there: in polynomials, in the queries of attention, in gradients behind a factor of 0,
-# where the sign of the incoming gradient decides, and behind the last whole vector of `_add_relu`
+# NaN is lost there: in polynomials, in the queries of attention, in gradients behind a factor of 0
+# and where the sign of the incoming gradient decides
 NAN_LOST = ("chebyshev_polynomial_", "shifted_chebyshev_polynomial_", "hermite_polynomial_",
             "laguerre_polynomial_", "legendre_polynomial_", "scaled_dot_product_attention",
-            "_scaled_dot_product", "cumprod", "logcumsumexp", "_add_relu")
+            "_scaled_dot_product", "cumprod", "logcumsumexp")
 # results that lie in columns, there or in both: draws over them are made along memory there
 COLUMNS = ("linalg", "inv", "cholesky", "solve", "pinverse", "einsum", "nonzero", "rot90", "lu_",
            "swapaxes", "swapdims", "transpose", "permute", "movedim", "moveaxis", "adjoint", "mT")
