@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .size import Symbolic, from_data, surely
+from .size import Symbolic, from_data, holds, surely
 
 
 def check_geometry(size: Sequence, stride: Sequence, offset: int | None) -> None:
@@ -120,7 +120,8 @@ def infer_size(size: Iterable[int], count: int) -> tuple[int, ...]:
         else:
             known = known * n
     if hole is None:
-        if known == count:
+        same = known == count
+        if same is True or holds(same):  # if only the data knows: the operator looks when it runs
             return size
     elif known == 0:
         if count == 0:

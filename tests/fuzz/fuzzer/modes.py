@@ -309,6 +309,26 @@ def copied(case: Case) -> bool:
     return case.written and "dropout" in case.program.source()
 
 
+class Sizing(TorchDispatchMode):
+    """Is there a size that values decide and that is 1?"""
+
+    found = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if pb.Tag.dynamic_output_shape in func.tags:
+            self.found |= any(1 in t.shape for t in flat(out))
+        return out
+
+
+def sized_one(case: Case) -> bool:
+    """Does it find one element where others are found?  Graphs for any sizes take such sizes for
+    others than 1, which are not broadcast; so in PyTorch."""
+    with Sizing() as sizing:
+        observe(pb, case.function, case.inputs, False)
+    return sizing.found
+
+
 def captured(case: Case, tracing: str, table=None) -> str | None:
     if copied(case):
         return None
@@ -319,7 +339,12 @@ def captured(case: Case, tracing: str, table=None) -> str | None:
     _, given = arguments(pb, inputs)
     try:
         module = make_fx(both, table, tracing)(*given)
-        seen = observe(pb, module, inputs, False)
+        try:
+            seen = observe(pb, module, inputs, False)
+        except errors.ShapeError:
+            if tracing == "symbolic" and sized_one(case):
+                return None
+            raise
     except errors.ViewWriteError as error:
         shared = any(i.layout == "expanded" or i.of for i in inputs.values())
         if shared and re.search(UNWRITTEN, str(error)):
