@@ -215,12 +215,13 @@ class mvlgamma(Pointwise):
     def decomp(self, p):
         if p < 1:
             raise RuntimeError("p has to be greater than or equal to 1")
-        if not self.dtype.is_inexact:
-            self = self.to(dt.default())
+        dtype = self.dtype if self.dtype.is_inexact else dt.default()
+        # rounded halves may be poles that the numbers are not
+        self = self.to(dt.float32 if dtype.itemsize == 2 else dtype)
         total = (self - 0.0).lgamma()
         for i in range(1, p):
             total = total + (self - i / 2).lgamma()
-        return total + p * (p - 1) / 4 * math.log(math.pi)
+        return (total + p * (p - 1) / 4 * math.log(math.pi)).to(dtype)
 
     def samples(s):
         for p in (1, 3):
