@@ -99,3 +99,11 @@ def test_captured():
     x = sample(2, 3)
     close(torch.compile(lambda x: x.chalf().T * 2)(x), x.T * 2)
     close(torch.vmap(lambda x: x.chalf())(x), x)
+
+
+def test_captured_for_any_size():
+    pairs = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).half().requires_grad_()
+    out = torch.compile(lambda x: torch.view_as_real(torch.view_as_complex_copy(x)) * 2,
+                        dynamic=True, backend="numpy")(pairs)
+    assert out.tolist() == [[2, 4], [6, 8]]
+    assert grad(out.sum(), pairs)[0].tolist() == [[2, 2], [2, 2]]

@@ -78,6 +78,9 @@ class Ghost:
         return Ghost(self.shape, dt.of(self.dtype).to_real().np, self.strides, self.offset)
 
     def __getitem__(self, key: Any) -> Ghost:
+        if isinstance(key, str):  # a part of each element: NumPy has no complex32
+            part, start = self.dtype.fields[key]
+            return Ghost(self.shape, part, self.strides, self.offset + start)
         key = key if isinstance(key, tuple) else (key,)
         used = sum(k is not Ellipsis for k in key)
         if Ellipsis in key:
