@@ -25,7 +25,7 @@ LEFT_OUT = ("empty", "new_empty", "resize", "set_", "_print", "_assert", "item",
             "_softmax_backward_data", "_log_softmax_backward_data")
 # bases of spaces and the like: another library, or another batch, may choose another one
 AMBIGUOUS = ("svd", "eig", "qr", "lstsq", "geqrf", "ormqr", "orgqr", "linalg_eig", "linalg_svd",
-             "linalg_qr", "_linalg_svd", "_linalg_eigh", "linalg_ldl", "lu", "linalg_lu",
+             "linalg_qr", "_linalg_svd", "_linalg_eig", "linalg_ldl", "lu", "linalg_lu",
              "householder", "linalg_householder", "pca", "svd_lowrank", "pca_lowrank", "sort",
              "argsort", "topk", "linalg_lstsq", "triangular_solve", "mode", "_unique", "unique",
              "kthvalue", "median", "nanmedian", "msort", "histogram")
