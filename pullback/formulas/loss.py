@@ -8,7 +8,7 @@ Everything is made of differentiable operators.  Read `ops/loss.py` next, where 
 from __future__ import annotations
 
 from ..core.dims import broadcast_shapes, numel
-from ..core.dtype import bool_
+from ..core.dtype import bool_, float32
 from ..core.table import ops
 
 
@@ -120,19 +120,27 @@ def bce_target_slope(self, weight):
     return weighted(ops.where(edge, outer, (1 - inner).log() - inner.log()), weight)
 
 
+def _wide(tensor):
+    """Half precision as float32: 1e-12 is 0 in float16, and 0 / 0 beside targets of 0 is NaN."""
+    return tensor.to(float32) if tensor.dtype.itemsize == 2 else tensor
+
+
 def bce_slope(self, target, weight):
     """Derivative of a binary cross entropy term with respect to the probability."""
+    self, target = _wide(self), _wide(target)
     return weighted((self - target) / ((1 - self) * self).clamp(min=1e-12), weight)
 
 
 def bce_curvature(self, target, weight):
     """Second derivative of a binary cross entropy term with respect to the probability."""
+    self, target = _wide(self), _wide(target)
     spread = ((1 - self) * self).clamp(min=1e-12)
     return weighted((self * self - 2 * self * target + target) / (spread * spread), weight)
 
 
 def bce_mixed(self, weight):
     """Derivative of `bce_slope` with respect to the target."""
+    self = _wide(self)
     return weighted(-1 / ((1 - self) * self).clamp(min=1e-12), weight)
 
 

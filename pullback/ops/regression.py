@@ -468,7 +468,7 @@ class binary_cross_entropy_backward(Op):
 
     def decomp(grad_output, self, target, weight, reduction):
         scale = grad_output * loss_scale(reduction, self.shape, target.shape)
-        return bce_slope(self, target, weight) * scale
+        return (bce_slope(self, target, weight) * scale).to(self.dtype)
 
     def samples(s):
         def chance():
