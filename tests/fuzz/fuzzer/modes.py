@@ -153,10 +153,13 @@ class Shaken:
         eps = max(self.eps, 4 * compare.ROUNDING.get(str(t.dtype).removeprefix("torch."), 0.0))
         noise = 1 + eps * self.random.uniform(-1, 1, tuple(t.shape))
         moved = t * pb.tensor(noise).to(t.dtype if t.dtype.itemsize > 2 else pb.float32).to(t.dtype)
-        # the sign of a NaN, which `signbit` and `copysign` read, is nobody's promise
-        turned = pb.tensor(self.random.random(noise.shape) < 0.5)
-        loose = moved.isnan().logical_or(moved == 0) if zeros else moved.isnan()
-        return pb.where(loose.logical_and(turned), -moved, moved)
+        return self.turned(moved, zeros)
+
+    def turned(self, t, zeros: bool = False):
+        """With other signs of NaN, which `signbit` and `copysign` read and nobody promises."""
+        some = pb.tensor(self.random.random(tuple(t.shape)) < 0.5)
+        loose = t.isnan().logical_or(t == 0) if zeros else t.isnan()
+        return pb.where(loose.logical_and(some), -t, t)
 
 
 # products are subtracted inside of them, in one rounding or in two: what is left of equal ones is 0
@@ -202,6 +205,30 @@ class EveryOperator(TorchDispatchMode):
         return pb.where(out.abs() <= 16 * self.shake.eps * size, pb.zeros_like(out), out)
 
 
+class SignsOfNaN(TorchDispatchMode):
+    """Turns signs of NaN and nothing else, so that programs with writes and draws bear it."""
+
+    def __init__(self, seed: int):
+        super().__init__()
+        self.shake = Shaken(0.0, seed)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        if func.is_view:
+            return out
+        return tree_map(self._written if func._schema.is_mutable else self._turned, out)
+
+    def _turned(self, t):
+        odd = isinstance(t, pb.Tensor) and t.dtype.is_floating_point and t.isnan().any()
+        return self.shake.turned(t) if odd else t
+
+    def _written(self, t):
+        turned = self._turned(t)
+        if turned is not t:
+            t.data.copy_(turned)  # behind the tape's back: what it keeps is still what it was
+        return t
+
+
 def room_of(program, wanted: list, eps: float, gradients: bool, of=lambda f: f) -> list:
     """Spread of the results of shaken runs, `of` its function, with room for many roundings of its
     steps, and for some of each operator; or how far eager mode is from what float64 gives."""
@@ -219,6 +246,10 @@ def room_of(program, wanted: list, eps: float, gradients: bool, of=lambda f: f) 
                 for exact in (False, True) if seed == 0 else (False,):
                     with EveryOperator(shake, exact):
                         operators.append(observe(pb, of(program.function(pb)), moved, gradients))
+            elif re.search("copysign|signbit", program.source()):
+                with SignsOfNaN(seed):
+                    operators.append(observe(pb, of(program.function(pb)), program.inputs,
+                                             gradients))
         except Exception:
             return [np.inf] * len(wanted)  # it cannot bear rounding
     rooms = [spread(steps, wanted, 50.0), spread(operators, wanted, 2.0)]
