@@ -117,15 +117,18 @@ class Link:
         """The steps from the base to the view."""
         found, steps = [], self.steps
         while steps is not None:
-            steps, step, _, _ = steps
+            steps, step, *_ = steps
             found.append(step)
         return tuple(reversed(found))
 
 
 def one_more(steps: tuple | None, step: tuple) -> tuple:
-    """Steps with another one behind."""
-    count, cast = (1, 0) if steps is None else (steps[2] + 1, steps[3])
-    return steps, step, count, count if step[0].op.dtype is not None else cast
+    """Steps with another one behind; their number, that of the last cast, the first of them."""
+    if steps is None:
+        return None, step, 1, 1 if step[0].op.dtype is not None else 0, step
+    _, _, count, cast, first = steps
+    count += 1
+    return steps, step, count, count if step[0].op.dtype is not None else cast, first
 
 
 class Box:

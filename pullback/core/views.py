@@ -64,7 +64,7 @@ def link_views(ov, flat: tuple, out, level: int) -> None:
         t._cell = cell
         step = one_more(steps, (ov, rest, i if many else None))
         if state.replay_views:  # its history is to be made by all of its steps
-            step = (*step[:3], step[2])
+            step = (*step[:3], step[2], step[4])
         t._link = kind(base, step, multi, hidden, cell.version)
         if steps is not None:
             t._link.of = link.of  # the base may have another layout since
@@ -237,7 +237,7 @@ def refuse_left_behind(t: Tensor, level: int) -> None:
 
 def _history(t: Tensor, link: Link, base: Tensor):
     """The edge of a view of real memory: strides of the base, or of its view in another dtype."""
-    _, _, count, cast = link.steps
+    _, _, count, cast, _ = link.steps
     if cast:
         with _captures_left(0), _recording(0):
             base = replay(base, link.chain[:cast])
@@ -260,7 +260,7 @@ def unhooked(t: Tensor):
         return edge
     base, at = link.base, edge
     # one by strides is of the memory, not of the view it was taken of; `literal` levels see to it
-    around = link.chain[0][0].name == "as_strided" and not getattr(
+    around = link.steps[4][0].name == "as_strided" and not getattr(
         getattr(t._data, "interp", None), "literal", False)
     for _ in range(link.steps[2]):
         node = at.node if type(at) is tape.Port else at

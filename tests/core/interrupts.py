@@ -7,7 +7,7 @@ import pytest
 
 import pullback
 from pullback.amp.autocast_mode import settings
-from pullback.core.state import count, fast, off, put_back, snapshot, state, tick
+from pullback.core.state import fast, off, put_back, snapshot, state
 
 PACKAGE = pullback.__path__[0]
 ENDS = ("__enter__", "__exit__", "__get__", "_leave", "_restore", "_tie", "snapshot")
@@ -74,8 +74,9 @@ def followed(code) -> bool:
         return False  # the answer to one interrupt; nobody is safe from a second
     if code.co_name == "__del__":
         return False  # Python itself ignores what is raised there
-    # a lock of Python's: it looks for signals before and after it only
-    return code not in (count.__code__, tick.__code__)
+    # Python looks for signals before and after it takes a lock or lets go of it, but not where the
+    # block of one ends: here the lock would be held for ever
+    return not {"lock", "_lock"} & set(code.co_names)
 
 
 def by_trace(steps: Steps, work) -> None:
