@@ -296,6 +296,8 @@ def _promoted(ov, batched, args) -> tuple:
     if all(v.ndim for v in logical if type(v) is _Logical):
         return args
     common = dt.result_type(logical)
+    if ov.op.promote == "float" and common.category < 2:
+        common = dt.default()  # at once: 256 beside uint8 is not 0 on the way
 
     def cast(t):
         return t if t.dtype is common else t.to(common)
