@@ -110,8 +110,8 @@ FORMULAS: dict[str, dict[str, str]] = {
         "max": "where(self > max, grad, zero_number(grad))"},
     "atan2": {"self, other": "atan2_backward(grad, self, other, grad_input_mask)"},
     "hypot": {"self": "grad * self / result", "other": "grad * other / result"},
-    "lerp.Tensor": {"self": "grad * number_minus(1, weight).conj()"},
-    "addcdiv": {"tensor1": "grad * number_over(value, tensor2).conj()"},
+    "lerp.Tensor": {"self": "grad * number_minus(1, beside(weight, grad)).conj()"},
+    "addcdiv": {"tensor1": "grad * number_over(value, beside(tensor2, grad)).conj()"},
     "xlogy.Tensor": {"self": "xlogy_backward(grad, self, other)"},
     "xlogy.Scalar_Other": {"self": "xlogy(grad, other) if other > 0 else"
                                    " xlogy(grad, other).masked_fill(self == 0.0, 0.0)"},
