@@ -578,6 +578,7 @@ class pad_sequence(Composite):
         longest = max(t.shape[0] for t in sequences)
         padded = []
         for t in sequences:
+            t = t.to(sequences[0].dtype)  # padding, too, is a number of that
             missing = longest - t.shape[0]
             ends = [missing, 0] if padding_side == "left" else [0, missing]
             pad = [0] * (2 * (t.ndim - 1)) + ends
