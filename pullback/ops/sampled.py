@@ -125,6 +125,8 @@ def _slopes_uneven(f, x, dim, edge_order):
     shape[dim] = -1
     size = f.shape[dim]
     at = lambda i, count=1: f.narrow(dim, i, count)
+    if not (x.dtype.is_inexact or x.dtype is dt.bool_):
+        x = x.to(dt.int64)  # products of narrow numbers wrap, as do differences without a sign
     step = _steps(x, 0).reshape(shape)
     count = step.shape[dim]
     h = lambda i, count=1: step.narrow(dim, i, count)

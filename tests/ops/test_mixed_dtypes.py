@@ -118,3 +118,13 @@ def test_mapped_norms_of_half_precision_have_the_dtypes_of_one_example(name, hal
                     top = float(one.abs().max()) if one.numel() else 0.0
                     room = 4 * pb.finfo(one.dtype).eps * top
                     assert pb.allclose(mapped[1].double(), one.double(), 1e-6, room + 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [pb.uint8, pb.int8, pb.int16, pb.int64])
+@pytest.mark.parametrize("order", [1, 2])
+def test_slopes_over_whole_steps(dtype, order):
+    """Products of uint8 would wrap, and differences of them have no sign."""
+    x, at = pb.tensor([1.0, 4.0, 3.0, 0.0]), pb.tensor([100, 20, 60, 90])
+    (wanted,) = pb.gradient(x, spacing=[at.float()], dim=0, edge_order=order)
+    (got,) = pb.gradient(x, spacing=[at.to(dtype)], dim=0, edge_order=order)
+    assert pb.allclose(got, wanted)

@@ -70,6 +70,8 @@ EXPANDED = ("median", "nanmedian")  # reads memory behind what is repeated
 COPIED = {"_neg_view", "_conj"}
 CONJUGATES = {"conj", "adjoint", "mH", "H"}
 EMPTY_KEPT = ("pixel_unshuffle",)  # what has no elements comes back as it is
+# products of narrow steps wrap, and differences without a sign; losses of whole numbers are cut off
+NARROW_STEPS, WHOLE_LOSSES = {"gradient"}, {"hinge_embedding_loss"}
 UNSIGNED = ("soft_margin_loss",)  # targets are negated: 255 in place of -1
 # what LAPACK leaves of a matrix that it cannot factorize, and the sign of a determinant that is NaN
 # (0): NaN here
@@ -179,6 +181,9 @@ def gradients_of(case) -> bool | None:
     if has(EXPANDED) and "expand" in str(case.program):
         return None
     if case.written and (COPIED & words or CONJUGATES & words and "complex" in str(case.program)):
+        return None
+    if NARROW_STEPS & words and {"uint8", "int8", "int16"} & words or (
+            WHOLE_LOSSES & words and WHOLE.search(str(case.program))):
         return None
     if has(EMPTY_KEPT) and any(v.size == 0 for v in values):
         return None
