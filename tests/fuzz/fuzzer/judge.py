@@ -158,7 +158,9 @@ class Judge:
                 warnings.simplefilter("ignore")
                 case = Case(program)
         except Exception as error:
-            self.report("eager", "crash", f"{type(error).__name__}: {error}", program)
+            # steps were tried with other draws: `bernoulli` may refuse these
+            if not (isinstance(error, errors.RefusedValue) and "random" in program.traits):
+                self.report("eager", "crash", f"{type(error).__name__}: {error}", program)
             return None
         self._count("eager", begun)
         if case.error is not None and not underived(case.error, case.traits):

@@ -98,6 +98,8 @@ WHOLE_POWERS = ("ldexp",)  # whole exponents below zero: the factor of the gradi
 ZERO_KEPT = {"sgn", "sgn_"}
 # derivatives that are refused here and silently wrong, or none, there (`docs/differences.md`)
 OUR_OWN = re.compile("for 'n' is not implemented|which is arbitrary|linalg_ldl_solve")
+# its gradients for input and weight are one operator here, which keeps both of these for either
+KEPT = {"_convolution_double_backward"}
 WHOLE = re.compile(r"\b(u?int\d+|int|long|short|char|byte|bool)\b")  # dtypes and casts to them
 _server: subprocess.Popen | None = None
 
@@ -206,12 +208,15 @@ def rounding_of(case) -> float:
 
 def check(case) -> str | None:
     """What Pullback's eager mode does otherwise than PyTorch."""
-    from .modes import room_of  # not in PyTorch's process
+    from pullback.errors import SavedValueModified  # not in PyTorch's process
+
+    from .modes import room_of
 
     gradients = gradients_of(case)
     if gradients is None or tied(case):
         return None
-    if case.error is not None and gradients and not OUR_OWN.search(str(case.error)):
+    ours = isinstance(case.error, SavedValueModified) and KEPT & words_of(case)
+    if case.error is not None and gradients and not ours and not OUR_OWN.search(str(case.error)):
         answer = ask(case.program.source(), case.inputs, True)
         if not isinstance(answer, tuple):
             return f"it has the gradient that eager mode refuses: {case.error}"
