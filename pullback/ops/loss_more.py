@@ -332,6 +332,17 @@ class multilabel_margin_loss_forward(Op):
     def dtype(self, target, reduction):
         return [self.dtype, self.dtype]
 
+    def batch(n, batched, self, target, reduction):
+        x, t = (v if b else v.expand([n, *v.shape]) for v, b in zip((self, target), batched))
+        if n:
+            _check_multilabel(x[0], t[0])
+        rows = [-1, x.shape[-1] if x.ndim > 1 else 1]
+        terms, marks = ops.multilabel_margin_loss_forward(x.reshape(rows), t.reshape(rows), NONE)
+        terms = terms.reshape(x.shape[:-1] if x.ndim > 1 else x.shape)
+        if reduction:
+            terms = reduce_loss(terms, or_sum(reduction), keep=1)
+        return terms, marks.reshape(t.shape)
+
     def decomp(self, target, reduction):
         _check_multilabel(self, target)
         rows, labels = rows_of_classes(self), rows_of_classes(target)
