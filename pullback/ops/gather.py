@@ -104,6 +104,11 @@ def slices_match(self, source, dim: int) -> None:
         )
 
 
+def _times(source, alpha):
+    """`source * alpha` in the dtype of `source`: truth values and whole numbers stay such."""
+    return source if alpha == 1 else ops.mul(source, alpha).to(source.dtype)
+
+
 class index_add(Op):
     """A copy of `self` with slices of `source` added at the listed indices of one dim."""
 
@@ -146,7 +151,7 @@ class index_add(Op):
     def batch(n, batched, self, dim, index, source, alpha):
         self, source = in_front(self, batched[0], n), in_front(source, batched[3], n)
         if self.ndim == 1:
-            return self + source * alpha
+            return self + _times(source, alpha)
         if source.ndim < self.ndim:
             source = source.unsqueeze(1)
         dim = inner(dim, self)
@@ -154,13 +159,14 @@ class index_add(Op):
             return self.index_add(dim, index, source, alpha=alpha)
         index = _batched_vector(n, True, index)
         spread = _spread(index, self, dim, index.shape[1])
-        return self.scatter_add(dim, spread, source if alpha == 1 else source * alpha)
+        return self.scatter_add(dim, spread, _times(source, alpha))
 
     def decomp(self, dim, index, source, alpha):
-        if self.ndim == 0:
+        if self.ndim == 0 and (alpha == 1 or self.dtype.is_inexact):
             return ops.add(self, source, alpha=alpha)
-        if alpha != 1:
-            source = ops.mul(source, alpha)
+        source = _times(source, alpha)
+        if self.ndim == 0:
+            return self + source
         index = [None] * wrap_dim(dim, self.ndim) + [ops.reshape(index, (-1,))]
         return ops.index_put(self, index, source, True)
 
