@@ -15,7 +15,6 @@ expressions, as in the table itself; see CONTRIBUTING.md.  Read next: `core/part
 from __future__ import annotations
 
 import ast
-import difflib
 import os
 from collections.abc import Iterable
 
@@ -301,7 +300,7 @@ def _unknown(schema: Schema) -> errors.SchemaError:
     functional = base[:-1] if base.endswith("_") and base[:-1] in families else None
     near = [aliases.get(base, functional or base)]
     if near[0] not in families:
-        near = difflib.get_close_matches(base, families, 3)
+        near = errors.close_matches(base, families, 3)
     lines = [f"entry: {schema}", *(f"table: {op.schema}" for n in near for op in families[n])]
     if functional:
         cure = f"give the entry of '{functional}': the in-place variant follows from it"

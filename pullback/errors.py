@@ -14,6 +14,7 @@ import re
 import sys
 import weakref
 from bisect import bisect_right
+from collections.abc import Iterable
 from pickle import UnpicklingError
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -113,6 +114,13 @@ def variable_of(value, depth: int = 2) -> str:
                     return f", '{name}' (set at {describe_place((code, sets[-1]))})"
         frame = frame.f_back
     return "" if name is None else f", '{name}'"
+
+
+def close_matches(name: str, known: Iterable[str], count: int = 3, alike: float = 0.6) -> list[str]:
+    """Names that somebody who wrote this one may have meant."""
+    import difflib  # most programs make no mistakes
+
+    return difflib.get_close_matches(name, known, count, alike)
 
 
 def text(what: str, state: str | list[str] = (), cure: str | list[str] = ()) -> str:

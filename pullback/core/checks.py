@@ -7,7 +7,6 @@ Each check is one function that says what is wrong, quotes the entry and names t
 from __future__ import annotations
 
 import ast
-import difflib
 
 from .. import errors
 from .expression import BUILT_IN, BUILTINS, foreign, helpers, lookup, names_in, parse, root_call
@@ -79,7 +78,7 @@ def check_inputs(rule, parts: Parts) -> None:
     given += [(n, "the mark non_differentiable") for n in parts.nondiff]
     for name, role in given:
         if name not in rule.arguments:
-            near = difflib.get_close_matches(name, rule.arguments, 1)
+            near = errors.close_matches(name, rule.arguments, 1)
             rule.fail(f"{role} for '{name}', which is no argument of the operator",
                       f"did you mean '{near[0]}'?" if near
                       else f"the arguments are {', '.join(rule.arguments)}")
@@ -232,7 +231,7 @@ def check_optional(rule, formula) -> None:
 def unknown_name(rule, name: str, text: str) -> None:
     """Refuse a name that means nothing, with the nearest that does."""
     own = [*rule.arguments, *rule.outputs, *rule.gradient_names, "grad"]
-    near = difflib.get_close_matches(name, {*own, *families, *helpers(), *BUILT_IN, *BUILTINS}, 3)
+    near = errors.close_matches(name, {*own, *families, *helpers(), *BUILT_IN, *BUILTINS}, 3)
     rule.fail(f"formula uses '{name}', which is neither an argument nor an output nor an operator "
               "nor a function of pullback.formulas",
               f"did you mean {' or '.join(near)}?" if near else
@@ -282,7 +281,7 @@ def check_forward_names(push, tree: ast.Expression, text: str) -> None:
             rule.fail(f"forward formula names '{name}', which could be its value or its tangent",
                       f"write {name}_p or {name}_t", text)
         if name not in known and lookup(name) is None:
-            near = difflib.get_close_matches(name, {*known, *families, *helpers()}, 3)
+            near = errors.close_matches(name, {*known, *families, *helpers()}, 3)
             rule.fail(f"forward formula uses the unknown name '{name}'",
                       f"did you mean {' or '.join(near)}?" if near else
                       "the names are ARG_p, ARG_t, arguments without derivative and outputs", text)

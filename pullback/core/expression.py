@@ -11,7 +11,6 @@ import builtins
 import functools
 import importlib
 import math
-import pkgutil
 import re
 
 from .. import errors
@@ -211,6 +210,8 @@ def helpers() -> dict[str, str]:
 
     Read from the text: a process that needs three formulas should not import them all.
     """
+    import pkgutil
+
     found = {}
     package = importlib.import_module("pullback.formulas")
     for info in pkgutil.iter_modules(package.__path__):

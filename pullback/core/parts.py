@@ -7,7 +7,6 @@ Read next: `formula.py`.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field
 
 from .. import errors
@@ -56,7 +55,7 @@ def parts_of(overload, printed: dict[str, str] | None = None) -> dict[str, Parts
     found = {DEFAULT: own} if own != Parts() or not op.dispatch else {}
     for key, mapping in op.dispatch.items():
         if key not in DISPATCH_KEYS:
-            near = difflib.get_close_matches(key, DISPATCH_KEYS, 3, 0.5)
+            near = errors.close_matches(key, DISPATCH_KEYS, 3, 0.5)
             raise errors.FormulaError(errors.text(
                 f"unknown dispatch key '{key}'", f"entry: {overload.schema}",
                 f"use one of {', '.join(near or DISPATCH_KEYS)}"))
@@ -72,7 +71,7 @@ def sort(overload, mapping: dict[str, str]) -> Parts:
         names = split(key)
         strange = [n for n in names if n not in arguments and n not in outputs]
         if strange:
-            near = difflib.get_close_matches(strange[0], [*arguments, *outputs], 1)
+            near = errors.close_matches(strange[0], [*arguments, *outputs], 1)
             raise errors.FormulaError(errors.text(
                 f"'{strange[0]}' is neither an input nor an output of the operator",
                 [f"entry: {overload.schema}", f"formula: {key}: {text}"],

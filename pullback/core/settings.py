@@ -7,7 +7,6 @@ names: another name is refused, and so is a value that its check does not take.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import types
 from typing import Any
@@ -33,7 +32,7 @@ class Settings(types.ModuleType):
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> errors.UnknownSetting:
-        near = difflib.get_close_matches(name, self.shallow_copy_dict(), 3)
+        near = errors.close_matches(name, self.shallow_copy_dict(), 3)
         return errors.UnknownSetting(errors.text(
             f"{self.__name__}.{name} does not exist ({errors.user_line(2)})",
             cure=f"did you mean {' or '.join(near)}?" if near else
